@@ -1,0 +1,48 @@
+# One command per habit; CI calls the same ones (.ci/run).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT ?= out
+
+.PHONY: demo test verify fuzz lint bench clean help
+
+help:
+	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
+	@echo "make test   run the tests (about ten minutes on two cores)"
+	@echo "make verify thousands of random programs through both engines"
+	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
+	@echo "make lint   ruff and mypy --strict"
+	@echo "make bench  speed, as ratios measured side by side"
+	@echo "make clean  remove .venv and what the commands made"
+
+$(STAMP): setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,lint]"
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017
+
+test: $(STAMP)
+	$(BIN)/pytest -n auto -q
+
+verify: $(STAMP)
+	STRIPESIM_ENGINE_SEEDS=5000 $(BIN)/pytest -q tests/property/test_engines_equal.py
+
+fuzz: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[fuzz]"
+	$(BIN)/python fuzz/seeds.py $(OUT)/seeds
+	$(BIN)/python fuzz/fuzz_traces.py -max_total_time=60 $(OUT)/seeds
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

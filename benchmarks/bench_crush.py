@@ -1,0 +1,91 @@
+"""How many inputs a second CRUSH maps, against crushtool on the same maps, side by side.
+
+``python benchmarks/bench_crush.py``. Both run on one core and neither prints its mappings. CPU time counts,
+not wall time, so that neighbours on the machine matter less; the rounds alternate and the best of each is
+kept. From crushtool's time that of a run over a single input (start-up, reading the map) is taken off; ours
+leaves out the compilation, which is kept on disk after the first use, and reading the map.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from stripesim.models.placement import CrushMap
+
+LAST_X = 200_000
+ROUNDS = 5
+CASES = (
+    ("4 hosts × 6", {"hosts": 4, "osds_per_host": 6}, (("rep", 3), ("ec", 4), ("ec_osd", 9), ("ec_osd", 14))),
+    (
+        "3 racks × 10 × 12",
+        {"hosts": 30, "osds_per_host": 12, "racks": 3},
+        (("rep", 3), ("rep_rack", 3), ("ec", 9), ("ec_osd", 14)),
+    ),
+)
+
+
+def cpu_seconds_of_command(command: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def cpu_seconds_of_call(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def main() -> None:
+    crushtool = shutil.which("crushtool")
+    if crushtool is None:
+        print("skipped: crushtool is not installed (Debian and Ubuntu: ceph-base)")
+        return
+    print(f"inputs mapped per CPU second, x = 0 … {LAST_X}; ratio = stripesim / crushtool")
+    print(
+        f"{'map':<18} {'rule':<9} {'n':>3} {'stripesim':>12} {'crushtool':>12} {'start-up':>9} {'ratio':>6}"
+    )
+    xs = np.arange(LAST_X + 1)
+    with tempfile.TemporaryDirectory() as folder:
+        text, compiled = Path(folder, "map.txt"), Path(folder, "map.bin")
+        for name, shape, rules in CASES:
+            crush = CrushMap.build(**shape)
+            text.write_text(crush.to_text())
+            subprocess.run([crushtool, "-c", str(text), "-o", str(compiled)], check=True)
+            for rule, num_rep in rules:
+                options = [
+                    "--test",
+                    "--rule",
+                    str(crush.rule(rule).id),
+                    "--num-rep",
+                    str(num_rep),
+                    "--min-x",
+                    "0",
+                ]
+                command = [crushtool, "-i", str(compiled), *options, "--max-x"]
+                crush.map_many(rule, xs[:1], num_rep)
+                ours, theirs, start_up = [], [], []
+                for _ in range(ROUNDS):
+                    ours.append(cpu_seconds_of_call(partial(crush.map_many, rule, xs, num_rep)))
+                    theirs.append(cpu_seconds_of_command([*command, str(LAST_X)]))
+                    start_up.append(cpu_seconds_of_command([*command, "0"]))
+                rate = len(xs) / min(ours)
+                rate_theirs = LAST_X / (min(theirs) - min(start_up))
+                print(
+                    f"{name:<18} {rule:<9} {num_rep:>3} {rate:>12,.0f} {rate_theirs:>12,.0f} "
+                    f"{min(start_up) * 1e3:>6.0f} ms {rate / rate_theirs:>6.2f}"
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""A program as a SimPy tutorial would write it: what the engines are measured against.
+
+A process per request and per branch of its graph, ``Resource.request()`` at each step, ``AllOf`` at
+each join, a `Store` with a server process where a service takes all that wait. It is written
+to be simple, not to be slow: a chain of steps is one process.
+
+It follows SimPy's order at equal times, not that of sim/ENGINE.md, so its completion times agree
+with the engines' in distribution only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import simpy
+
+from stripesim.sim.draws import factor_index, scaled_ns, seed_state
+from stripesim.sim.graph import ACQUIRE, DELAY, RELEASE, STEP_BITS, USE, Template
+from stripesim.sim.machine import BATCH, CHUNK, PENDING, EngineRun, Program, StreamRun, empty_bins
+
+Events = Generator[simpy.Event, Any, None]
+
+
+class Branches:
+    """A template cut into chains: a chain begins behind a fork, at a join, or behind the reply.
+
+    Parameters
+    ----------
+    template : Template
+    """
+
+    def __init__(self, template: Template) -> None:
+        starts, successors = template.successor_starts, template.successors.tolist()
+        before: list[list[int]] = [[] for _ in range(template.steps)]
+        for step in range(template.steps):
+            for after in successors[starts[step] : starts[step + 1]]:
+                before[after].append(step)
+        self.template = template
+        self.words = template.words.tolist()
+        self.roles = template.roles.tolist()
+        self.demands_ns = template.demands_ns.tolist()
+        self.spreads = template.spreads.tolist()
+        self.chains: list[list[int]] = []
+        self.after: list[list[int]] = []
+        chain_of: dict[int, int] = {}
+        for step in range(template.steps):
+            only = before[step][0] if len(before[step]) == 1 else None
+            goes_on = only is not None and starts[only + 1] - starts[only] == 1 and only != template.reply
+            if goes_on and only is not None:
+                chain_of[step] = chain_of[only]
+                self.chains[chain_of[step]].append(step)
+            else:
+                chain_of[step] = len(self.chains)
+                self.chains.append([step])
+                self.after.append(sorted({chain_of[index] for index in before[step]}))
+        self.reply = chain_of[template.reply]
+
+
+class Textbook:
+    """A program in a plain SimPy environment.
+
+    Parameters
+    ----------
+    program : Program
+        Without state changes; closed loops only.
+    """
+
+    def __init__(self, program: Program) -> None:
+        assert not program.changes and all(stream.depth for stream in program.streams)
+        self.program = program
+        self.env = simpy.Environment()
+        self.stores: dict[int, simpy.Store] = {}
+        self.resources: list[simpy.Resource] = []
+        for index, capacity in enumerate(program.resources.capacities.tolist()):
+            self.resources.append(simpy.Resource(self.env, capacity))
+            if program.resources.disciplines[index] == BATCH:
+                self.stores[index] = simpy.Store(self.env)
+                for _ in range(capacity):
+                    self.env.process(self.batch_server(self.stores[index]))
+        self.branches: dict[int, Branches] = {}
+        self.rows: dict[int, list[int]] = {}
+        self.state = seed_state(program.seed)
+        self.factors = program.factor_tables.tolist()
+        self.issued_ns: list[list[int]] = [[] for _ in program.streams]
+        self.completed_ns: list[list[int]] = [[] for _ in program.streams]
+        self.uses = 0
+
+    def batch_server(self, store: simpy.Store) -> Events:
+        """Serve all that wait at once, for ever."""
+        while True:
+            members = [(yield store.get())]
+            members += store.items
+            store.items.clear()
+            yield self.env.timeout(max(demand_ns for demand_ns, _ in members))
+            for _, done in members:
+                done.succeed()
+
+    def service_ns(self, path: Branches, number: int, step: int) -> int:
+        """Return a step's service time."""
+        demand_ns, spread = path.demands_ns[step], path.spreads[step]
+        if not spread:
+            return int(demand_ns)
+        return scaled_ns(
+            demand_ns, self.factors[spread][factor_index(self.state, number << STEP_BITS | step)]
+        )
+
+    def branch(
+        self,
+        path: Branches,
+        row: list[int],
+        number: int,
+        chain: list[int],
+        after: list[simpy.Process],
+        held: dict[int, list[Any]],
+    ) -> Events:
+        """Work through one chain once the chains before it are done."""
+        env = self.env
+        if len(after) == 1:
+            yield after[0]
+        elif after:
+            yield env.all_of(after)
+        for step in chain:
+            word, role = path.words[step], path.roles[step]
+            resource = row[role]
+            if word == USE and resource >= 0:
+                demand_ns = self.service_ns(path, number, step)
+                if resource in self.stores:
+                    done = env.event()
+                    yield self.stores[resource].put((demand_ns, done))
+                    yield done
+                else:
+                    with self.resources[resource].request() as request:
+                        yield request
+                        yield env.timeout(demand_ns)
+                self.uses += 1
+            elif word == DELAY and (resource >= 0 or role < 0):
+                yield env.timeout(path.demands_ns[step])
+            elif word == ACQUIRE and resource >= 0:
+                unit = self.resources[resource].request()
+                yield unit
+                held.setdefault(role, []).append(unit)
+            elif word == RELEASE and resource >= 0:
+                self.resources[resource].release(held[role].pop())
+
+    def request(self, template: int, binding: int, number: int) -> simpy.Process:
+        """Start a request; return the process whose end completes it."""
+        path = self.branches.get(template)
+        if path is None:
+            path = self.branches[template] = Branches(self.program.book.templates[template])
+        row = self.rows.get(binding)
+        if row is None:
+            row = self.rows[binding] = [*self.program.book.bindings[binding].tolist(), -1]
+        held: dict[int, list[Any]] = {}
+        processes: list[simpy.Process] = []
+        for chain, after in zip(path.chains, path.after, strict=True):
+            waits_for = [processes[index] for index in after]
+            processes.append(self.env.process(self.branch(path, row, number, chain, waits_for, held)))
+        return processes[path.reply]
+
+    def planned(self, index: int) -> Iterator[tuple[int, int]]:
+        """Yield template and binding of each request of a stream."""
+        while chunk := self.program.streams[index].take(CHUNK):
+            yield from zip(chunk.templates[:, 0].tolist(), chunk.bindings[:, 0].tolist(), strict=True)
+
+    def customer(self, index: int, requests: Iterator[tuple[int, int]]) -> Events:
+        """Issue one request after another."""
+        issued_ns, completed_ns = self.issued_ns[index], self.completed_ns[index]
+        for template, binding in requests:
+            place = len(issued_ns)
+            issued_ns.append(self.env.now)
+            completed_ns.append(PENDING)
+            yield self.request(template, binding, place * len(self.program.streams) + index)
+            completed_ns[place] = self.env.now
+
+    def execute(self) -> EngineRun:
+        """Run to the end or the bound."""
+        start_s = perf_counter()
+        for index, stream in enumerate(self.program.streams):
+            requests = self.planned(index)
+            for _ in range(stream.depth):
+                self.env.process(self.customer(index, requests))
+        until_ns = self.program.until_ns
+        self.env.run(until=None if until_ns is None else until_ns + 1)
+        wall_s = perf_counter() - start_s
+        nothing = np.zeros(0, dtype=np.int64)
+        streams = [
+            StreamRun(np.array(issued), np.array(completed), nothing, nothing, nothing)
+            for issued, completed in zip(self.issued_ns, self.completed_ns, strict=True)
+        ]
+        end_ns = max(int(stream.completed_ns.max()) for stream in streams)
+        return EngineRun(streams, nothing, nothing, nothing, self.uses, end_ns, empty_bins(), wall_s)
+
+
+def run(program: Program) -> EngineRun:
+    """Execute a program the textbook way; only `streams`, `uses`, `end_ns` and `wall_s` are told."""
+    return Textbook(program).execute()

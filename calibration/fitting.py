@@ -1,0 +1,106 @@
+"""Fit a few parameters to a few rows of a ledger, and say how well they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class FittedParameter:
+    """A parameter after a fit.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+        In the parameter's unit.
+    confidence_interval : tuple of float
+        95 %, from the curvature at the optimum with each row's tolerance as its standard
+        deviation: what the rows can tell apart, not what the model leaves out.
+    """
+
+    name: str
+    value: float
+    confidence_interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The outcome of a fit.
+
+    Parameters
+    ----------
+    parameters : tuple of FittedParameter
+    errors : dict of str to float
+        Simulated over published − 1, by row.
+    evaluations : int
+    """
+
+    parameters: tuple[FittedParameter, ...]
+    errors: dict[str, float]
+    evaluations: int
+
+
+def fit_parameters(
+    simulate: Callable[[Mapping[str, float]], Mapping[str, float]],
+    *,
+    start: Mapping[str, float],
+    published: Mapping[str, float],
+    tolerance: Mapping[str, float],
+    step: float = 0.05,
+) -> Fit:
+    """Fit parameters by least squares on relative errors.
+
+    Parameters
+    ----------
+    simulate : callable
+        Parameters → simulated value of each row.
+    start : mapping of str to float
+        Starting values, all above 0; the search runs over their logarithms.
+    published : mapping of str to float
+        Published value of each row, above 0.
+    tolerance : mapping of str to float
+        Weight of each row: an error as large as the tolerance counts 1.
+    step : float
+        Relative step of the finite differences; above the noise of a simulation.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than parameters.
+    """
+    from scipy.optimize import least_squares
+
+    names, rows = list(start), list(published)
+    if len(rows) < len(names):
+        raise ValueError(f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many")
+
+    def residuals(logs: Any) -> Any:
+        told = simulate(dict(zip(names, np.exp(logs).tolist(), strict=True)))
+        return np.array([np.log(told[row] / published[row]) / tolerance[row] for row in rows])
+
+    found = least_squares(
+        residuals,
+        np.log([start[name] for name in names]),
+        diff_step=step,
+        xtol=1e-3,
+        ftol=1e-3,
+        max_nfev=25,
+    )
+    covariance = np.linalg.pinv(found.jac.T @ found.jac)
+    spread = 1.96 * np.sqrt(np.diag(covariance))
+    return Fit(
+        parameters=tuple(
+            FittedParameter(name, float(np.exp(log)), (float(np.exp(log - half)), float(np.exp(log + half))))
+            for name, log, half in zip(names, found.x.tolist(), spread.tolist(), strict=True)
+        ),
+        errors={
+            row: float(np.exp(residual * tolerance[row]) - 1)
+            for row, residual in zip(rows, found.fun.tolist(), strict=True)
+        },
+        evaluations=int(found.nfev),
+    )

@@ -1,0 +1,1 @@
+"""Measured kernel cost tables (JSON), one per CPU."""

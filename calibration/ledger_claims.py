@@ -1,0 +1,181 @@
+"""Claims of a source as data: the columns of ``claims.csv``, their meaning and their reader."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+Numbers = float | tuple[float, ...] | None
+
+COLUMNS = (
+    *("id", "paper", "locus", "metric", "scheme", "baseline", "pattern", "op", "block_size", "value"),
+    *("unit", "kind", "role", "compare", "tolerance_percent", "note"),
+)
+ROLES = ("given", "calibration", "held-out", "contradicted", "derived", "not-derivable")
+COMPARISONS = ("value", "extremum", "at-most", "range", "ordering", "trend", "text")
+COUNTED_ROLES = ("calibration", "held-out")
+
+_NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_RANGE = re.compile(rf"\s*({_NUMBER})\s*(?:-|–|\.\.)\s*({_NUMBER})\s*")
+
+
+class LedgerError(ValueError):
+    """Claims, disputes, simulated values or parameters that cannot be used; one line per fault."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a source, as its ``claims.csv`` gives it.
+
+    ``published`` is a number, an array (a range or a list) or None for words; ``published_text`` is always
+    the value as written. ``tolerance`` is a fraction, None where the file gives none. ``disputed`` is the
+    reason this project doubts the row, or None.
+    """
+
+    id: str
+    paper: str
+    locus: str
+    metric: str
+    scheme: str
+    baseline: str
+    pattern: str
+    op: str
+    block_size: str
+    published: Numbers
+    published_text: str
+    unit: str
+    kind: str
+    role: str
+    compare: str
+    tolerance: float | None
+    note: str
+    statement: str
+    disputed: str | None = None
+
+
+def load_claims(
+    source: Path | Traversable, *, disputed: Path | Traversable | None = None
+) -> tuple[Claim, ...]:
+    """Read a study's claims.
+
+    Parameters
+    ----------
+    source
+        CSV with the columns of `COLUMNS`, in any order, and optionally ``statement``.
+    disputed
+        CSV with the columns ``id`` and ``reason``; None or a missing file when nothing is disputed.
+
+    Raises
+    ------
+    LedgerError
+        With one line per fault: ``file:line: column: got …, wanted …``.
+    """
+    faults: list[str] = []
+    rows = _read_table(source, COLUMNS)
+    doubts: dict[str, str] = {}
+    if disputed is not None and disputed.is_file():
+        known = {row["id"] for _, row in rows}
+        for line, row in _read_table(disputed, ("id", "reason")):
+            if row["id"] not in known or not row["reason"]:
+                faults.append(f"{disputed.name}:{line}: got {row}, wanted the id of a claim and a reason")
+            doubts[row["id"]] = row["reason"]
+    claims: dict[str, Claim] = {}
+    for line, row in rows:
+        try:
+            claim = _parse_claim(row, doubts.get(row["id"]))
+        except LedgerError as fault:
+            faults.append(f"{source.name}:{line}: {fault}")
+            continue
+        if claim.id in claims:
+            faults.append(f"{source.name}:{line}: id: got {claim.id} a second time, wanted each id once")
+        claims[claim.id] = claim
+    if faults:
+        raise LedgerError("\n".join(faults))
+    return tuple(claims.values())
+
+
+def _read_table(source: Path | Traversable, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
+    try:
+        lines = source.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise LedgerError(f"{source}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise LedgerError(f"{source.name}: byte {error.start}: got bytes that are not UTF-8") from error
+    reader = csv.DictReader(lines)
+    absent = [name for name in columns if name not in (reader.fieldnames or ())]
+    if absent:
+        raise LedgerError(f"{source.name}:1: got no column {', '.join(absent)}, wanted {', '.join(columns)}")
+    table = []
+    for row in reader:
+        if None in row or None in row.values():
+            raise LedgerError(
+                f"{source.name}:{reader.line_num}: got a row of another length than the header's, "
+                f"wanted {len(reader.fieldnames or ())} fields"
+            )
+        table.append((reader.line_num, {key: value.strip() for key, value in row.items()}))
+    return table
+
+
+def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
+    role, compare, text = row["role"], row["compare"], row["value"]
+    if not row["id"]:
+        raise LedgerError("id: got nothing, wanted an id")
+    if role not in ROLES:
+        raise LedgerError(f"role: got {role!r}, wanted one of {', '.join(ROLES)}")
+    if compare not in COMPARISONS:
+        raise LedgerError(f"compare: got {compare!r}, wanted one of {', '.join(COMPARISONS)}")
+    percent = _to_float(row["tolerance_percent"])
+    if percent is None and (row["tolerance_percent"] or role in COUNTED_ROLES):
+        raise LedgerError(f"tolerance_percent: got {row['tolerance_percent']!r}, wanted a number of percent")
+    if percent is not None and percent <= 0:
+        raise LedgerError(f"tolerance_percent: got {percent}, wanted more than 0")
+    copied = (
+        *("id", "paper", "locus", "metric", "scheme", "baseline", "pattern", "op", "block_size"),
+        *("unit", "kind", "role", "compare", "note"),
+    )
+    return Claim(
+        published=_parse_published(text, compare),
+        published_text=text,
+        tolerance=None if percent is None else percent / 100,
+        statement=row.get("statement") or _default_statement(row),
+        disputed=disputed,
+        **{name: row[name] for name in copied},
+    )
+
+
+def _parse_published(text: str, compare: str) -> Numbers:
+    if compare in ("ordering", "trend"):
+        return None
+    if compare == "text":
+        parts = [_to_float(part) for part in text.split(",")]
+        numbers = tuple(part for part in parts if part is not None)
+        return numbers if len(numbers) == len(parts) else None
+    if compare == "range":
+        match = _RANGE.fullmatch(text)
+        ends = (float(match[1]), float(match[2])) if match else None
+        if ends is None or ends[0] > ends[1]:
+            raise LedgerError(f"value: got {text!r}, wanted a range such as 70-75, the smaller end first")
+        return ends
+    number = _to_float(text.removeprefix("<") if compare == "at-most" else text)
+    if number is None:
+        raise LedgerError(f"value: got {text!r}, wanted a number for the comparison {compare}")
+    return number
+
+
+def _to_float(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _default_statement(row: Mapping[str, str]) -> str:
+    where = " ".join(row[key] for key in ("scheme", "pattern", "op", "block_size") if row[key])
+    against = f" against {row['baseline']}" if row["baseline"] else ""
+    return f"{row['metric'].replace('_', ' ')}{': ' if where else ''}{where}{against}"

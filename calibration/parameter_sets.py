@@ -1,0 +1,159 @@
+"""Parameter sets: models read from TOML, every number with its provenance."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import numpy as np
+
+from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.ssd import FACTOR_POINTS
+
+_PACKAGE = "stripesim.calibration.parameters"
+
+Model = TypeVar("Model", bound=MeasuredModel)
+
+
+class ParameterSetError(ValueError):
+    """A parameter set is missing or wrong; the message says which file and key."""
+
+
+def names() -> list[str]:
+    """Return the names of the parameter sets that ship."""
+    return sorted(
+        entry.name.removesuffix(".toml")
+        for entry in files(_PACKAGE).iterdir()
+        if entry.name.endswith(".toml")
+    )
+
+
+class ParameterSet:
+    """A named set of numbers for several models.
+
+    Parameters
+    ----------
+    name : str
+        Stem of a TOML file in `stripesim.calibration.parameters`: a table per model, in it a
+        table per number with ``value``, ``provenance``, ``source`` and, where fitted,
+        ``confidence_interval``. Instead of ``value`` a distribution has ``file`` (a column of
+        factors) or ``lognormal_sigma``.
+
+    Raises
+    ------
+    ParameterSetError
+        If there is no such set.
+    """
+
+    def __init__(self, name: str) -> None:
+        resource = files(_PACKAGE) / f"{name}.toml"
+        if not resource.is_file():
+            raise ParameterSetError(f"parameter set: got {name!r}, wanted one of {', '.join(names())}")
+        self.name = name
+        try:
+            self._tables: dict[str, Any] = tomllib.loads(resource.read_text("utf-8"))
+        except ValueError as error:
+            raise ParameterSetError(f"{name}.toml: {error}") from error
+
+    def model(self, kind: type[Model], table: str, given: Mapping[str, Any] | None = None) -> Model:
+        """Build a model from one table.
+
+        Parameters
+        ----------
+        kind : type
+            The model's class.
+        table : str
+            The table's name.
+        given : mapping, optional
+            Values that the configuration of the cluster gives, such as the number of cores.
+
+        Raises
+        ------
+        ParameterSetError
+            If the table or a number is missing, or the model refuses the numbers.
+        """
+        where = f"{self.name}.toml: [{table}]"
+        if table not in self._tables:
+            raise ParameterSetError(f"{where}: missing")
+        values: dict[str, Any] = {}
+        provenance: dict[str, Provenance] = {}
+        for key, told in self._tables[table].items():
+            values[key] = _value(told, f"{where}: {key}")
+            provenance[key] = _provenance(told, f"{where}: {key}")
+        for key, value in (given or {}).items():
+            values[key] = value
+            if not isinstance(value, str):
+                provenance[key] = Provenance("given", "the scenario's cluster")
+        wanted = {field.name for field in dataclasses.fields(kind)} - {"provenance"}
+        if wanted != values.keys():
+            raise ParameterSetError(
+                f"{where}: missing {sorted(wanted - values.keys())}, unknown {sorted(values.keys() - wanted)}"
+            )
+        try:
+            return kind(**values, provenance=provenance)
+        except (ValueError, TypeError) as error:
+            raise ParameterSetError(f"{where}: {error}") from error
+
+
+def lognormal_factors(sigma: float) -> tuple[float, ...]:
+    """Return `FACTOR_POINTS` equally likely factors of mean 1, lognormal.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the logarithm.
+    """
+    from scipy.stats import norm
+
+    centres = (np.arange(FACTOR_POINTS) + 0.5) / FACTOR_POINTS
+    factors = np.exp(sigma * norm.ppf(centres))
+    return tuple((factors / factors.mean()).tolist())
+
+
+def _value(told: Any, where: str) -> Any:
+    wanted = "wanted a value, a file or a lognormal_sigma"
+    if not isinstance(told, Mapping):
+        raise ParameterSetError(f"{where}: got {told!r}, {wanted}, with provenance and source")
+    if "value" in told:
+        if isinstance(told["value"], bool) or not isinstance(told["value"], int | float):
+            raise ParameterSetError(f"{where}: value: got {told['value']!r}, wanted a number")
+        return told["value"]
+    if "lognormal_sigma" in told:
+        return lognormal_factors(float(told["lognormal_sigma"]))
+    if "file" in told:
+        return _factors(told["file"], where)
+    raise ParameterSetError(f"{where}: got {', '.join(told) or 'nothing'}, {wanted}")
+
+
+def _factors(file: str, where: str) -> tuple[float, ...]:
+    """Read a column of factors and scale it to mean 1."""
+    try:
+        lines = (files(_PACKAGE) / file).read_text("utf-8").splitlines()
+        factors = np.array([float(row["factor"]) for row in csv.DictReader(lines)])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise ParameterSetError(
+            f"{where}: {file}: wanted a CSV file with a column factor ({error})"
+        ) from error
+    if not len(factors) or not np.isfinite(factors).all() or (factors < 0).any() or not factors.any():
+        raise ParameterSetError(f"{where}: {file}: wanted finite factors of 0 or above, not all 0")
+    return tuple((factors / factors.mean()).tolist())
+
+
+def _provenance(told: Mapping[str, Any], where: str) -> Provenance:
+    missing = [key for key in ("provenance", "source") if key not in told]
+    if missing:
+        raise ParameterSetError(f"{where}: missing {' and '.join(missing)}")
+    unknown = sorted(
+        told.keys() - {"value", "file", "lognormal_sigma", "provenance", "source", "confidence_interval"}
+    )
+    if unknown:
+        raise ParameterSetError(f"{where}: unknown {', '.join(unknown)}")
+    interval = told.get("confidence_interval")
+    try:
+        return Provenance(told["provenance"], told["source"], tuple(interval) if interval else None)
+    except ValueError as error:
+        raise ParameterSetError(f"{where}: {error}") from error

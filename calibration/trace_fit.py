@@ -1,0 +1,168 @@
+"""All that can be fitted to a trace, block or failure: what `stripesim trace fit` does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stripesim.calibration.ssd_fit import FitError, fit_times
+from stripesim.calibration.ssd_fit_interference import Interference, fit_interference
+from stripesim.calibration.ssd_fit_plot import plot_fit
+from stripesim.calibration.ssd_fit_result import Operation, Quantity, ServiceFit
+from stripesim.calibration.survival_fit import State, SurvivalError, SurvivalFit, fit_survival
+from stripesim.calibration.workload_fit import WorkloadError, WorkloadFit, fit_workload
+from stripesim.traces import BlockTrace
+from stripesim.traces.failure_columns import FailureTrace
+
+
+@dataclass(frozen=True)
+class TraceFit:
+    """What could be fitted, and why the rest could not.
+
+    Parameters
+    ----------
+    source : str
+        The trace.
+    service : tuple of ServiceFit
+        Service times of reads and writes, or, where the format records none, response times.
+    interference : tuple of Interference
+        Service times by what else was in flight.
+    workload : WorkloadFit or None
+        Arrivals, sizes, places.
+    survival : tuple of SurvivalFit
+        Times to failure and to repair.
+    missing : tuple of str
+        One line for each part that the trace does not allow.
+    """
+
+    source: str
+    service: tuple[ServiceFit, ...] = ()
+    interference: tuple[Interference, ...] = ()
+    workload: WorkloadFit | None = None
+    survival: tuple[SurvivalFit, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "source": self.source,
+            "service": [fit.to_dict() for fit in self.service],
+            "interference": [one.to_dict() for one in self.interference],
+            "workload": None if self.workload is None else self.workload.to_dict(),
+            "survival": [fit.to_dict() for fit in self.survival],
+            "missing": list(self.missing),
+        }
+
+    def summary(self) -> str:
+        """Return lines for a terminal.
+
+        Returns
+        -------
+        str
+        """
+        parts = [fit.summary() for fit in self.service]
+        parts += [fit.summary() for fit in self.survival]
+        for one in self.interference:
+            line = (
+                f"  {one.operation}, {one.company}: {one.commands} commands, mean {one.mean_ns / 1e3:.4g} µs"
+            )
+            if one.slowdown is not None and one.slowdown_ci95 is not None:
+                low, high = one.slowdown_ci95
+                line += f", {one.slowdown:.2f} times as long as alone (95 % {low:.2f} to {high:.2f})"
+            parts.append(line)
+        if self.workload is not None:
+            parts.append(self.workload.summary())
+        parts += [f"not fitted: {line}" for line in self.missing]
+        return "\n".join(parts)
+
+
+def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
+    """Fit whatever the trace allows.
+
+    Parameters
+    ----------
+    trace : BlockTrace or FailureTrace
+        The trace.
+    seed : int
+        Seed of bootstraps and of the synthetic trace.
+
+    Returns
+    -------
+    TraceFit
+
+    Raises
+    ------
+    FitError
+        When it allows nothing; one line per part.
+    """
+    fitted = _fit_failures(trace) if isinstance(trace, FailureTrace) else _fit_block(trace, seed)
+    if not (fitted.service or fitted.workload or fitted.survival):
+        raise FitError("\n".join(fitted.missing))
+    return fitted
+
+
+def write_fit(fitted: TraceFit, trace: BlockTrace | FailureTrace, folder: str | Path) -> list[Path]:
+    """Write `trace-fit.json` and, for service times, figures.
+
+    Parameters
+    ----------
+    fitted : TraceFit
+        What `fit_trace` returned.
+    trace : BlockTrace or FailureTrace
+        The same trace.
+    folder : str or pathlib.Path
+        Made if it is not there.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    table = folder / "trace-fit.json"
+    table.write_text(json.dumps(fitted.to_dict(), indent=1) + "\n", encoding="utf-8")
+    written = [table]
+    if isinstance(trace, BlockTrace):
+        for fit in fitted.service:
+            written += plot_fit(fit, trace, folder / f"{fit.operation}-{fit.quantity}-fit")
+    return written
+
+
+def _fit_failures(trace: FailureTrace) -> TraceFit:
+    found: list[SurvivalFit] = []
+    missing: list[str] = []
+    states: tuple[State, ...] = ("up", "down")
+    for state in states:
+        try:
+            found.append(fit_survival(trace, state))
+        except SurvivalError as error:
+            missing.append(str(error))
+    return TraceFit(trace.source, survival=tuple(found), missing=tuple(dict.fromkeys(missing)))
+
+
+def _fit_block(trace: BlockTrace, seed: int) -> TraceFit:
+    found: list[ServiceFit] = []
+    missing: list[str] = []
+    quantity: Quantity = "response" if trace.commands is None else "service"
+    operations: tuple[Operation, ...] = ("read", "write")
+    for operation in operations:
+        try:
+            found.append(fit_times(trace, operation=operation, quantity=quantity, seed=seed))
+        except FitError as error:
+            missing.append(str(error))
+    workload = None
+    try:
+        workload = fit_workload(trace, seed=seed)
+    except WorkloadError as error:
+        missing.append(str(error))
+    return TraceFit(
+        trace.source, tuple(found), fit_interference(trace, seed=seed), workload, missing=tuple(missing)
+    )

@@ -1,0 +1,286 @@
+"""A workload model: what was learnt from a block trace, and new traces drawn from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy import signal
+
+from stripesim.traces import REQUEST_SCHEMA, BlockTrace
+from stripesim.traces.locality import BLOCK_BYTES
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+TRIES = 8
+"""Places tried for a first touch that must not lie on data touched before."""
+
+
+class WorkloadError(ValueError):
+    """A trace is too small for a workload model; the text says what was got and wanted."""
+
+
+_DEVICE_STRIDE = 1 << 50
+"""Blocks of one device are numbered below this: 2**62 bytes of 4 KiB."""
+
+
+@dataclass(frozen=True)
+class WorkloadModel:
+    """What was learnt from a trace.
+
+    Parameters
+    ----------
+    requests : int
+        Requests it was fitted to.
+    gap_tables_ns : tuple of numpy.ndarray
+        One per regime, idlest first; shape (cells,), ascending: mean gap in each of equally likely cells
+        [ns].
+    gap_chains : tuple of numpy.ndarray
+        One per regime; shape (classes, classes): from a gap's class to the next one's; rows sum to 1.
+    rate_memory : float
+        Correlation of the rate from one epoch to the next.
+    epoch_requests : float
+        Requests in an epoch.
+    state_is_write, state_follows : numpy.ndarray
+        Shape (states,), bool: operation, and whether the request starts where the device's last one ended.
+    state_sizes_bytes : tuple of numpy.ndarray
+        For each state the sizes that occur, one entry per occurrence [B].
+    state_chain : numpy.ndarray
+        Shape (states, states): from one request's state to the next one's.
+    reuse_probability : float
+        Probability that a request which does not follow starts where an earlier one did.
+    reuse_depths : numpy.ndarray
+        Shape (reuses,): LRU stack depths of those that did, in starts of requests that do not follow.
+    overlap_probability : float
+        Probability that a new start lies on data that was touched before all the same.
+    device_names : tuple of str
+        Devices.
+    region_weights : numpy.ndarray
+        Shape (devices, regions): where starts never used before lie; sums to 1.
+    region_low_bytes, region_bytes : numpy.ndarray
+        Shape (devices,), int64: start of each device's range and length of a region [B].
+    grain_bytes : int
+        All starts are multiples of it [B].
+
+    Notes
+    -----
+    Assumptions: gaps do not depend on what is asked for; reuse does not depend on the operation; a first
+    touch is anywhere in its region with equal probability; the length of what comes back to a place is drawn
+    anew. So distances between starts are not kept beyond the region, and where a trace writes the same
+    extents again and again the synthetic one touches more data.
+    """
+
+    requests: int
+    gap_tables_ns: tuple[Floats, ...]
+    gap_chains: tuple[Floats, ...]
+    rate_memory: float
+    epoch_requests: float
+    state_is_write: npt.NDArray[np.bool_]
+    state_follows: npt.NDArray[np.bool_]
+    state_sizes_bytes: tuple[Ints, ...]
+    state_chain: Floats
+    reuse_probability: float
+    reuse_depths: Ints
+    overlap_probability: float
+    device_names: tuple[str, ...]
+    region_weights: Floats
+    region_low_bytes: Ints
+    region_bytes: Ints
+    grain_bytes: int
+
+
+def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
+    """Write a new trace with the model's ways.
+
+    Parameters
+    ----------
+    model : WorkloadModel
+        What was fitted.
+    n : int
+        Requests, at least 1.
+    seed : int
+        The same seed gives the same trace.
+
+    Returns
+    -------
+    BlockTrace
+        Without completions.
+
+    Raises
+    ------
+    WorkloadError
+        When `n` is below 1.
+    """
+    if n < 1:
+        raise WorkloadError(f"n: got {n}, wanted at least 1")
+    rng = np.random.default_rng(seed)
+    issue = _synthetic_arrivals(model, n, rng)
+    state = _walk(np.cumsum(model.state_chain, axis=1), n, rng.random(n))
+    length = np.empty(n, dtype=np.int64)
+    for index, sizes in enumerate(model.state_sizes_bytes):
+        mine = np.flatnonzero(state == index)
+        length[mine] = rng.choice(sizes, size=len(mine))
+    device, offset = _synthetic_places(model, model.state_follows[state], length, rng)
+    columns = {
+        "issue_ns": issue,
+        "dispatch_ns": pl.Series([None] * n, dtype=pl.Int64),
+        "complete_ns": pl.Series([None] * n, dtype=pl.Int64),
+        "device": np.array(model.device_names, dtype=object)[device].tolist(),
+        "offset_bytes": offset,
+        "length_bytes": length,
+        "is_write": model.state_is_write[state],
+    }
+    return BlockTrace(
+        pl.DataFrame(columns, schema=REQUEST_SCHEMA), None, "synthetic", f"synthetic seed {seed}"
+    )
+
+
+def plain_gaps(table: Floats, chain: Floats, n: int, rng: np.random.Generator) -> Floats:
+    """Draw gaps from a chain: a class, and within it a cell of the table.
+
+    Parameters
+    ----------
+    table : numpy.ndarray
+        Shape (cells,), ascending [ns].
+    chain : numpy.ndarray
+        Shape (classes, classes), rows sum to 1.
+    n : int
+        How many.
+    rng : numpy.random.Generator
+        Source of chance.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n,) [ns].
+    """
+    classes = _walk(np.cumsum(chain, axis=1), n, rng.random(n))
+    at = (classes + rng.random(n)) / len(chain) * len(table)
+    out: Floats = table[np.minimum(at.astype(np.int64), len(table) - 1)]
+    return out
+
+
+def _synthetic_arrivals(model: WorkloadModel, n: int, rng: np.random.Generator) -> Ints:
+    regimes = len(model.gap_tables_ns)
+    epoch = (np.arange(n) / model.epoch_requests).astype(np.int64)
+    epochs = int(epoch[-1]) + 1
+    noise = rng.normal(size=epochs)
+    fresh = np.sqrt(1 - model.rate_memory**2)
+    later = signal.lfilter([fresh], [1, -model.rate_memory], noise[1:], zi=[model.rate_memory * noise[0]])[0]
+    level = np.concatenate((noise[:1], later))
+    # By rank, so that each regime has its share of the epochs and the mean rate does not hang on a few draws.
+    regime = np.argsort(np.argsort(level)) * regimes // epochs
+    gaps = np.empty(n)
+    for index in range(regimes):
+        mine = np.flatnonzero(regime[epoch] == index)
+        gaps[mine] = plain_gaps(model.gap_tables_ns[index], model.gap_chains[index], len(mine), rng)
+    issue = np.cumsum(gaps)
+    whole: Ints = np.rint(issue - issue[0]).astype(np.int64)
+    return whole
+
+
+@numba.njit(cache=True)
+def _walk(cumulative: Floats, n: int, draws: Floats) -> Ints:
+    """Walk a Markov chain, from its first state."""
+    out = np.empty(n, np.int64)
+    state = np.int64(0)
+    last = cumulative.shape[1] - 1
+    for index in range(n):
+        state = min(np.searchsorted(cumulative[state], draws[index], side="right"), last)
+        out[index] = state
+    return out
+
+
+def _synthetic_places(
+    model: WorkloadModel, follows: npt.NDArray[np.bool_], length: Ints, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    n = len(length)
+    again = rng.random(n) < model.reuse_probability
+    depth = np.zeros(n, dtype=np.int64)
+    if len(model.reuse_depths):
+        depth = rng.choice(model.reuse_depths, size=n)
+    flat = rng.choice(model.region_weights.size, size=(TRIES, n), p=model.region_weights.ravel())
+    device, region = flat // model.region_weights.shape[1], flat % model.region_weights.shape[1]
+    within = (rng.random((TRIES, n)) * model.region_bytes[device]).astype(np.int64)
+    fresh = model.region_low_bytes[device] + region * model.region_bytes[device] + within
+    fresh = (fresh - fresh % model.grain_bytes).astype(np.int64)
+    clear = rng.random(n) >= model.overlap_probability
+    # A request that follows belongs to a device that is as busy as in the trace.
+    share = np.cumsum(model.region_weights.sum(axis=1))
+    follower = np.minimum(np.searchsorted(share, rng.random(n)), len(share) - 1)
+    placed: tuple[Ints, Ints] = _place(
+        follows, again, depth, device, fresh, clear, follower, length, len(model.device_names)
+    )
+    return placed
+
+
+@numba.njit(cache=True)
+def _place(
+    follows: npt.NDArray[np.bool_],
+    again: npt.NDArray[np.bool_],
+    depth: Ints,
+    device: Ints,
+    fresh: Ints,
+    clear: npt.NDArray[np.bool_],
+    follower: Ints,
+    length: Ints,
+    devices: int,
+) -> tuple[Ints, Ints]:
+    """Put requests in places, in turn. A Fenwick tree of last uses finds the start at a stack depth."""
+    n = len(length)
+    out_device, out_offset = np.empty(n, np.int64), np.empty(n, np.int64)
+    end = np.full(devices, -1, np.int64)
+    size = 1
+    while size < n + 1:
+        size *= 2
+    tree = np.zeros(size + 1, np.int64)
+    live = 0
+    touched = {np.int64(-1)}
+    for now in range(n):
+        where = follower[now]
+        old = -1
+        jumped = not (follows[now] and end[where] >= 0)
+        if not jumped:
+            out_device[now], out_offset[now] = where, end[where]
+        elif again[now] and live > 0:
+            # The start used at rank `live - depth` from the oldest; a stack too short gives its oldest.
+            rank = max(np.int64(1), live - depth[now])
+            at, step = 0, size
+            while step > 0:
+                if at + step <= size and tree[at + step] < rank:
+                    at += step
+                    rank -= tree[at]
+                step //= 2
+            old = at
+            out_device[now], out_offset[now] = out_device[old], out_offset[old]
+        else:
+            attempt = 0
+            while clear[now] and attempt < len(fresh) - 1:
+                first = fresh[attempt, now] // BLOCK_BYTES
+                last = (fresh[attempt, now] + length[now] - 1) // BLOCK_BYTES
+                key = device[attempt, now] * _DEVICE_STRIDE
+                if key + first not in touched and key + last not in touched:
+                    break
+                attempt += 1
+            out_device[now], out_offset[now] = device[attempt, now], fresh[attempt, now]
+        if old >= 0:
+            at = old + 1
+            while at <= size:
+                tree[at] -= 1
+                at += at & -at
+        elif jumped:
+            live += 1
+        if jumped:
+            at = now + 1
+            while at <= size:
+                tree[at] += 1
+                at += at & -at
+        end[out_device[now]] = out_offset[now] + length[now]
+        key = out_device[now] * _DEVICE_STRIDE
+        for block in range(out_offset[now] // BLOCK_BYTES, (end[out_device[now]] - 1) // BLOCK_BYTES + 1):
+            touched.add(key + block)
+    return out_device, out_offset

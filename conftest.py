@@ -1,0 +1,8 @@
+"""Root conftest: collect each module once, through its importable name.
+
+The folders at the top are reached as ``stripesim.<folder>`` through the
+symlinks in ``stripesim/``; collecting them a second time by their top-level
+path would load every module twice.
+"""
+
+collect_ignore = ["models", "sim", "calibration", "traces", "scenarios", "notebooks"]

@@ -1,0 +1,1 @@
+"""Components: frozen dataclasses of measured numbers plus pure functions; knows nothing else of stripesim."""

@@ -1,0 +1,39 @@
+"""Redundancy schemes, one file each, behind one protocol."""
+
+from stripesim.models.coding.clay import Clay
+from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
+from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.lrc import LRC
+from stripesim.models.coding.lrc_ceph import CephLRC
+from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.coding.protocol import (
+    ReadPlan,
+    RedundancyScheme,
+    RepairPlan,
+    ShardExtent,
+    WritePlan,
+    WritePolicy,
+)
+from stripesim.models.coding.reed_solomon import ReedSolomon
+from stripesim.models.coding.replication import Replication
+from stripesim.models.coding.shec import Shec
+
+__all__ = [
+    "LRC",
+    "CephLRC",
+    "Clay",
+    "CodecError",
+    "DataLossError",
+    "ReadPlan",
+    "RedundancyScheme",
+    "ReedSolomon",
+    "RepairPlan",
+    "Replication",
+    "SchemeError",
+    "ShardExtent",
+    "Shec",
+    "StripeGeometry",
+    "WritePlan",
+    "WritePolicy",
+    "parse_scheme",
+]

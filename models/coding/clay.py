@@ -1,0 +1,187 @@
+"""Clay codes: Reed-Solomon's storage and tolerance, but a lost shard is rebuilt from parts of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from stripesim.models.coding.clay_coder import ClayShape
+from stripesim.models.coding.errors import SchemeError
+from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.protocol import SHARDS_MAX, RepairPlan, ShardExtent, check_extent
+from stripesim.models.coding.reed_solomon import ReedSolomon
+
+#: A sub-chunk is a multiple of this [B]: the smallest chunk of jerasure's reed_sol_van with two data shards.
+SUB_CHUNK_ALIGN_BYTES: Final = 32
+#: More sub-chunks than this in a chunk are refused: a chunk would be larger than objects commonly are.
+SUB_CHUNKS_MAX: Final = 4096
+
+
+@dataclass(frozen=True)
+class Clay(ReedSolomon):
+    r"""A coupled-layer code, written ``clay:k,m,d``.
+
+    Parameters
+    ----------
+    k : int
+        Data shards, at least 1.
+    m : int
+        Parity shards, at least 2.
+    d : int
+        Shards that help to rebuild one lost shard, k + 1 to k + m - 1.
+
+    Raises
+    ------
+    SchemeError
+        If a number is out of range, or chunks would fall into more than 4096 sub-chunks.
+
+    Notes
+    -----
+    A chunk is q^t sub-chunks with q = d - k + 1 and t = ceil((k + m) / q). One lost shard is rebuilt from
+    the same q^(t-1) sub-chunks of each of d helpers, hence from
+
+    .. math:: \frac{d}{q} = \frac{d}{d - k + 1} \tag{1}
+
+    bytes for each byte lost. They lie in q^y runs of q^(t-1-y) sub-chunks, with y the column of the lost
+    shard: few long runs for the first shards, many short ones for the last. All others of its column
+    must help. With two shards lost, one of the column not to be had or fewer than d helpers, k whole
+    chunks are read and decoded, as with Reed-Solomon. Any m shards may be lost.
+
+    Reads and writes of clients are those of `ReedSolomon`: whole stripes, also where a shard is missing.
+
+    In the (n, k, d) notation of Vajha et al. ``clay:9,3,11`` is (12, 9, 11).
+
+    References
+    ----------
+    M. Vajha et al., "Clay Codes: Moulding MDS Codes to Yield an MSR Code", FAST 2018, sections 3 and 4;
+    Ceph 16.2, ``src/erasure-code/clay/ErasureCodeClay.cc``, ``is_repair``, ``minimum_to_repair``,
+    ``get_repair_subchunks`` and ``get_chunk_size``.
+
+    Examples
+    --------
+    >>> code = Clay(k=4, m=2, d=5)
+    >>> geometry = code.geometry(4096)
+    >>> plan = code.plan_repair(lost=frozenset({2}), object_size_bytes=16384, geometry=geometry)
+    >>> [(extent.offset_bytes, extent.length_bytes) for extent in plan.reads if extent.shard == 0]
+    [(0, 1024), (2048, 1024)]
+    >>> sum(extent.length_bytes for extent in plan.reads) / 4096
+    2.5
+    """
+
+    d: int
+
+    def __post_init__(self) -> None:
+        name = f"clay:{self.k},{self.m},{self.d}"
+        if self.k < 1:
+            raise SchemeError(f"{name}: k: got {self.k}, wanted at least 1")
+        if self.m < 2:
+            raise SchemeError(f"{name}: m: got {self.m}, wanted at least 2")
+        if not self.k + 1 <= self.d <= self.k + self.m - 1:
+            raise SchemeError(
+                f"{name}: d: got {self.d}, wanted k + 1 = {self.k + 1} to k + m - 1 = {self.k + self.m - 1}"
+            )
+        if self.shape.nodes > SHARDS_MAX:
+            raise SchemeError(
+                f"{name}: shards: got {self.shape.nodes} with those that fill the grid, "
+                f"wanted at most {SHARDS_MAX}"
+            )
+        if self.shape.sub_chunks > SUB_CHUNKS_MAX:
+            raise SchemeError(
+                f"{name}: sub-chunks: got {self.shape.q}^{self.shape.t}, wanted at most {SUB_CHUNKS_MAX} "
+                "(a d nearer to k + m - 1 gives fewer)"
+            )
+
+    @property
+    def name(self) -> str:
+        """``clay:k,m,d``."""
+        return f"clay:{self.k},{self.m},{self.d}"
+
+    @cached_property
+    def shape(self) -> ClayShape:
+        """The grid of nodes and sub-chunks."""
+        return ClayShape(self.k, self.m, self.d)
+
+    def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
+        """Stripes of k chunks, the unit [B] rounded up to whole sub-chunks.
+
+        Notes
+        -----
+        As in Ceph, a chunk is padded to a multiple of the number of sub-chunks times 32 bytes: 4096
+        becomes 5184 for ``clay:9,3,11`` with its 81 sub-chunks.
+        """
+        align = self.shape.sub_chunks * SUB_CHUNK_ALIGN_BYTES
+        # A unit of 0 or less stays so, and is refused there.
+        return StripeGeometry(k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align)
+
+    def plan_repair(
+        self,
+        *,
+        lost: frozenset[int],
+        object_size_bytes: int,
+        geometry: StripeGeometry,
+        unavailable: frozenset[int] = frozenset(),
+    ) -> RepairPlan:
+        """Read the needed sub-chunks of d helpers, or k whole chunks; see the class and the protocol.
+
+        Raises
+        ------
+        SchemeError
+            For a negative size, an unknown shard, or a geometry of another k or without whole sub-chunks.
+        DataLossError
+            If fewer than k shards are left.
+        """
+        check_extent(offset_bytes=0, length_bytes=1, object_size_bytes=object_size_bytes)
+        self._check_geometry(geometry)
+        decoding = self._sources(lost | unavailable)
+        stripes = geometry.stripe_count(object_size_bytes)
+        if not lost or stripes == 0:
+            return RepairPlan(reads=(), writes=(), decode_stripes=0, decode_data_bytes=0, erasures=0)
+        helpers = self.helpers(lost, unavailable)
+        shard_bytes = stripes * geometry.stripe_unit_bytes
+        if helpers:
+            runs = self._runs(next(iter(lost)), stripes, geometry)
+            reads = tuple(ShardExtent(shard, *run) for shard in helpers for run in runs)
+        else:
+            reads = tuple(ShardExtent(shard, 0, shard_bytes) for shard in decoding)
+        return RepairPlan(
+            reads=reads,
+            writes=tuple(ShardExtent(shard, 0, shard_bytes) for shard in sorted(lost)),
+            decode_stripes=stripes,
+            decode_data_bytes=sum(extent.length_bytes for extent in reads),
+            erasures=1 if helpers else len(lost | unavailable),
+        )
+
+    def helpers(self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()) -> list[int]:
+        """The d shards that rebuild a lost one from parts, ascending; empty where a whole decode is needed.
+
+        Notes
+        -----
+        Those of the lost shard's column come first, then the others in the order of their numbers.
+        """
+        if len(lost) != 1:
+            return []
+        (shard,) = lost
+        column = self.shape.column(shard)
+        others = [s for s in range(self.width) if s not in {shard, *column, *unavailable}]
+        if unavailable & set(column) or len(column) + len(others) < self.d:
+            return []
+        return sorted([*column, *others][: self.d])
+
+    def _runs(self, lost: int, stripes: int, geometry: StripeGeometry) -> list[tuple[int, int]]:
+        """Runs of bytes to read on each helper, as (offset, length) [B]; no two of them touch."""
+        unit = geometry.stripe_unit_bytes
+        sub_chunk_bytes = unit // self.shape.sub_chunks
+        return [
+            (stripe * unit + first * sub_chunk_bytes, count * sub_chunk_bytes)
+            for stripe in range(stripes)
+            for first, count in self.shape.repair_runs(lost)
+        ]
+
+    def _check_geometry(self, geometry: StripeGeometry) -> None:
+        super()._check_geometry(geometry)
+        if geometry.stripe_unit_bytes % self.shape.sub_chunks:
+            raise SchemeError(
+                f"{self.name}: geometry: stripe_unit_bytes: got {geometry.stripe_unit_bytes}, "
+                f"wanted a multiple of {self.shape.sub_chunks} sub-chunks"
+            )

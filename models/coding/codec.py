@@ -1,0 +1,257 @@
+"""A thin face on pyeclib: encode, decode and reconstruct for real.
+
+pyeclib prepends an 80-byte header to every fragment; `payload` takes it
+off. Its C extension holds the interpreter's lock, so threads gain nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from stripesim.models.coding.errors import CodecError
+
+#: Bytes of liberasurecode's header in front of every fragment.
+HEADER_BYTES: Final = 80
+
+#: Backends this wrapper knows, those that solve the plain (k, m) problem.
+BACKENDS: Final = (
+    "isa_l_rs_vand",
+    "isa_l_rs_cauchy",
+    "isa_l_rs_vand_inv",
+    "liberasurecode_rs_vand",
+    "jerasure_rs_vand",
+    "jerasure_rs_cauchy",
+    "flat_xor_hd_3",
+    "flat_xor_hd_4",
+)
+
+#: The backend that only copies: its time is the cost of allocation, headers and memory moves.
+NULL_BACKEND: Final = "null"
+
+# pyeclib does not name the null backend; this is its number in liberasurecode's enumeration.
+_NULL_BACKEND_ID: Final = 0
+_SHARDS_MAX: Final = 32
+# Largest k for which every erasure of m shards is decodable with ISA-L's Vandermonde form and m = 4,
+# found by inverting every submatrix (tests/unit/test_coding_galois.py); m up to 3 needs no bound here.
+_VAND_PARITY_MAX: Final = 4
+_VAND_DATA_MAX_AT_PARITY_MAX: Final = 21
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of pyeclib and the liberasurecode it carries; empty where pyeclib is absent.
+
+    Returns
+    -------
+    dict
+        Keys ``pyeclib`` and ``liberasurecode``.
+    """
+    try:
+        from pyeclib import ec_iface
+    except ImportError:
+        return {}
+    # By name, for pyeclib_c has no types that a strict check accepts.
+    packed = import_module("pyeclib_c").get_liberasurecode_version()
+    return {
+        "pyeclib": str(ec_iface.__version__),
+        "liberasurecode": f"{packed >> 16}.{packed >> 8 & 0xFF}.{packed & 0xFF}",
+    }
+
+
+def available_backends() -> tuple[str, ...]:
+    """Backends of `BACKENDS` that this machine can load; empty where pyeclib is absent."""
+    try:
+        from pyeclib import ec_iface
+    except ImportError:
+        return ()
+    return tuple(backend for backend in BACKENDS if ec_iface.check_backend_available(backend))
+
+
+class Codec:
+    """One erasure code of pyeclib.
+
+    Parameters
+    ----------
+    backend : str
+        One of `BACKENDS`, or ``null``, which copies and computes nothing.
+    k, m : int
+        Data and parity fragments, at least 1 each, at most 32 together.
+
+    Raises
+    ------
+    CodecError
+        If pyeclib is absent, the backend unknown or not installed, or the shape not supported by it.
+
+    Notes
+    -----
+    ``isa_l_rs_vand`` is refused with more than 4 parities, and with 4 beyond
+    21 data fragments: its matrix then has singular submatrices, so that some
+    erasures of m fragments give wrong data or none.
+
+    pyeclib's own wheel looks for jerasure as ``libJerasure-pyeclib.so.2``, so
+    Debian's libjerasure2 is found only through a link of that name.
+    """
+
+    def __init__(self, backend: str, *, k: int, m: int) -> None:
+        if backend not in (*BACKENDS, NULL_BACKEND):
+            raise CodecError(f"codec: backend: got {backend!r}, wanted one of {', '.join(BACKENDS)}")
+        if k < 1 or m < 1 or k + m > _SHARDS_MAX:
+            raise CodecError(
+                f"codec: {backend}: got k = {k}, m = {m}, "
+                f"wanted both at least 1 and k + m at most {_SHARDS_MAX} (pyeclib's limit)"
+            )
+        if backend == "isa_l_rs_vand" and (
+            m > _VAND_PARITY_MAX or (m == _VAND_PARITY_MAX and k > _VAND_DATA_MAX_AT_PARITY_MAX)
+        ):
+            raise CodecError(
+                f"codec: isa_l_rs_vand: got k = {k}, m = {m}, wanted m at most {_VAND_PARITY_MAX} and, "
+                f"with m = {_VAND_PARITY_MAX}, k at most {_VAND_DATA_MAX_AT_PARITY_MAX} "
+                "(some erasures cannot be decoded beyond; use isa_l_rs_cauchy)"
+            )
+        self.backend = backend
+        self.k = k
+        self.m = m
+        self._driver: Any = _null_driver(k, m) if backend == NULL_BACKEND else _driver(backend, k, m)
+
+    def encode(self, data: bytes) -> list[bytes]:
+        """All k + m fragments of some data, each with its header.
+
+        Parameters
+        ----------
+        data : bytes
+            At least one byte.
+
+        Returns
+        -------
+        list of bytes
+            Data fragments first; `payload` takes the header off.
+
+        Raises
+        ------
+        CodecError
+            If the data is empty or the library refuses.
+        """
+        if not data:
+            raise CodecError(f"codec: {self.backend}: encode: got no data, wanted at least one byte")
+        fragments: list[bytes] = self._call("encode", self._driver.encode, data)
+        return fragments
+
+    def decode(self, fragments: Sequence[bytes]) -> bytes:
+        """The data, from any fragments that suffice, in any order.
+
+        Parameters
+        ----------
+        fragments : sequence of bytes
+            Fragments of one `encode`, headers on: these tell which is which.
+
+        Returns
+        -------
+        bytes
+            The data as given to `encode`, without padding.
+
+        Raises
+        ------
+        CodecError
+            If there are too few fragments or the library refuses them.
+        """
+        data: bytes = self._call("decode", self._driver.decode, list(fragments))
+        return data
+
+    def reconstruct(self, fragments: Sequence[bytes], index: int) -> bytes:
+        """One fragment, header on, from others that suffice.
+
+        Parameters
+        ----------
+        fragments : sequence of bytes
+            Fragments of one `encode`, headers on.
+        index : int
+            The fragment to rebuild, 0 to k + m - 1.
+
+        Returns
+        -------
+        bytes
+            The fragment.
+
+        Raises
+        ------
+        CodecError
+            If there is no such fragment, there are too few, or the library refuses them.
+        """
+        if not 0 <= index < self.k + self.m:
+            raise CodecError(f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}")
+        rebuilt: list[bytes] = self._call("reconstruct", self._driver.reconstruct, list(fragments), [index])
+        return rebuilt[0]
+
+    def _call(self, op: str, function: Callable[..., Any], *args: Any) -> Any:
+        from pyeclib.ec_iface import ECDriverError
+
+        try:
+            return function(*args)
+        except ECDriverError as error:
+            given = "" if op == "encode" else f" of {len(args[0])} fragments (k = {self.k})"
+            reason = str(error).split(". Please inspect")[0]
+            raise CodecError(f"codec: {self.backend}: {op}{given} failed: {reason}") from None
+
+
+def payload(fragment: bytes) -> bytes:
+    """A fragment without its header.
+
+    Raises
+    ------
+    CodecError
+        If the fragment is too short to have one.
+    """
+    if len(fragment) < HEADER_BYTES:
+        raise CodecError(f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}")
+    return fragment[HEADER_BYTES:]
+
+
+def payloads(fragments: Iterable[bytes]) -> list[bytes]:
+    """The fragments without their headers."""
+    return [payload(fragment) for fragment in fragments]
+
+
+def _driver(backend: str, k: int, m: int) -> Any:
+    """The pyeclib driver, or a `CodecError` that says which part is missing."""
+    try:
+        from pyeclib import ec_iface
+    except ImportError:
+        raise CodecError(
+            f"codec: {backend}: pyeclib is not installed; "
+            "install pyeclib 1.8 or newer, or use a shipped kernel table"
+        ) from None
+    if not ec_iface.check_backend_available(backend):
+        raise CodecError(
+            f"codec: backend: got {backend!r}, which this machine cannot load, "
+            f"wanted one of {', '.join(available_backends())}"
+        )
+    try:
+        with warnings.catch_warnings():
+            # pyeclib announces that jerasure support may go; the user asked for it all the same.
+            warnings.simplefilter("ignore", FutureWarning)
+            return ec_iface.ECDriver(ec_type=backend, k=k, m=m)
+    except ec_iface.ECDriverError:
+        raise CodecError(
+            f"codec: {backend}: got k = {k}, m = {m}, a shape this backend does not offer"
+        ) from None
+
+
+class _NullType:
+    """Stands in for a member of pyeclib's enumeration, which leaves the null backend out."""
+
+    value = _NULL_BACKEND_ID
+
+
+def _null_driver(k: int, m: int) -> Any:
+    """The library's null code through pyeclib's own driver class: same copies, no computing."""
+    try:
+        from pyeclib.core import ECPyECLibDriver
+    except ImportError:
+        raise CodecError(
+            "codec: null: pyeclib is not installed; "
+            "install pyeclib 1.8 or newer, or use a shipped kernel table"
+        ) from None
+    null_type: Any = _NullType()
+    return ECPyECLibDriver(k=k, m=m, hd=m, ec_type=null_type)

@@ -1,0 +1,15 @@
+"""What can be wrong with a scheme, a plan or a codec: one line each, for the user to read."""
+
+from __future__ import annotations
+
+
+class SchemeError(ValueError):
+    """A scheme, geometry or request that cannot be: says what was got and what was wanted."""
+
+
+class DataLossError(SchemeError):
+    """More shards are gone than the code can rebuild."""
+
+
+class CodecError(ValueError):
+    """The encode library is absent, or refuses a backend, a shape or a set of fragments."""

@@ -1,0 +1,148 @@
+"""Ceph's lrc plugin in its simple form: groups of data and Reed-Solomon parities, decoded by layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from stripesim.models.coding.errors import SchemeError
+from stripesim.models.coding.galois import Bytes, cauchy_matrix
+from stripesim.models.coding.grouped import Group, GroupedCode
+from stripesim.models.coding.lrc import append_locals
+from stripesim.models.coding.protocol import SHARDS_MAX
+
+
+@dataclass(frozen=True)
+class CephLRC(GroupedCode):
+    """The layered code of Ceph's lrc plugin in its simple form, written ``lrc-ceph:k,m,l``.
+
+    Parameters
+    ----------
+    k : int
+        Data shards.
+    m : int
+        Parity shards in all: Ceph's m Reed-Solomon parities and one local parity per group.
+    locality : int
+        Ceph's l: shards of a local group, data and Reed-Solomon parities together.
+
+    Raises
+    ------
+    SchemeError
+        If groups, data or Reed-Solomon parities do not divide evenly.
+
+    Notes
+    -----
+    Use `ceph_lrc` to make one from Ceph's own three numbers. Each local parity is the exclusive-or of
+    l shards, k / groups of them data; Reed-Solomon parities have local parities too, none is implied.
+
+    Decoding goes by layers, as in the plugin: groups with one shard lost are mended first, then the
+    Reed-Solomon layer if it has lost at most its number of parities. Some patterns that have full
+    rank are lost to such a decoder: `can_decode` follows the decoder.
+
+    Deviation: Ceph mixes data and parity in the order of shards; here data come first. Which shard
+    belongs to which group is the same up to that renumbering.
+
+    References
+    ----------
+    Ceph 16.2, ``src/erasure-code/lrc/ErasureCodeLrc.cc``, ``parse_kml`` and ``_minimum_to_decode``.
+
+    Examples
+    --------
+    >>> code = ceph_lrc(4, 2, 3)
+    >>> code.name, code.width, [sorted(group) for group in code.groups]
+    ('lrc-ceph:4,2,3', 8, [[0, 1, 4, 6], [2, 3, 5, 7]])
+    """
+
+    locality: int
+
+    def __post_init__(self) -> None:
+        """Nothing more to check: `ceph_lrc` has Ceph's numbers and checks them."""
+        if self.width != (self.locality + 1) * self.local_parities or self.global_parities < 1:
+            raise SchemeError(
+                f"lrc-ceph: got {self.width} shards in groups of {self.locality} and a local parity, "
+                "wanted equal groups and a Reed-Solomon parity (see ceph_lrc)"
+            )
+
+    @property
+    def name(self) -> str:
+        """``lrc-ceph:k,m,l`` with Ceph's m, the Reed-Solomon parities."""
+        return f"lrc-ceph:{self.k},{self.global_parities},{self.locality}"
+
+    @property
+    def local_parities(self) -> int:
+        """Local groups, each with one parity of its own."""
+        return max(1, self.width // (self.locality + 1))
+
+    @property
+    def global_parities(self) -> int:
+        """Reed-Solomon parities, Ceph's m."""
+        return self.m - self.local_parities
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Sets of shards of which any one is the exclusive-or of the others."""
+        count, first_local = self.local_parities, self.k + self.global_parities
+        data, coded = self.k // count, self.global_parities // count
+        return tuple(
+            frozenset(
+                {
+                    *range(index * data, (index + 1) * data),
+                    *range(self.k + index * coded, self.k + (index + 1) * coded),
+                    first_local + index,
+                }
+            )
+            for index in range(count)
+        )
+
+    @cached_property
+    def generator(self) -> Bytes:
+        """The generator matrix, shape (k + m, k): the identity above the parity rows."""
+        parity = cauchy_matrix(self.k, self.global_parities)[self.k :]
+        return append_locals(parity, self.groups)
+
+    @property
+    def surely_tolerated(self) -> int:
+        """The Reed-Solomon layer alone bears its number of parities."""
+        return self.global_parities
+
+    def _decodes(self, missing: frozenset[int]) -> bool:
+        left = set(missing)
+        for group in self.groups:
+            if len(left & group) == 1:
+                left -= group
+        return sum(shard < self.k + self.global_parities for shard in left) <= self.global_parities
+
+    def _count(self, size: int) -> int:
+        return sum(self._decodes(frozenset(pattern)) for pattern in combinations(range(self.width), size))
+
+
+def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
+    """Ceph's lrc from the three numbers of its profile.
+
+    Parameters
+    ----------
+    k, m : int
+        Data shards and Reed-Solomon parities, at least 1 each.
+    locality : int
+        Shards of a local group without its parity, at least 2; it must divide k + m, and the number of
+        groups that gives must divide k and m.
+
+    Raises
+    ------
+    SchemeError
+        If a number is out of range or does not divide.
+    """
+    name = f"lrc-ceph:{k},{m},{locality}"
+    for key, value, least in (("k", k, 1), ("m", m, 1), ("l", locality, 2)):
+        if value < least:
+            raise SchemeError(f"{name}: {key}: got {value}, wanted at least {least}")
+    if (k + m) % locality:
+        raise SchemeError(f"{name}: l: got {locality}, wanted a divisor of k + m = {k + m}")
+    groups = (k + m) // locality
+    for key, value in (("k", k), ("m", m)):
+        if value % groups:
+            raise SchemeError(f"{name}: {key}: got {value}, wanted a multiple of (k + m) / l = {groups}")
+    if k + m + groups > SHARDS_MAX:
+        raise SchemeError(f"{name}: shards: got {k + m + groups}, wanted at most {SHARDS_MAX}")
+    return CephLRC(k=k, m=m + groups, locality=locality)

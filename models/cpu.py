@@ -1,0 +1,116 @@
+"""Processor time of a storage daemon's work, by what is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stripesim.models.provenance import MeasuredModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuModel(MeasuredModel):
+    """Cores of a storage host and the processor time of each kind of work.
+
+    Parameters
+    ----------
+    cores_per_host : int
+        Cores of one storage host.
+    message_base_ns : float
+        Messenger thread: sending or receiving one message (each side pays it) [ns].
+    message_ns_per_byte : float
+        Messenger thread: copy and checksum of a message's payload, each side [ns/B].
+    op_prepare_ns : float
+        Primary, under the placement group's lock: a client's operation from dispatch to the point
+        where sub-operations are made [ns].
+    sub_op_send_ns : float
+        Primary, under the lock: making one sub-operation for another member [ns].
+    ec_rollback_wait_ns : float
+        Time, not processor time, that an erasure-coded write waits for each stripe that it overwrites,
+        so that the old content can be brought back [ns]; appended and filled stripes need none.
+    sub_op_prepare_ns : float
+        Other members: from dispatch to the point where the store is asked [ns].
+    sub_reply_ns : float
+        Primary, under the lock: taking note of one sub-operation's reply [ns].
+    op_finish_ns : float
+        Primary, under the lock: from the last commit to the reply [ns].
+    store_read_ns : float
+        Object store: one read, without the device [ns].
+    store_transaction_ns : float
+        Object store, worker thread: preparing one transaction [ns].
+    kv_transaction_ns : float
+        Object store, the one key-value thread of an OSD: one transaction before its commit [ns].
+    kv_finish_ns : float
+        The same thread: one transaction after its commit; no request waits for it, but the next
+        transactions of that OSD do [ns].
+    ec_kv_finish_factor : float
+        `kv_finish_ns` of an erasure-coded pool's transaction over that of a replica's: it also makes
+        or deletes a rollback object.
+    user_fraction : float
+        Share of processor time spent in user mode, 0 to 1.
+    switches_per_handoff_count : float
+        Context switches that one hand-off between threads costs.
+
+    Notes
+    -----
+    Every term is a plain sum, so each can be set to zero for an ablation. A stage is one stay on a
+    core: its time is the sum of the terms named by the path that builds it (see
+    `stripesim.sim.paths`). Hand-offs are counted per stage. Core frequency, caches and
+    hyper-threading are inside the numbers.
+
+    References
+    ----------
+    Ceph v11.2.0: ``src/osd/OSD.cc`` (``ShardedOpWQ::_process``: every operation, sub-operation and
+    reply takes the lock of its placement group while it is processed),
+    ``src/os/bluestore/BlueStore.cc`` (``_kv_sync_thread``: one thread per store submits, syncs and
+    finishes all transactions).
+    """
+
+    cores_per_host: int
+    message_base_ns: float
+    message_ns_per_byte: float
+    op_prepare_ns: float
+    sub_op_send_ns: float
+    ec_rollback_wait_ns: float
+    sub_op_prepare_ns: float
+    sub_reply_ns: float
+    op_finish_ns: float
+    store_read_ns: float
+    store_transaction_ns: float
+    kv_transaction_ns: float
+    kv_finish_ns: float
+    ec_kv_finish_factor: float
+    user_fraction: float
+    switches_per_handoff_count: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("cores_per_host")
+        self.check_not_negative(*(name for name in self.number_names() if name != "cores_per_host"))
+        if self.user_fraction > 1:
+            raise ValueError(f"CpuModel: user_fraction: got {self.user_fraction}, wanted 0 to 1")
+
+    def message_ns(self, size_bytes: int) -> float:
+        """Processor time of one side of one message [ns]."""
+        return self.message_base_ns + self.message_ns_per_byte * size_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientModel(MeasuredModel):
+    """The machine that issues requests.
+
+    Parameters
+    ----------
+    submit_threads_count : int
+        Requests whose submission the client works on at the same time. One for a single
+        load generator on a block-device library, whose dispatch is one thread.
+    submit_ns : float
+        Time that one request holds such a thread, submission and completion together [ns].
+    """
+
+    submit_threads_count: int
+    submit_ns: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("submit_threads_count")
+        self.check_not_negative("submit_ns")

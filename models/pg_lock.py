@@ -1,0 +1,50 @@
+"""The lock of a placement group, and the daemon's worker threads that take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stripesim.models.provenance import MeasuredModel
+
+SCOPES = ("commit", "dispatch", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PgLockModel(MeasuredModel):
+    """What serialises operations on one placement group.
+
+    Parameters
+    ----------
+    scope : str
+        ``commit``: the lock is held from dispatch until all members have committed (as
+        Koh et al. 2017, section II.B, state). ``dispatch``: held while the primary
+        processes the operation; sub-operations and commits of several operations overlap
+        (as the code of v11.2.0 has it). ``none``: no lock (ablation).
+    worker_threads_count : int
+        Threads of one OSD that process operations: shards × threads per shard.
+
+    Notes
+    -----
+    A thread is held only while it works: in ``commit`` scope the lock, not the thread,
+    spans the commit. Deviation: in v11.2.0 a thread that waits for a lock blocks its
+    shard's queue; here the operation waits without a thread.
+
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/PG.h`` (``_lock``), ``src/osd/OSD.cc``
+    (``ShardedOpWQ::_process``); Koh et al., IISWC 2017, section II.B.
+    """
+
+    scope: str
+    worker_threads_count: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("worker_threads_count")
+        if self.scope not in SCOPES:
+            raise ValueError(f"PgLockModel: scope: got {self.scope!r}, wanted one of {', '.join(SCOPES)}")
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether several operations of one placement group are in flight at once."""
+        return self.scope != "commit"

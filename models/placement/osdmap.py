@@ -1,0 +1,213 @@
+"""From an object's name to its placement group, and from there to the OSDs that are up for it.
+
+References
+----------
+Ceph v16.2.15, src/osd/osd_types.cc (pg_pool_t::hash_key, raw_pg_to_pg, raw_pg_to_pps),
+src/include/rados.h (ceph_stable_mod).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.placement.crush_map import CrushMap, PlacementError, Reweights
+from stripesim.models.placement.rjenkins import hash_byte_rows, hash_bytes, hash_pair
+
+_NAMESPACE_END = "\x1f"
+_INDEX_DIGITS = 16
+_PG_NUM_MAX = 1 << 30
+
+
+def object_hash(name: str, *, namespace: str = "") -> int:
+    """Hash an object's name, as pools do by default (``object_hash rjenkins``).
+
+    Parameters
+    ----------
+    name : str
+        The object's name (or its locator key, where it has one).
+    namespace : str
+        Its RADOS namespace.
+
+    Returns
+    -------
+    int
+        Hash in [0, 2**32).
+
+    Examples
+    --------
+    >>> hex(object_hash("a"))
+    '0x29eec818'
+    """
+    full = f"{namespace}{_NAMESPACE_END}{name}" if namespace else name
+    return hash_bytes(full.encode())
+
+
+def stable_mod(value: int, count: int) -> int:
+    """Fold a hash into [0, count) so that few values move when count grows.
+
+    Parameters
+    ----------
+    value : int
+        The hash, at least 0.
+    count : int
+        How many buckets, at least 1.
+
+    Returns
+    -------
+    int
+        value modulo the power of two at or above count, or modulo half of it where that is too large. So
+        all buckets hold equal shares only if count is a power of two.
+
+    Examples
+    --------
+    >>> [stable_mod(v, 12) for v in (11, 12, 13, 27)]
+    [11, 4, 5, 11]
+    """
+    _check_count("count", count)
+    mask = _mask(count)
+    folded = value & mask
+    return folded if folded < count else value & (mask >> 1)
+
+
+def stable_mod_many(values: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """`stable_mod` of an array of hashes, any shape."""
+    _check_count("count", count)
+    mask = _mask(count)
+    folded = values & mask
+    return np.where(folded < count, folded, values & (mask >> 1))
+
+
+def pg_of_object(name: str, pg_num: int, *, namespace: str = "") -> int:
+    """Placement group (number within its pool) of an object.
+
+    Examples
+    --------
+    >>> pg_of_object("a", 32)
+    24
+    """
+    return stable_mod(object_hash(name, namespace=namespace), pg_num)
+
+
+def object_hashes(prefix: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Hashes of the objects ``prefix.%016x``; parameters as `pgs_of_objects`, values in [0, 2**32)."""
+    numbers = np.asarray(indices)
+    if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
+        raise PlacementError(
+            f"indices: got an array of {numbers.dtype} with {numbers.ndim} axes, "
+            "wanted one axis of whole numbers"
+        )
+    if numbers.size > 0 and int(numbers.min()) < 0:
+        raise PlacementError(f"indices: got {numbers.min()}, wanted at least 0")
+    stem = np.frombuffer(f"{prefix}.".encode(), dtype=np.uint8)
+    rows = np.empty((numbers.size, stem.size + _INDEX_DIGITS), dtype=np.uint8)
+    rows[:, : stem.size] = stem
+    shifts = np.arange(4 * (_INDEX_DIGITS - 1), -1, -4, dtype=np.uint64)
+    digits = (numbers.astype(np.uint64)[:, None] >> shifts) & np.uint64(15)
+    rows[:, stem.size :] = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[digits]
+    return hash_byte_rows(rows)
+
+
+def pgs_of_objects(prefix: str, indices: npt.ArrayLike, pg_num: int) -> npt.NDArray[np.int64]:
+    """Placement groups of an RBD image's data objects.
+
+    Parameters
+    ----------
+    prefix : str
+        The image's block_name_prefix, ``rbd_data.<id>`` (or ``rbd_data.<pool>.<id>`` with a data pool).
+    indices : array_like of int, shape (n,)
+        Numbers of the objects in the image, at least 0; object i is named ``prefix.%016x``.
+    pg_num : int
+        Placement groups of the pool.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        PG numbers in [0, pg_num).
+
+    Raises
+    ------
+    PlacementError
+        For indices that are not whole numbers from 0, or a pg_num below 1.
+    """
+    return stable_mod_many(object_hashes(prefix, indices), pg_num)
+
+
+def placement_seed(pg: int, pool_id: int, pgp_num: int) -> int:
+    """Input that CRUSH maps for a placement group.
+
+    Parameters
+    ----------
+    pg : int
+        The PG's number.
+    pool_id : int
+        The pool's id, so that PGs of different pools with the same number lie apart (flag hashpspool, which
+        all pools have had by default since Dumpling).
+    pgp_num : int
+        PGs for placement, normally the pool's pg_num.
+
+    Returns
+    -------
+    int
+        Seed in [0, 2**32).
+    """
+    return hash_pair(stable_mod(pg, pgp_num), pool_id & 0xFFFFFFFF)
+
+
+def placement_seeds(pgs: npt.NDArray[np.int64], pool_id: int, pgp_num: int) -> npt.NDArray[np.int64]:
+    """`placement_seed` of an array of PG numbers."""
+    folded = stable_mod_many(pgs, pgp_num)
+    return hash_pair(folded, np.full_like(folded, pool_id & 0xFFFFFFFF))
+
+
+def pg_mappings(
+    crush: CrushMap,
+    rule: int | str,
+    pool_id: int,
+    pg_num: int,
+    width: int,
+    reweights: Reweights = None,
+    *,
+    pgp_num: int | None = None,
+) -> npt.NDArray[np.int32]:
+    """OSDs of every placement group of a pool, while all OSDs are up.
+
+    Parameters
+    ----------
+    crush : CrushMap
+        The map.
+    rule : int or str
+        Id or name of the pool's rule.
+    pool_id, pg_num : int
+        The pool's id and its number of PGs.
+    width : int
+        The pool's size: replicas, or k + m.
+    reweights : mapping, sequence, array or None
+        See `CrushMap.map_many`.
+    pgp_num : int or None
+        PGs for placement; None: pg_num.
+
+    Returns
+    -------
+    ndarray of int32, shape (pg_num, width)
+        Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `crush_map.NONE`
+        where CRUSH found none.
+
+    Notes
+    -----
+    Not modelled: upmap exceptions, pg_temp and primary affinity.
+    """
+    _check_count("pg_num", pg_num)
+    seeds = placement_seeds(
+        np.arange(pg_num, dtype=np.int64), pool_id, pg_num if pgp_num is None else pgp_num
+    )
+    return crush.map_many(rule, seeds, width, reweights)
+
+
+def _mask(count: int) -> int:
+    return (1 << (count - 1).bit_length()) - 1
+
+
+def _check_count(name: str, count: int) -> None:
+    if not 1 <= count <= _PG_NUM_MAX:
+        raise PlacementError(f"{name}: got {count}, wanted a whole number from 1 to {_PG_NUM_MAX}")

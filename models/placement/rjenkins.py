@@ -1,0 +1,134 @@
+"""Robert Jenkins' 1996 mixing hash, in the two forms Ceph uses: of a few integers and of a string.
+
+One implementation serves Python integers and int64 arrays: every value is kept below 2**32 by a mask, so
+that no intermediate leaves 63 bits. The compiled twin for CRUSH's inner loop is in ``crush_kernel``.
+
+References
+----------
+R. J. Jenkins, "Hash Functions", Dr. Dobb's Journal, September 1997 (evahash; public domain).
+Ceph v16.2.15, src/crush/hash.c and src/common/ceph_hash.cc, for seeds and the order of the rounds.
+"""
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+_MASK = 0xFFFFFFFF
+HASH_SEED = 1315423911
+PAD_X = 231232
+PAD_Y = 1232
+_GOLDEN_RATIO = 0x9E3779B9
+_BLOCK_BYTES = 12
+
+Word = TypeVar("Word", int, npt.NDArray[np.int64])
+
+
+def _mix(a: Word, b: Word, c: Word) -> tuple[Word, Word, Word]:
+    """One round over three 32-bit words (each in [0, 2**32))."""
+    for right_a, left_b, right_c in ((13, 8, 13), (12, 16, 5), (3, 10, 15)):
+        a = ((a - b - c) & _MASK) ^ (c >> right_a)
+        b = ((b - c - a) & _MASK) ^ ((a << left_b) & _MASK)
+        c = ((c - a - b) & _MASK) ^ (b >> right_c)
+    return a, b, c
+
+
+def hash_pair(a: Word, b: Word) -> Word:
+    """Hash two 32-bit words into one.
+
+    Parameters
+    ----------
+    a, b : int or ndarray of int64
+        Words in [0, 2**32); arrays broadcast against each other.
+
+    Returns
+    -------
+    int or ndarray of int64
+        Hash in [0, 2**32).
+    """
+    h = a ^ b ^ HASH_SEED
+    x: Word = a * 0 + PAD_X
+    y: Word = a * 0 + PAD_Y
+    a, b, h = _mix(a, b, h)
+    x, a, h = _mix(x, a, h)
+    b, y, h = _mix(b, y, h)
+    return h
+
+
+def hash_triple(a: Word, b: Word, c: Word) -> Word:
+    """Hash three 32-bit words into one; parameters and result as in `hash_pair`."""
+    h = a ^ b ^ c ^ HASH_SEED
+    x: Word = a * 0 + PAD_X
+    y: Word = a * 0 + PAD_Y
+    a, b, h = _mix(a, b, h)
+    c, x, h = _mix(c, x, h)
+    y, a, h = _mix(y, a, h)
+    b, x, h = _mix(b, x, h)
+    y, c, h = _mix(y, c, h)
+    return h
+
+
+def hash_bytes(data: bytes) -> int:
+    """Hash a byte string of any length.
+
+    Parameters
+    ----------
+    data : bytes
+        The string; Ceph hashes an object's name in UTF-8.
+
+    Returns
+    -------
+    int
+        Hash in [0, 2**32).
+
+    Examples
+    --------
+    >>> hex(hash_bytes(b"a"))
+    '0x29eec818'
+    """
+    return _hash_columns(list(data), 0)
+
+
+def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Hash many byte strings of one length at once.
+
+    Parameters
+    ----------
+    rows : ndarray of uint8, shape (n, length_bytes)
+        One string a row.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        Hashes in [0, 2**32).
+    """
+    columns = list(rows.T.astype(np.int64))
+    return _hash_columns(columns, np.zeros(rows.shape[0], dtype=np.int64))
+
+
+def _hash_columns(columns: list[Word], zero: Word) -> Word:
+    """Hash strings given position by position; `zero` carries the type and shape of a word."""
+    length_bytes = len(columns)
+    a: Word = zero + _GOLDEN_RATIO
+    b: Word = zero + _GOLDEN_RATIO
+    c: Word = zero
+    start = 0
+    while length_bytes - start >= _BLOCK_BYTES:
+        a = (a + _word(columns[start : start + 4], zero)) & _MASK
+        b = (b + _word(columns[start + 4 : start + 8], zero)) & _MASK
+        c = (c + _word(columns[start + 8 : start + 12], zero)) & _MASK
+        a, b, c = _mix(a, b, c)
+        start += _BLOCK_BYTES
+    # The last word's lowest byte is kept for the length, so the tail enters it one byte higher.
+    a = (a + _word(columns[start : start + 4], zero)) & _MASK
+    b = (b + _word(columns[start + 4 : start + 8], zero)) & _MASK
+    c = (c + length_bytes + (_word(columns[start + 8 :], zero) << 8)) & _MASK
+    return _mix(a, b, c)[2]
+
+
+def _word(columns: list[Word], zero: Word) -> Word:
+    """Up to four bytes, least significant first, as one word."""
+    word: Word = zero
+    for position, column in enumerate(columns):
+        word = word + (column << (8 * position))
+    return word

@@ -1,0 +1,130 @@
+"""Where a number comes from: no model takes a number without saying so."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+KINDS = ("measured", "code", "datasheet", "published", "fitted", "given", "assumed")
+
+# The unit is the end of the name (STYLE: "unit last"); the longest match wins.
+_UNITS = {
+    "_ns_per_byte": "ns/B",
+    "_ns_per_stripe": "ns/stripe",
+    "_bits_per_s": "bit/s",
+    "_bytes_per_s": "B/s",
+    "_ns": "ns",
+    "_bytes": "B",
+    "_fraction": "1",
+    "_factor": "1",
+    "_count": "1",
+    "_quantiles": "1",
+}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Origin of one number.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`: ``measured`` (which command, which CPU), ``code`` (constant of the
+        modelled system: file and version), ``datasheet``, ``published`` (source, table),
+        ``fitted`` (which rows, which objective), ``given`` (the configuration of the
+        modelled cluster) or ``assumed`` (no source found; say why this value).
+    source : str
+        The source itself, in enough words to find it again.
+    confidence_interval : tuple of float, optional
+        95 % interval, in the unit of the number; only for ``fitted`` and ``measured``.
+    """
+
+    kind: str
+    source: str
+    confidence_interval: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"provenance: got kind {self.kind!r}, wanted one of {', '.join(KINDS)}")
+        if not self.source.strip():
+            raise ValueError("provenance: got an empty source, wanted where the number comes from")
+
+
+def unit_of(name: str) -> str:
+    """Return the unit that a parameter's name ends with.
+
+    >>> unit_of("read_base_ns"), unit_of("write_ns_per_byte"), unit_of("channels")
+    ('ns', 'ns/B', '1')
+    """
+    for suffix in sorted(_UNITS, key=len, reverse=True):
+        if name.endswith(suffix):
+            return _UNITS[suffix]
+    return "1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredModel:
+    """Base of every model: numbers, and for each the place it comes from.
+
+    Parameters
+    ----------
+    provenance : mapping of str to Provenance
+        One entry for each field of the model that holds a number.
+
+    Raises
+    ------
+    ValueError
+        If a number has no provenance, or provenance is given for a number that the
+        model does not have.
+    """
+
+    provenance: Mapping[str, Provenance]
+
+    def __post_init__(self) -> None:
+        numbers = set(self.number_names())
+        told = set(self.provenance)
+        where = type(self).__name__
+        if numbers - told:
+            raise ValueError(f"{where}: no provenance for {', '.join(sorted(numbers - told))}")
+        if told - numbers:
+            raise ValueError(f"{where}: provenance for unknown {', '.join(sorted(told - numbers))}")
+
+    def number_names(self) -> list[str]:
+        """Return the names of the fields that hold numbers, in order of declaration."""
+        return [
+            field.name
+            for field in dataclasses.fields(self)
+            if field.name != "provenance" and not isinstance(getattr(self, field.name), (str, bool))
+        ]
+
+    def parameters(self, prefix: str = "") -> Iterator[dict[str, Any]]:
+        """Yield one row per number: name, value, unit, provenance, source, interval."""
+        for name in self.number_names():
+            origin = self.provenance[name]
+            value = getattr(self, name)
+            yield {
+                "name": f"{prefix}{name}",
+                "value": list(value) if isinstance(value, tuple) else value,
+                "unit": unit_of(name),
+                "provenance": origin.kind,
+                "source": origin.source,
+                "confidence_interval": list(origin.confidence_interval)
+                if origin.confidence_interval
+                else None,
+            }
+
+    def check_positive(self, *names: str) -> None:
+        """Raise `ValueError` unless each named number is above zero."""
+        self._check(names, lambda value: value > 0, "a number above 0")
+
+    def check_not_negative(self, *names: str) -> None:
+        """Raise `ValueError` unless each named number is zero or above."""
+        self._check(names, lambda value: value >= 0, "a number of 0 or above")
+
+    def _check(self, names: tuple[str, ...], holds: Any, wanted: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not holds(value):
+                raise ValueError(f"{type(self).__name__}: {name}: got {value}, wanted {wanted}")

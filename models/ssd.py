@@ -1,0 +1,105 @@
+"""A solid state drive, or a RAID-0 set of them: servers and a service time by direction and size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stripesim.models.provenance import MeasuredModel
+
+FACTOR_POINTS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class SsdModel(MeasuredModel):
+    r"""Service times of one drive under an object store.
+
+    Parameters
+    ----------
+    channels : int
+        Requests that one drive serves at the same time.
+    raid0_drives : int
+        Drives striped together behind one OSD; servers are ``channels * raid0_drives``.
+    read_base_ns, write_base_ns : float
+        Part of a service time that does not depend on the size [ns].
+    read_ns_per_byte, write_ns_per_byte : float
+        Part that grows with the size [ns/B].
+    flush_base_ns : float
+        Time of a cache flush that a synchronous commit waits for [ns]. Near zero for
+        drives with power-loss protection.
+    steady_state_write_factor : float
+        Mean write service time after preconditioning over that of a fresh drive.
+    ftl_write_factor : float
+        Bytes programmed into flash per byte that the host wrote; wear only, not time.
+    block_bytes : int
+        Smallest unit that the host reads or writes [B].
+    read_quantiles, write_quantiles : tuple of float
+        `FACTOR_POINTS` factors, ascending, of mean 1: the distribution of a service time
+        around its mean, as equally likely values. All ones: no spread.
+
+    Notes
+    -----
+    Mean service time of `n` bytes, rounded up to whole blocks,
+
+    .. math:: t(n) = t_0 + n / r \tag{1}
+
+    With `c` channels the drive serves at most ``c / t(n)`` requests per second, so the
+    rate of large transfers is ``c / ns_per_byte`` and the rate of small ones
+    ``c / t(4096)``: the three figures of a data sheet (4 KiB latency, 4 KiB rate, large
+    transfer rate) determine base, slope and channels.
+
+    Assumptions: directions share the channels; a RAID-0 member is chosen by whichever
+    server is free (requests here are below the strip size); garbage collection enters
+    only as ``steady_state_write_factor``. Not modelled: write cache absorption, mixed
+    read/write interference beyond sharing the channels.
+    """
+
+    channels: int
+    raid0_drives: int
+    read_base_ns: float
+    read_ns_per_byte: float
+    write_base_ns: float
+    write_ns_per_byte: float
+    flush_base_ns: float
+    steady_state_write_factor: float
+    ftl_write_factor: float
+    block_bytes: int
+    read_quantiles: tuple[float, ...]
+    write_quantiles: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("channels", "raid0_drives", "block_bytes", "steady_state_write_factor")
+        self.check_positive("ftl_write_factor")
+        self.check_not_negative("read_base_ns", "read_ns_per_byte", "write_base_ns", "write_ns_per_byte")
+        self.check_not_negative("flush_base_ns")
+        for name in ("read_quantiles", "write_quantiles"):
+            points = getattr(self, name)
+            mean = sum(points) / max(1, len(points))
+            # Asked this way round, a point that is not a number fails too.
+            if not (len(points) == FACTOR_POINTS and abs(mean - 1) <= 1e-3 and min(points) >= 0):
+                raise ValueError(
+                    f"SsdModel: {name}: got {len(points)} points of mean {mean:.4f}, the least "
+                    f"{min(points, default=0)}, wanted {FACTOR_POINTS} points of mean 1, none below 0"
+                )
+
+    @property
+    def servers(self) -> int:
+        """Requests in service at the same time, over all drives of the set."""
+        return self.channels * self.raid0_drives
+
+    def blocks_bytes(self, size_bytes: int) -> int:
+        """Round a size up to whole blocks [B]."""
+        return -(-size_bytes // self.block_bytes) * self.block_bytes
+
+    def read_ns(self, size_bytes: int) -> float:
+        """Mean time to read `size_bytes` [ns], equation (1)."""
+        return self.read_base_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
+
+    def write_ns(self, size_bytes: int) -> float:
+        """Mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
+        fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(size_bytes)
+        return fresh_ns * self.steady_state_write_factor
+
+    def sync_ns(self, size_bytes: int) -> float:
+        """Mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        return self.write_ns(size_bytes) + self.flush_base_ns

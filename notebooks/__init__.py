@@ -1,0 +1,1 @@
+"""Teaching material on the public API only."""

@@ -1,0 +1,1 @@
+"""TOML scenarios and one folder per study; data, validation and figures, no physics."""

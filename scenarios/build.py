@@ -1,0 +1,284 @@
+"""From a scenario to pools and workloads: the one place where configuration meets models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stripesim.calibration.kernel_store import default_table, named_table
+from stripesim.calibration.parameter_sets import ParameterSet
+from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.messages import MessageModel
+from stripesim.models.nic import NicModel
+from stripesim.models.object_store import ObjectStoreModel
+from stripesim.models.pacific import PacificMessages, PacificStore
+from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.placement import NONE, CrushMap, pg_mappings
+from stripesim.models.provenance import Provenance
+from stripesim.models.ssd import SsdModel
+from stripesim.scenarios.schema import Cell, Scenario
+from stripesim.sim.cluster import NO_OSD, Cluster, Models, RecoveryLimits
+from stripesim.sim.graph import IntArray
+from stripesim.sim.pool import Pool
+from stripesim.sim.run import Repair
+from stripesim.sim.workload import Synthetic, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+POOL_ID = 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one cell of a scenario runs on.
+
+    Parameters
+    ----------
+    pool : Pool
+    workload : Workload
+    prefilled : bool
+    until_ns : int or None
+    repair : Repair or None
+    """
+
+    pool: Pool
+    workload: Workload
+    prefilled: bool
+    until_ns: int | None
+    repair: Repair | None
+
+
+def build_models(scenario: Scenario) -> Models:
+    """Build the measured models that a scenario names."""
+    told = scenario.cluster
+    chosen = ParameterSet(told.parameters)
+    drive = ParameterSet(told.ssd)
+    generation_scope = {"kraken": "commit", "pacific": "dispatch"}[scenario.generation]
+    # The set `pacific` knows more about messages and the store's log than a plain set does.
+    pacific = told.parameters == "pacific"
+    table = named_table(told.kernel_table) if told.kernel_table else default_table()
+    return Models(
+        client=chosen.model(ClientModel, "client"),
+        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": told.cores_per_host}),
+        public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": told.public_gbit_per_s * 1e9}),
+        private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": told.private_gbit_per_s * 1e9}),
+        messages=chosen.model(PacificMessages if pacific else MessageModel, "messages"),
+        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": told.pg_lock_scope or generation_scope}),
+        ssd=drive.model(SsdModel, "ssd"),
+        store=chosen.model(PacificStore if pacific else ObjectStoreModel, "store"),
+        kernel=table,
+        kernel_backend=told.kernel_backend,
+    )
+
+
+def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> Setting:
+    """Build what one cell runs on."""
+    scheme = parse_scheme(cell.scheme)
+    down = _down(scenario)
+    pool = build_pool(scenario, scheme, models or build_models(scenario), down=down)
+    told = scenario.workload
+    repair = None
+    if scenario.repair is not None:
+        repair = Repair(
+            targets=_acting(scenario, scheme, out=scenario.repair.lost_osds),
+            image_objects=-(-told.image_bytes // scenario.cluster.object_bytes),
+            stay_down=() if scenario.degraded is None else scenario.degraded.missing_osds,
+        )
+    return Setting(
+        pool=pool,
+        workload=build_workload(scenario, cell),
+        prefilled=told.image == "prefilled",
+        until_ns=None if told.duration_s is None else round(told.duration_s * 1e9),
+        repair=repair,
+    )
+
+
+def check_schemes(scenario: Scenario, models: Models) -> None:
+    """Check what each scheme needs of placement and kernel costs, before any of them runs.
+
+    Raises
+    ------
+    ValueError
+        With one line per scheme that cannot be simulated.
+    """
+    told = scenario.workload
+    down = _down(scenario)
+    encodes = told.kind == "trace" or told.read_fraction is not None or "write" in told.ops or bool(down)
+    faults: list[str] = []
+    for name in scenario.schemes:
+        scheme = parse_scheme(name)
+        try:
+            views = build_pool(scenario, scheme, models, down=down).contexts
+            if encodes and scheme.kind == "erasure":
+                models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
+        except ValueError as error:
+            faults.append(str(error))
+    if faults:
+        raise ValueError("\n".join(dict.fromkeys(faults)))
+
+
+def build_workload(scenario: Scenario, cell: Cell) -> Workload:
+    """Build the requests of one cell."""
+    told = scenario.workload
+    if told.kind == "trace":
+        from stripesim.scenarios.replay import replay_of
+
+        return replay_of(scenario)
+    assert cell.block_size_bytes is not None
+    assert cell.pattern != "trace"
+    read_fraction = {"read": 1.0, "write": 0.0}.get(cell.op, told.read_fraction)
+    assert read_fraction is not None
+    return Synthetic(
+        pattern=cell.pattern,
+        block_bytes=cell.block_size_bytes,
+        image_bytes=told.image_bytes,
+        read_fraction=read_fraction,
+        requests=told.requests,
+        queue_depth=0 if told.kind == "open" else told.queue_depth,
+        rate_per_s=told.rate_per_s if told.kind == "open" else None,
+        seed=scenario.seed,
+    ).start()
+
+
+def build_pool(
+    scenario: Scenario, scheme: RedundancyScheme, models: Models, *, down: Sequence[int] = ()
+) -> Pool:
+    """Place a scheme's pool on the scenario's cluster."""
+    told = scenario.cluster
+    if scheme.name == "none":
+        return _bare(scenario, scheme, models)
+    hosts = _osd_hosts(scenario)
+    acting = _acting(scenario, scheme).copy()
+    if (acting == NO_OSD).any(axis=1).all():
+        placed = int((acting != NO_OSD).sum(axis=1).max())
+        raise ValueError(
+            f"cluster.crush_map: rule {_rule(scenario, scheme)}: got at most {placed} of the {scheme.width} "
+            f"shards of {scheme.name} placed, wanted a map and a rule that place all"
+        )
+    unknown = [osd for osd in down if osd >= len(hosts)]
+    if unknown:
+        raise ValueError(f"cluster.crush_map: got no OSD {unknown[0]}, wanted OSDs of the map")
+    if down:
+        acting[np.isin(acting, np.asarray(down))] = NO_OSD
+    limits = RecoveryLimits()
+    if scenario.repair is not None:
+        limits = _limits(scenario, limits)
+    cluster = Cluster(osd_hosts=hosts, acting=acting, models=models, recovery=limits)
+    return Pool(
+        cluster=cluster,
+        scheme=scheme,
+        stripe_unit_bytes=told.stripe_unit_bytes,
+        object_bytes=told.object_bytes,
+    )
+
+
+def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
+    """One drive and nothing else."""
+    drive = replace(
+        models.ssd,
+        raid0_drives=1,
+        provenance={**models.ssd.provenance, "raid0_drives": Provenance("given", "one bare device")},
+    )
+    cluster = Cluster(
+        osd_hosts=np.zeros(1, dtype=np.int64),
+        acting=np.zeros((1, 1), dtype=np.int64),
+        models=replace(models, ssd=drive),
+    )
+    return Pool(
+        cluster=cluster,
+        scheme=scheme,
+        stripe_unit_bytes=scenario.cluster.stripe_unit_bytes,
+        object_bytes=scenario.cluster.object_bytes,
+    )
+
+
+def _limits(scenario: Scenario, limits: RecoveryLimits) -> RecoveryLimits:
+    told = scenario.repair
+    assert told is not None
+    # osd_recovery_max_active: 3 in Kraken, 10 for SSDs in Pacific.
+    max_active = {"kraken": 3, "pacific": 10}[scenario.generation]
+    limits = replace(limits, max_active=told.recovery_max_active or max_active)
+    if told.max_backfills is not None:
+        limits = replace(limits, max_backfills=told.max_backfills)
+    if told.recovery_chunk_bytes is not None:
+        limits = replace(limits, chunk_bytes=told.recovery_chunk_bytes)
+    if told.recovery_sleep_s is not None:
+        limits = replace(limits, sleep_ns=round(told.recovery_sleep_s * 1e9))
+    return limits
+
+
+def _down(scenario: Scenario) -> list[int]:
+    lost = [] if scenario.repair is None else list(scenario.repair.lost_osds)
+    missing = [] if scenario.degraded is None else list(scenario.degraded.missing_osds)
+    return sorted({*lost, *missing})
+
+
+@lru_cache(maxsize=8)
+def _crush(path: str | None, hosts: int, osds_per_host: int, racks: int | None) -> CrushMap:
+    if path is not None:
+        return CrushMap.load(path)
+    return CrushMap.build(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
+
+
+def crush_of(scenario: Scenario) -> CrushMap:
+    """Return the CRUSH map of a scenario: its file, or the regular map of its counts."""
+    told = scenario.cluster
+    path = None if told.crush_map is None else str(scenario.resolve(told.crush_map))
+    return _crush(path, told.hosts, told.osds_per_host, told.racks)
+
+
+def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    told = scenario.cluster
+    if told.crush_rule is not None:
+        return told.crush_rule
+    replicated = scheme.kind == "replicated"
+    domain = told.failure_domain_replicated if replicated else told.failure_domain_erasure
+    return ("rep" if replicated else "ec") + ("" if domain == "host" else f"_{domain}")
+
+
+def _acting(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()) -> IntArray:
+    reweights = dict.fromkeys(out, 0.0) if out else None
+    rows = pg_mappings(
+        crush_of(scenario),
+        _rule(scenario, scheme),
+        POOL_ID,
+        scenario.cluster.pg_num,
+        scheme.width,
+        reweights,
+    ).astype(np.int64)
+    assert NO_OSD == NONE
+    return rows
+
+
+def _osd_hosts(scenario: Scenario) -> IntArray:
+    """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
+    told = scenario.cluster
+    if told.crush_map is None:
+        return np.repeat(np.arange(told.hosts, dtype=np.int64), told.osds_per_host)
+    crush = crush_of(scenario)
+    buckets = {bucket.id: bucket for bucket in crush.buckets}
+    host_types = {number for number, name in crush.types if name == "host"}
+    # A shadow bucket of a device class is the same host once more.
+    hosts = [b for b in crush.buckets if b.type_id in host_types and "~" not in b.name]
+    if not hosts:
+        raise ValueError(f"cluster.crush_map: {told.crush_map}: got no bucket of type host, wanted one")
+    osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
+    found: set[int] = set()
+    for index, host in enumerate(hosts):
+        below = list(host.items)
+        while below:
+            item = below.pop()
+            if item < 0:
+                below.extend(buckets[item].items)
+            else:
+                osd_hosts[item] = index
+                found.add(item)
+    stray = [device.name for device in crush.devices if device.id not in found]
+    if stray:
+        raise ValueError(f"cluster.crush_map: {told.crush_map}: got {stray[0]} in no host, wanted it in one")
+    return osd_hosts

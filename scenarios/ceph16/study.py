@@ -1,0 +1,150 @@
+"""Simulate every measured row of a folder and judge the counts."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stripesim._version import __version__
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.ceph16.claims import CALIBRATION, degraded_id, ledger_for, repair_id
+from stripesim.scenarios.ceph16.cluster import KERNEL_TABLE, PARAMETERS, models_for
+from stripesim.scenarios.ceph16.measured import Coded, Measured, load
+from stripesim.scenarios.ceph16.predict import (
+    COLUMNS,
+    REPAIR_COLUMNS,
+    metrics_of,
+    predict_degraded,
+    predict_repair,
+    predict_run,
+)
+from stripesim.scenarios.execute import parameters_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stripesim.calibration.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study gives.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    rows : polars.DataFrame
+        One row per measured row that was simulated.
+    provenance : dict
+    """
+
+    ledger: Ledger
+    rows: pl.DataFrame
+    provenance: dict[str, Any]
+
+
+def cell_count(data: str | Path | None = None) -> int:
+    """Count the rows that a run of the study simulates, for a progress bar."""
+    measured = load(data)
+    return len(measured.runs) + len(measured.repairs) + len(measured.degraded)
+
+
+def run(
+    *,
+    engine: str = "compiled",
+    data: str | Path | None = None,
+    progress: Callable[[str, int], None] | None = None,
+) -> StudyResult:
+    """Run the study.
+
+    Parameters
+    ----------
+    engine : str
+        ``compiled`` or ``simpy``.
+    data : path, optional
+        Folder with ``runs.csv``, ``iolog/`` and, if measured, ``repair.csv`` and ``degraded.csv``; None:
+        the folder that ships. It gives workloads and measured values, never parameters.
+    progress : callable, optional
+        Called after each row with a few words about it and the number of rows in all.
+
+    Raises
+    ------
+    Ceph16DataError
+        If the folder cannot be used; one line per fault.
+    """
+    from stripesim.scenarios.results import rows_frame
+
+    measured = load(data)
+    total = len(measured.runs) + len(measured.repairs) + len(measured.degraded)
+    rows: list[dict[str, Any]] = []
+    predictions: dict[str, dict[str, float]] = {}
+
+    def note(
+        name: str, coded: Coded, cell: dict[str, Any], row: dict[str, Any], columns: dict[str, str]
+    ) -> None:
+        predictions[name] = metrics_of(row, columns)
+        rows.append({"run_id": name, "scheme": coded.name, **cell, **row})
+        if progress is not None:
+            progress(name, total)
+
+    for measured_run in measured.runs:
+        cell = {
+            "op": measured_run.op,
+            "pattern": measured_run.pattern,
+            "block_size_bytes": measured_run.block_bytes,
+            "queue_depth": measured_run.queue_depth,
+        }
+        row = predict_run(measured_run, engine=engine)
+        note(measured_run.run_id, measured_run.coded, cell, row, COLUMNS)
+    for repair in measured.repairs:
+        note(
+            repair_id(repair),
+            repair.coded,
+            {"op": "repair"},
+            predict_repair(repair, engine=engine),
+            REPAIR_COLUMNS,
+        )
+    for degraded in measured.degraded:
+        cell = {
+            "op": "degraded read",
+            "pattern": degraded.pattern,
+            "block_size_bytes": degraded.block_bytes,
+            "queue_depth": degraded.queue_depth,
+        }
+        note(degraded_id(degraded), degraded.coded, cell, predict_degraded(degraded, engine=engine), COLUMNS)
+    models = models_for(parse_scheme("rs:6,3"))
+    return StudyResult(
+        ledger=ledger_for(measured, predictions, parameters_of(models)),
+        rows=rows_frame(rows),
+        provenance=_provenance(measured, engine, data, models.kernel.provenance["cpu"]),
+    )
+
+
+def _provenance(measured: Measured, engine: str, data: str | Path | None, cpu: Any) -> dict[str, Any]:
+    return {
+        "stripesim": __version__,
+        "scenario": "ceph16",
+        "generation": "pacific",
+        "engine": engine,
+        "parameters": PARAMETERS,
+        "kernel_table": KERNEL_TABLE,
+        "kernel_cpu": cpu,
+        "data": "shipped" if data is None else str(data),
+        "rows": len(measured.runs) + len(measured.repairs) + len(measured.degraded),
+        "calibration_runs": list(CALIBRATION),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
+    """Draw and write the study's figures; return the files."""
+    from stripesim.scenarios.ceph16.draw import draw
+    from stripesim.scenarios.figures import save_figures
+
+    return save_figures(draw(result.ledger), out)

@@ -1,0 +1,165 @@
+"""Run a scenario, cell by cell, and say how its rows came about."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stripesim._version import __version__
+from stripesim.scenarios.build import build_cell, build_models, check_schemes
+from stripesim.scenarios.schema import Cell, Scenario, cells
+from stripesim.sim.cluster import Models
+from stripesim.sim.run import RunResult, simulate
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MODEL_NAMES = ("client", "cpu", "public_nic", "private_nic", "messages", "pg_lock", "ssd", "store")
+
+
+@dataclass(frozen=True)
+class ScenarioResult:
+    """All rows of a scenario.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        One row per cell; see `stripesim.sim.recording.describe` for what the columns mean.
+    provenance : dict
+    completions_sha256 : str
+        Fingerprint of all completion times of all cells.
+    requests, uses : int
+        Requests completed, uses of resources completed.
+    engine_wall_s : float
+        Wall-clock time inside the engine [s].
+    parameters : list of dict
+        Every number with its provenance.
+    """
+
+    rows: pl.DataFrame
+    provenance: dict[str, Any]
+    completions_sha256: str
+    requests: int
+    uses: int
+    engine_wall_s: float
+    parameters: list[dict[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``stripesim run --json -`` prints."""
+        return {
+            "provenance": self.provenance,
+            "rows": self.rows.to_dicts(),
+            "completions_sha256": self.completions_sha256,
+            "requests": self.requests,
+            "uses": self.uses,
+            "engine_wall_s": self.engine_wall_s,
+        }
+
+
+def run_cells(
+    scenario: Scenario, engine: str, models: Models | None = None
+) -> Iterator[tuple[Cell, RunResult]]:
+    """Run the cells of a scenario one after another."""
+    models = models or build_models(scenario)
+    check_schemes(scenario, models)
+    for cell in cells(scenario):
+        yield cell, run_cell(scenario, cell, engine, models)
+
+
+def run_cell(scenario: Scenario, cell: Cell, engine: str, models: Models | None = None) -> RunResult:
+    """Run one cell."""
+    setting = build_cell(scenario, cell, models)
+    return simulate(
+        setting.pool,
+        setting.workload,
+        prefilled=setting.prefilled,
+        repair=setting.repair,
+        until_ns=setting.until_ns,
+        seed=scenario.seed,
+        engine=engine,
+    )
+
+
+def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
+    """Return a result row: the cell's coordinates and what came of it."""
+    row = {**cell._asdict(), "image": scenario.workload.image, **result.row}
+    if scenario.workload.kind == "trace":
+        from stripesim.scenarios.replay import recorded_latency
+
+        row |= recorded_latency(scenario)
+    return row
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] | None = None,
+) -> ScenarioResult:
+    """Run all cells of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    engine : str
+        ``compiled`` or ``simpy``; both give the same rows.
+    progress : callable, optional
+        Called after each cell with a few words about it.
+    """
+    from stripesim.scenarios.results import rows_frame
+
+    models = build_models(scenario)
+    rows: list[dict[str, Any]] = []
+    fingerprint = hashlib.sha256()
+    uses = 0
+    wall_s = 0.0
+    for cell, result in run_cells(scenario, engine, models):
+        rows.append(row_of(scenario, cell, result))
+        fingerprint.update(bytes.fromhex(result.sha256))
+        uses += result.uses
+        wall_s += float(result.row["engine_wall_s"])
+        if progress is not None:
+            progress(" ".join(str(part) for part in cell if part is not None))
+    return ScenarioResult(
+        rows=rows_frame(rows),
+        provenance=provenance_of(scenario, models, engine),
+        completions_sha256=fingerprint.hexdigest(),
+        requests=sum(int(row["requests"]) for row in rows),
+        uses=uses,
+        engine_wall_s=wall_s,
+        parameters=parameters_of(models),
+    )
+
+
+def parameters_of(models: Models) -> list[dict[str, Any]]:
+    """List every number of a cluster's models with its provenance."""
+    return [
+        parameter
+        for name in MODEL_NAMES
+        for parameter in getattr(models, name).parameters(f"{name}.")
+        if not isinstance(parameter["value"], list)
+    ]
+
+
+def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
+    """Say what gave the rows, so that they can be had again."""
+    return {
+        "stripesim": __version__,
+        "scenario": scenario.name,
+        "scenario_sha256": scenario.hash(),
+        "seed": scenario.seed,
+        "generation": scenario.generation,
+        "engine": engine,
+        "parameters": scenario.cluster.parameters,
+        "ssd": scenario.cluster.ssd,
+        "kernel_table": models.kernel.name,
+        "kernel_cpu": models.kernel.provenance["cpu"],
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "configuration": scenario.model_dump(mode="json"),
+    }

@@ -1,0 +1,139 @@
+"""Run what the claims of Kim et al. 2019 need and what lies beyond them, and judge the claims."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stripesim._version import __version__
+from stripesim.scenarios.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stripesim.calibration.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study gives.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    rows : polars.DataFrame
+        One row per run; ``experiment`` says which part of the study it belongs to.
+    provenance : dict
+    """
+
+    ledger: Ledger
+    rows: pl.DataFrame
+    provenance: dict[str, Any]
+
+
+def cell_count() -> int:
+    """Number of calls of `run`'s progress: one for the fit, one for each experiment."""
+    return 1 + len(EXPERIMENTS)
+
+
+def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
+    """Draw and write the study's figures; return the files."""
+    from stripesim.scenarios.exstorus2019.draw import draw
+    from stripesim.scenarios.figures import save_figures
+
+    return save_figures(draw(result.rows), out)
+
+
+def parameters() -> list[dict[str, Any]]:
+    """Every number of the study with its provenance: models and kernel ratios."""
+    from stripesim.scenarios.exstorus2019.parameters import hdd_model, write_model
+
+    listed = [*write_model().parameters("write."), *hdd_model().parameters("hdd.")]
+    source = "python -m stripesim.calibration.kernel_software; see kernel_ratios.json"
+    for code, factor in kernel_factors().items():
+        if code != "NONE":
+            listed.append(
+                {
+                    "name": f"kernel_factor.{code}",
+                    "value": factor,
+                    "unit": "1",
+                    "provenance": "measured",
+                    "source": source,
+                    "confidence_interval": None,
+                }
+            )
+    return listed
+
+
+def run(
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str, int], None] | None = None,
+    experiments: Sequence[str] | None = None,
+) -> StudyResult:
+    """Run the study.
+
+    Parameters
+    ----------
+    engine : str
+        ``compiled`` or ``simpy``; both give the same rows.
+    progress : callable, optional
+        Called after the fit and each experiment with its name and the number of calls in all.
+    experiments : sequence of str, optional
+        Names from `EXPERIMENTS`; all where left out. The ledger needs ``steps`` and ``codes``.
+
+    Raises
+    ------
+    ValueError
+        If an experiment is unknown or one that the ledger needs is left out.
+    """
+    from stripesim.scenarios.exstorus2019.calibrate import fit_all
+    from stripesim.scenarios.exstorus2019.claims import ledger_for
+    from stripesim.scenarios.exstorus2019.parameters import write_model
+    from stripesim.scenarios.results import rows_frame
+
+    chosen = list(EXPERIMENTS) if experiments is None else list(experiments)
+    unknown = [name for name in chosen if name not in EXPERIMENTS]
+    if unknown or not {"steps", "codes"} <= set(chosen):
+        raise ValueError(
+            f"study exstorus2019: experiments: got {', '.join(chosen)}, "
+            f"wanted some of {', '.join(EXPERIMENTS)}, among them steps and codes"
+        )
+
+    def told(words: str) -> None:
+        if progress is not None:
+            progress(words, 1 + len(chosen))
+
+    # The numbers come from parameters.toml; the fit is repeated for its covariances, which intervals need.
+    setting = Setting(model=write_model(), fits=fit_all(engine), engine=engine)
+    told("fit")
+    rows = []
+    for name in chosen:
+        rows += list(EXPERIMENTS[name](setting))
+        told(name)
+    frame = rows_frame(rows)
+    return StudyResult(
+        ledger=ledger_for(frame, parameters()), rows=frame, provenance=_provenance(engine, chosen)
+    )
+
+
+def _provenance(engine: str, experiments: Sequence[str]) -> dict[str, Any]:
+    folder = files("stripesim.scenarios.exstorus2019")
+    ratios = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["provenance"]
+    return {
+        "stripesim": __version__,
+        "study": "exstorus2019",
+        "experiments": list(experiments),
+        "engine": engine,
+        "parameters": "scenarios/exstorus2019/parameters.toml",
+        "kernel_ratios": ratios,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }

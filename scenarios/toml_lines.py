@@ -1,0 +1,170 @@
+"""Where each key of a TOML document stands: the line numbers tomllib does not keep.
+
+A fault message is only useful with the line it is about. This is a scanner, not a second parser: it runs
+after `tomllib` has accepted the text, so it may assume valid TOML 1.0 and only has to follow its shape.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Final
+
+__all__ = ["KeyPath", "locate_keys"]
+
+#: A key path: names of tables and keys, and positions in arrays. ``("schemes", 1)`` is the second scheme.
+KeyPath = tuple[str | int, ...]
+
+# The closing quotes of a multi-line string may be preceded by up to two quotes that belong to the text.
+_STRING: Final = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*"{3,5}'
+    r"|'''(?:[^']|'(?!''))*'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+_BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_SPACE: Final = re.compile(r"[ \t]*")
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_SCALAR: Final = re.compile(r"[^,\]}#\n]*")
+
+
+def locate_keys(text: str) -> dict[KeyPath, int]:
+    r"""Map every key path of a valid TOML document to the line it starts on.
+
+    Parameters
+    ----------
+    text
+        A document that ``tomllib.loads`` accepts.
+
+    Returns
+    -------
+    dict
+        Key path → line, counted from 1. Tables are located by their header or, where they have none, by the
+        first key that creates them. Elements of arrays are located by their position.
+
+    Examples
+    --------
+    >>> locate_keys('a = 1\n[b]\nc.d = [1,\n 2]')
+    {('a',): 1, ('b',): 2, ('b', 'c'): 3, ('b', 'c', 'd'): 3, ('b', 'c', 'd', 0): 3, ('b', 'c', 'd', 1): 4}
+    """
+    return _Scanner(text).scan()
+
+
+class _Scanner:
+    """One pass over the text; `position` only moves forward."""
+
+    def __init__(self, text: str) -> None:
+        # tomllib reads CRLF as LF; doing the same keeps the patterns above simple and lines unchanged.
+        self.text = text.replace("\r\n", "\n")
+        self.position = 0
+        self.line = 1
+        self.line_position = 0
+        self.lines: dict[KeyPath, int] = {}
+        self.tables_in_array: dict[KeyPath, int] = {}
+
+    def scan(self) -> dict[KeyPath, int]:
+        table: KeyPath = ()
+        while self._skip(_BLANK) < len(self.text):
+            if self.text.startswith("[[", self.position):
+                table = self._array_header()
+            elif self.text[self.position] == "[":
+                self.position += 1
+                table = self._table(self._key())
+                self.position = self.text.index("]", self.position) + 1
+            else:
+                self._pair(table)
+        return self.lines
+
+    def _skip(self, pattern: re.Pattern[str]) -> int:
+        match = pattern.match(self.text, self.position)
+        assert match is not None, "patterns that skip match the empty string"
+        self.position = match.end()
+        return self.position
+
+    def _current_line(self) -> int:
+        self.line += self.text.count("\n", self.line_position, self.position)
+        self.line_position = self.position
+        return self.line
+
+    def _note(self, path: KeyPath) -> None:
+        self.lines.setdefault(path, self._current_line())
+
+    def _table(self, keys: tuple[str, ...]) -> KeyPath:
+        """Resolve a header to a path: a name that is an array of tables means its latest element."""
+        path: KeyPath = ()
+        for key in keys:
+            path = (*path, key)
+            self._note(path)
+            if path in self.tables_in_array:
+                path = (*path, self.tables_in_array[path])
+        return path
+
+    def _array_header(self) -> KeyPath:
+        self.position += 2
+        keys = self._key()
+        array: KeyPath = (*self._table(keys[:-1]), keys[-1])
+        self._note(array)
+        index = self.tables_in_array.get(array, -1) + 1
+        self.tables_in_array[array] = index
+        self._note((*array, index))
+        self.position = self.text.index("]]", self.position) + 2
+        return (*array, index)
+
+    def _key(self) -> tuple[str, ...]:
+        """Read a possibly dotted key, with the space around it and its dots."""
+        keys: list[str] = []
+        while True:
+            self._skip(_SPACE)
+            quoted = self.text[self.position] in "\"'"
+            match = (_STRING if quoted else _BARE_KEY).match(self.text, self.position)
+            assert match is not None, "tomllib accepted this document, so a key stands here"
+            # tomllib itself undoes the escapes of a quoted key.
+            keys.append(tomllib.loads(f"v = {match[0]}")["v"] if quoted else match[0])
+            self.position = match.end()
+            self._skip(_SPACE)
+            if self.text[self.position] != ".":
+                return tuple(keys)
+            self.position += 1
+
+    def _pair(self, table: KeyPath) -> None:
+        path = table
+        for key in self._key():
+            path = (*path, key)
+            self._note(path)
+        assert self.text[self.position] == "=", "tomllib accepted this document, so a value follows"
+        self.position += 1
+        self._value(path)
+
+    def _value(self, path: KeyPath) -> None:
+        self._skip(_SPACE)
+        string = _STRING.match(self.text, self.position)
+        if string is not None:
+            self.position = string.end()
+        elif self.text[self.position] == "[":
+            self._array(path)
+        elif self.text[self.position] == "{":
+            self._inline_table(path)
+        else:
+            self._skip(_SCALAR)
+
+    def _array(self, path: KeyPath) -> None:
+        self.position += 1
+        index = 0
+        while self.text[self._skip(_BLANK)] != "]":
+            if self.text[self.position] == ",":
+                self.position += 1
+                continue
+            self._note((*path, index))
+            self._value((*path, index))
+            index += 1
+        self.position += 1
+
+    def _inline_table(self, path: KeyPath) -> None:
+        self.position += 1
+        while self.text[self._skip(_BLANK)] != "}":
+            if self.text[self.position] == ",":
+                self.position += 1
+                continue
+            self._pair(path)
+        self.position += 1

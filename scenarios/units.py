@@ -1,0 +1,127 @@
+"""Sizes in bytes: read from and written as the short text people use.
+
+Binary and decimal units differ by up to 10 % at a gigabyte, so each suffix has exactly one meaning here:
+
+==========================  =====================
+suffix                      factor
+==========================  =====================
+none, ``B``                 1
+``k``, ``K``, ``KiB``       1024
+``M``, ``MiB``              1024²
+``G``, ``GiB``              1024³
+``T``, ``TiB``              1024⁴
+``kB``, ``KB``              1000
+``MB``                      1000²
+``GB``                      1000³
+``TB``                      1000⁴
+==========================  =====================
+
+A bare letter is binary because that is what fio, Ceph and dd mean by it; the longer forms follow IEC
+80000-13, except that ``KB`` is read as ``kB``.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+__all__ = ["SIZE_BYTES_MAX", "SIZE_PATTERN", "SizeError", "format_size", "parse_size_bytes"]
+
+#: Largest size accepted [bytes]: offsets are signed 64-bit integers in the engines.
+SIZE_BYTES_MAX: Final = 2**63 - 1
+
+#: What a size in text form looks like (an ECMA-262 pattern too, so that the JSON schema can carry it).
+SIZE_PATTERN: Final = r"^[0-9]+(\.[0-9]+)? ?([kKMGT](iB|B)?|B)?$"
+
+_FACTOR_BYTES: Final[dict[str, int]] = {
+    "": 1,
+    "B": 1,
+    **{letter: 1024**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
+    **{f"{letter}iB": 1024**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
+    **{f"{letter}B": 1000**power for power, letter in ((1, "k"), (1, "K"), (2, "M"), (3, "G"), (4, "T"))},
+}
+_SIZE = re.compile(r"(?P<number>[0-9]{1,30}(?:\.[0-9]{1,30})?) ?(?P<suffix>[A-Za-z]*)", re.ASCII)
+_WRITTEN_SUFFIXES: Final = ("TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "kB")
+
+
+class SizeError(ValueError):
+    """A size that cannot be read; the text says what was got and what was wanted."""
+
+
+def parse_size_bytes(value: int | str) -> int:
+    """Read a size given as a number of bytes or as text with a unit.
+
+    Parameters
+    ----------
+    value
+        Bytes as an integer, or text such as ``4k``, ``4KiB``, ``1.5 MiB``, ``100GB``.
+
+    Returns
+    -------
+    int
+        Size [bytes], 0 … 2⁶³ − 1.
+
+    Raises
+    ------
+    SizeError
+        If the value is neither, is negative or too large, or is not a whole number of bytes.
+
+    Notes
+    -----
+    ``k`` and ``KiB`` are 1024 bytes, ``kB`` and ``KB`` are 1000; see the table at the top of this module.
+
+    Examples
+    --------
+    >>> parse_size_bytes("4k"), parse_size_bytes("4KiB"), parse_size_bytes("1MB"), parse_size_bytes(512)
+    (4096, 4096, 1000000, 512)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise SizeError(f'got {value!r}, wanted a whole number of bytes or text such as "4k", "4MiB", "1GB"')
+    if isinstance(value, int):
+        size = Fraction(value)
+    else:
+        match = _SIZE.fullmatch(value.strip())
+        if match is None or match["suffix"] not in _FACTOR_BYTES:
+            raise SizeError(
+                f'got {value!r}, wanted a number with one of the units B, k, KiB, kB, M, MiB, MB, G, … ("4k")'
+            )
+        size = Fraction(match["number"]) * _FACTOR_BYTES[match["suffix"]]
+    if size.denominator != 1:
+        raise SizeError(f"got {value!r}, wanted a whole number of bytes")
+    if not 0 <= size <= SIZE_BYTES_MAX:
+        raise SizeError(f"got {value!r}, wanted 0 to 2^63 - 1 bytes")
+    return int(size)
+
+
+def format_size(size_bytes: int) -> str:
+    """Write a size exactly, in the unit that needs the fewest digits.
+
+    Parameters
+    ----------
+    size_bytes
+        Size [bytes], 0 … 2⁶³ − 1.
+
+    Returns
+    -------
+    str
+        Text that `parse_size_bytes` reads back to the same number.
+
+    Raises
+    ------
+    SizeError
+        If the size is negative or too large.
+
+    Examples
+    --------
+    >>> format_size(4096), format_size(4 * 1024**2), format_size(100 * 10**9), format_size(4097)
+    ('4KiB', '4MiB', '100GB', '4097B')
+    """
+    parse_size_bytes(size_bytes)
+    written = [
+        f"{size_bytes // _FACTOR_BYTES[suffix]}{suffix}"
+        for suffix in _WRITTEN_SUFFIXES
+        if size_bytes and size_bytes % _FACTOR_BYTES[suffix] == 0
+    ]
+    # A whole number of some larger unit is never longer than the same size in a smaller one of its family.
+    return min(written, key=lambda text: len(text.rstrip("iBkKMGT")), default=f"{size_bytes}B")

@@ -1,0 +1,240 @@
+"""What the compiled engine works on: flat arrays of records. No numba here.
+
+A *cell* is a step of a request in flight: ``slot << cell_bits | step``. Each cell is in at
+most one place (calendar, ready list, a queue), so a calendar and a ready list of as many
+places as there are cells never overflow, and queues are links between cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Why the kernel came back to Python.
+DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS, MORE_NODES = range(7)
+GO_ON = -1
+
+NEVER_NS = (1 << 63) - 1
+NOBODY = -1
+
+# How a step waits: for its one predecessor, for all, for those that run.
+ONE, ALL, MERGE = range(3)
+# Predecessors outstanding of a step that is skipped: never 0 again, however many report.
+SKIPPED = -(1 << 13)
+# Added to a merge's outstanding predecessors once one of them has run.
+LIVE = 1 << 13
+
+# What stands in the place of an enter's outstanding predecessors once it has entered: the
+# state of its ticket. One that waits for its turn adds the number of its turn step.
+TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
+
+# What a step has beyond the plain words; a sum of these.
+TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS = 1, 2, 4, 8, 16
+
+# The root's place in the calendar: with it the four children of a node share a cache line.
+ROOT = 3
+
+STEP = np.dtype(
+    [
+        ("demand_ns", "i8"),
+        ("successors_from", "i4"),
+        ("successors_to", "i4"),
+        ("role", "i4"),
+        ("word", "i2"),
+        ("spread", "i2"),
+        ("is_reply", "i2"),
+        ("waits_for", "i2"),
+        ("accounts", "i2"),
+        ("special", "i2"),
+    ]
+)
+SPECIAL = np.dtype(
+    [
+        ("test", "i2"),
+        ("keys", "i2"),
+        ("ticket", "i2"),
+        ("yes_count", "i2"),
+        ("spawns", "i4"),
+        # How many of the successors pin each key range, and how many put it into a cache.
+        ("pins", "i2", (2,)),
+        ("fills", "i2", (2,)),
+    ]
+)
+# Of a request in flight: its key ranges, how often it has pinned each.
+KEYS = np.dtype([("first", "i8", (2,)), ("stop", "i8", (2,)), ("held", "i8", (2,))])
+PIN = np.dtype([("key", "i8"), ("count", "i8")])
+# A key in a cache, between the next older and the next newer one of it; `older` also links free nodes.
+NODE = np.dtype([("key", "i8"), ("cache", "i4"), ("older", "i4"), ("newer", "i4"), ("_room", "i4")])
+RESOURCE = np.dtype(
+    [
+        ("busy_ns", "i8"),
+        ("held_ns", "i8"),
+        ("waited_ns", "i8"),
+        ("free", "i4"),
+        ("first", "i4"),
+        ("last", "i4"),
+        ("waiting", "i4"),
+        ("discipline", "i4"),
+        ("capacity", "i4"),
+        ("_room", "i4", (4,)),  # A resource fills one cache line.
+    ]
+)
+REQUEST = np.dtype(
+    [
+        ("number", "i8"),
+        ("entry", "i8"),
+        ("row", "i4"),
+        ("stream", "i4"),
+        ("first_step", "i4"),
+        ("steps_left", "i4"),
+    ]
+)
+TEMPLATE = np.dtype([("first_step", "i4"), ("steps", "i4")])
+STREAM = np.dtype(
+    [
+        ("depth", "i8"),
+        ("issued", "i8"),
+        ("at", "i8"),
+        ("planned", "i8"),
+        ("ended", "i8"),
+        ("arrival_ns", "i8"),
+    ]
+)
+CHANGE = np.dtype([("time_ns", "i8"), ("group", "i8"), ("state", "i8")])
+LOG = np.dtype(
+    [
+        ("issued_ns", "i8"),
+        ("completed_ns", "i8"),
+        ("template", "i4"),
+        ("binding", "i4"),
+        ("group", "i4"),
+        ("stream", "i4"),
+    ]
+)
+CLOCK = np.dtype(
+    [
+        ("now_ns", "i8"),
+        ("until_ns", "i8"),
+        ("bin_ns", "i8"),
+        ("bin", "i8"),
+        ("bins_used", "i8"),
+        ("bins_end_ns", "i8"),
+        ("signal_ns", "i8"),
+        ("uses", "i8"),
+        ("calendar_end", "i8"),
+        ("calendar_hole", "i8"),
+        ("ready_from", "i8"),
+        ("ready_to", "i8"),
+        ("cell_bits", "i8"),
+        ("slots_free", "i8"),
+        ("roles", "i8"),
+        ("changes_made", "i8"),
+        ("streams_filled", "i8"),
+        ("logged", "i8"),
+        ("wanting", "i8"),
+        ("pinned", "i8"),
+        ("nodes_used", "i8"),
+        ("node_free", "i8"),
+        ("seed_state", "u8"),
+    ]
+)
+
+Array = np.ndarray[Any, Any]
+
+
+class World(NamedTuple):
+    """All that the kernel touches; see the dtypes above for the records.
+
+    Parameters
+    ----------
+    clock : ndarray of CLOCK, shape (1,)
+        Scalars.
+    steps : ndarray of STEP
+        Steps of all templates, one template after the other.
+    predecessors : ndarray of int16
+        Number of predecessors of each of `steps`.
+    successors : ndarray of int32
+        Successors of all steps, as steps of their template.
+    amounts : ndarray of int64, shape (steps, counters)
+        What each of `steps` accounts.
+    templates : ndarray of TEMPLATE
+    bindings : ndarray of int32
+        Resource of each role, row after row, ``clock.roles`` a row.
+    factors : ndarray of int64, shape (distributions, FACTOR_POINTS)
+    resources : ndarray of RESOURCE
+    requests : ndarray of REQUEST, shape (slots,)
+        Requests in flight.
+    free_slots : ndarray of int32, shape (slots,)
+        Slots of `requests` that nobody has; the first ``clock.slots_free`` count.
+    pending : ndarray of int16, shape (cells,)
+        Predecessors outstanding.
+    links : ndarray of int32, shape (cells,)
+        The next cell of the queue that a cell waits in.
+    ready : ndarray of int32, shape (cells,)
+        The ready list, a ring.
+    times_ns, cells : ndarray of int64, int32
+        The calendar, a heap with four children a node.
+    states : ndarray of int64, shape (groups,)
+        State of each placement group.
+    changes : ndarray of CHANGE
+        Sorted by time.
+    streams : ndarray of STREAM
+    plan : ndarray of int64, shape (streams, requests, 2 + 2 * states)
+        What is planned and not yet issued: group, arrival time, then template and
+        binding of each state.
+    log : ndarray of LOG
+        A row a request, in order of issue over all streams.
+    bins : ndarray of int64, shape (bins, counters)
+    specials : ndarray of SPECIAL, shape (steps,)
+        What each of `steps` has beyond the plain words.
+    once : ndarray of int64, shape (steps, counters)
+        What each of `steps` accounts once per service.
+    taken : ndarray of int64, shape (2 * streams, counters + 1)
+        What steps of templates that are not planned accounted, and their uses; by stream,
+        then by the stream of what each spawned.
+    spawned : ndarray of int64, shape (streams,)
+        How many requests those of each stream have spawned.
+    plan_keys : ndarray of KEYS, shape (streams, requests)
+        Key ranges of what stands in `plan`; no requests if no chunk has any.
+    keys : ndarray of KEYS, shape (slots,)
+        Key ranges of the requests in flight; empty if no chunk has any.
+    pins : ndarray of PIN
+        A hash table of the keys pinned, at most half full; a count of 0 is a free place.
+    nodes : ndarray of NODE
+        Keys in caches; the oldest and newest of a cache are its resource's `first` and `last`.
+    buckets : ndarray of int32
+        A hash table of nodes by cache and key, at most half full; `NOBODY` is a free place.
+    """
+
+    clock: Array
+    steps: Array
+    predecessors: Array
+    successors: Array
+    amounts: Array
+    templates: Array
+    bindings: Array
+    factors: Array
+    resources: Array
+    requests: Array
+    free_slots: Array
+    pending: Array
+    links: Array
+    ready: Array
+    times_ns: Array
+    cells: Array
+    states: Array
+    changes: Array
+    streams: Array
+    plan: Array
+    log: Array
+    bins: Array
+    specials: Array
+    once: Array
+    taken: Array
+    spawned: Array
+    plan_keys: Array
+    keys: Array
+    pins: Array
+    nodes: Array
+    buckets: Array

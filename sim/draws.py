@@ -1,0 +1,71 @@
+"""Random numbers that belong to a step, not to a moment: the same whatever the order of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+FACTOR_BITS = 20
+FACTOR_ONE = 1 << FACTOR_BITS
+FACTOR_HALF = FACTOR_ONE >> 1
+FACTOR_POINTS = 256
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_MIX_1 = 0xBF58476D1CE4E5B9
+_MIX_2 = 0x94D049BB133111EB
+
+
+def splitmix64(value: int) -> int:
+    """Return one output of SplitMix64 for a 64-bit state.
+
+    References
+    ----------
+    Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014,
+    Figure 17.
+
+    >>> hex(splitmix64(0))
+    '0xe220a8397b1dcdaf'
+    """
+    value = (value + _GOLDEN) & _MASK
+    value = ((value ^ (value >> 30)) * _MIX_1) & _MASK
+    value = ((value ^ (value >> 27)) * _MIX_2) & _MASK
+    return value ^ (value >> 31)
+
+
+def seed_state(seed: int) -> int:
+    """Spread a run's seed over 64 bits."""
+    return splitmix64(seed & _MASK)
+
+
+def factor_index(state: int, key: int) -> int:
+    """Return the index into a factor table, 0 to `FACTOR_POINTS` − 1.
+
+    Parameters
+    ----------
+    state : int
+        From `seed_state`.
+    key : int
+        The step's calendar key, ``request << STEP_BITS | step``.
+    """
+    return splitmix64(state ^ key) >> 56
+
+
+def factor_table(quantiles: Sequence[float]) -> npt.NDArray[np.int64]:
+    """Convert equally likely factors of mean 1 to integers in units of 2**-20.
+
+    >>> int(factor_table([1.0] * FACTOR_POINTS)[0]) == FACTOR_ONE
+    True
+    """
+    return np.rint(np.asarray(quantiles, dtype=np.float64) * FACTOR_ONE).astype(np.int64)
+
+
+def scaled_ns(base_ns: int, factor: int) -> int:
+    """Apply a factor to a mean demand, in integers.
+
+    >>> scaled_ns(50_000, FACTOR_ONE)
+    50000
+    """
+    return (base_ns * factor + FACTOR_HALF) >> FACTOR_BITS

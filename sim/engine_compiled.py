@@ -1,0 +1,538 @@
+"""The compiled engine: the machine of sim/ENGINE.md in Numba, equal to the SimPy engine to the nanosecond.
+
+Here stands what surrounds the inner loop (``compiled_kernel.py``): tables from templates and
+bindings, room that grows, chunks of the streams, the answer. Numba is imported by the first
+`run`, so that a command which simulates nothing starts fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from threading import Timer
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+
+from stripesim.sim import compiled_world as layout
+from stripesim.sim.compiled_world import World
+from stripesim.sim.conditions import CACHED, PINNED, PINNED_BY_ANY
+from stripesim.sim.draws import seed_state
+from stripesim.sim.graph import (
+    BRANCH,
+    COUNTERS,
+    DELAY,
+    DROP,
+    FILL,
+    NONE,
+    PIN,
+    SPAWN,
+    UNPIN,
+    USE,
+    Template,
+)
+from stripesim.sim.machine import (
+    CACHE,
+    CHUNK,
+    GATE,
+    PENDING,
+    POOL,
+    EngineRun,
+    Program,
+    RequestChunk,
+    StreamRun,
+    check_chunk,
+    check_program,
+)
+
+_SLOTS = 64
+_LOG = 4096
+_PINS = 1024
+_NODES = 1024
+# A kernel from numba's cache loads faster than this; compiling takes longer.
+_NOTICE_AFTER_S = 2.0
+
+
+def run(program: Program) -> EngineRun:
+    """Execute a program on the compiled engine.
+
+    Parameters
+    ----------
+    program : Program
+        What to run.
+
+    Returns
+    -------
+    EngineRun
+        Equal to what `engine_simpy.run` returns, but for `wall_s`.
+
+    Raises
+    ------
+    ValueError
+        If a stream's arrivals are not in ascending order.
+    AssertionError
+        If a run that came to its end left a request, a server or a lock behind.
+
+    Notes
+    -----
+    Memory: 32 bytes a request while it runs, 40 in the answer, and what is planned ahead; a
+    request in flight costs about 30 bytes a step on top.
+    """
+    return _Run(program).execute()
+
+
+def _grown(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """Return an array of `size` rows that begins with the rows of `array`."""
+    larger = np.empty((size, *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _appended(array: np.ndarray[Any, Any], used: int, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Put rows behind the first `used` of an array, which doubles when it is full."""
+    if used + len(rows) > len(array):
+        array = _grown(array[:used], max(2 * len(array), used + len(rows)))
+    array[used : used + len(rows)] = rows
+    return array
+
+
+def _power_of_two(size: int) -> int:
+    """Return the smallest power of two that is at least `size`."""
+    return 1 << (size - 1).bit_length()
+
+
+def _places(keys: np.ndarray[Any, Any], caches: np.ndarray[Any, Any], size: int) -> list[int]:
+    """Return where keys stand in an empty hash table of the kernel; see ``compiled_words._scatter``."""
+    word = keys.astype(np.uint64) + caches.astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
+    homes = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+    taken: set[int] = set()
+    places = []
+    for home in homes.tolist():
+        place = home & (size - 1)
+        while place in taken:
+            place = (place + 1) & (size - 1)
+        taken.add(place)
+        places.append(place)
+    return places
+
+
+class _Run:
+    """One run: the world that the kernel works on, and what it lacks."""
+
+    def __init__(self, program: Program) -> None:
+        check_program(program)
+        self.program = program
+        self.templates_known = self.steps_known = self.successors_known = self.rows_known = 0
+        self.planning_s = 0.0
+        # Templates by identity; steps whose spawned template was not yet in the book.
+        self._places_of: dict[int, int] = {}
+        self._unresolved: list[tuple[int, Template]] = []
+        self.last_arrivals_ns = [0] * len(program.streams)
+        self.world = self._empty_world()
+
+    def _empty_world(self) -> World:
+        program = self.program
+        resources = np.zeros(len(program.resources), dtype=layout.RESOURCE)
+        resources["free"] = program.resources.capacities
+        resources["discipline"] = program.resources.disciplines
+        resources["capacity"] = program.resources.capacities
+        for end in ("first", "last"):
+            resources[end][np.isin(program.resources.disciplines, (GATE, CACHE))] = layout.NOBODY
+        changes = np.array(
+            [(change.time_ns, change.group, change.state) for change in program.changes], dtype=layout.CHANGE
+        )
+        streams = np.zeros(len(program.streams), dtype=layout.STREAM)
+        streams["depth"] = [stream.depth for stream in program.streams]
+        streams["arrival_ns"] = layout.NEVER_NS
+        states = np.zeros(program.groups, dtype=np.int64)
+        changes = changes[np.argsort(changes["time_ns"], kind="stable")]
+        at_once = changes[changes["time_ns"] == 0]
+        for change in at_once:
+            states[change["group"]] = change["state"]
+        clock = np.zeros(1, dtype=layout.CLOCK)
+        clock["changes_made"] = len(at_once)
+        clock["until_ns"] = layout.NEVER_NS if program.until_ns is None else program.until_ns
+        clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
+        clock["calendar_end"] = layout.ROOT
+        clock["seed_state"] = seed_state(program.seed)
+        clock["node_free"] = layout.NOBODY
+        return World(
+            clock=clock,
+            steps=np.zeros(0, dtype=layout.STEP),
+            predecessors=np.zeros(0, dtype=np.int16),
+            successors=np.zeros(0, dtype=np.int32),
+            amounts=np.zeros((0, len(COUNTERS)), dtype=np.int64),
+            templates=np.zeros(0, dtype=layout.TEMPLATE),
+            bindings=np.zeros(0, dtype=np.int32),
+            factors=np.array(program.factor_tables, dtype=np.int64, order="C"),
+            resources=resources,
+            requests=np.zeros(0, dtype=layout.REQUEST),
+            free_slots=np.zeros(0, dtype=np.int32),
+            pending=np.zeros(0, dtype=np.int16),
+            links=np.zeros(0, dtype=np.int32),
+            ready=np.zeros(0, dtype=np.int32),
+            times_ns=np.zeros(layout.ROOT + 1, dtype=np.int64),
+            cells=np.zeros(layout.ROOT + 1, dtype=np.int32),
+            states=states,
+            changes=changes,
+            streams=streams,
+            plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
+            log=np.zeros(_LOG, dtype=layout.LOG),
+            bins=np.zeros((1, len(COUNTERS)), dtype=np.int64),
+            specials=np.zeros(0, dtype=layout.SPECIAL),
+            once=np.zeros((0, len(COUNTERS)), dtype=np.int64),
+            taken=np.zeros((2 * len(streams), len(COUNTERS) + 1), dtype=np.int64),
+            spawned=np.zeros(len(streams), dtype=np.int64),
+            plan_keys=np.zeros((len(streams), 0), dtype=layout.KEYS),
+            keys=np.zeros(0, dtype=layout.KEYS),
+            pins=np.zeros(0, dtype=layout.PIN),
+            nodes=np.zeros(0, dtype=layout.NODE),
+            buckets=np.zeros(0, dtype=np.int32),
+        )
+
+    # ------------------------------------------------------------------------------ run
+
+    def execute(self) -> EngineRun:
+        """Run to the end, providing what the kernel asks for."""
+        provide = {
+            layout.MORE_REQUESTS: self._more_requests,
+            layout.MORE_SLOTS: self._more_slots,
+            layout.MORE_LOG: self._more_log,
+            layout.MORE_BINS: self._more_bins,
+            layout.MORE_PINS: self._more_pins,
+            layout.MORE_NODES: self._more_nodes,
+        }
+        run_machine = self._compiled()
+        start_s = perf_counter()
+        while (status := run_machine(self.world)) != layout.DONE:
+            provide[status]()
+        return self._result(perf_counter() - start_s - self.planning_s)
+
+    def _compiled(self) -> Callable[[World], int]:
+        """Return the kernel, compiled or from numba's cache; tell people on a terminal who wait for it."""
+        notice = Timer(
+            _NOTICE_AFTER_S,
+            print,
+            args=["compiling the engine (once per installation, ten to twenty seconds) …"],
+            kwargs={"file": sys.stderr, "flush": True},
+        )
+        if sys.stderr.isatty():
+            notice.start()
+        try:
+            from numba import typeof
+
+            from stripesim.sim.compiled_kernel import run_machine
+
+            if not run_machine.signatures:
+                run_machine.compile((typeof(self.world),))  # type: ignore[no-untyped-call]
+        finally:
+            notice.cancel()
+        return cast(Callable[[World], int], run_machine)
+
+    # ---------------------------------------------------------------------- what it lacks
+
+    def _more_requests(self) -> None:
+        """Put the next chunk of the stream that wants one behind what it has not issued yet."""
+        index = int(self.world.clock["wanting"][0])
+        stream = self.world.streams[index : index + 1]
+        start_s = perf_counter()
+        chunk = self.program.streams[index].take(CHUNK)
+        self.planning_s += perf_counter() - start_s
+        self._learn_templates()
+        self._learn_bindings()
+        stream["ended"] = len(chunk) == 0
+        if not len(chunk):
+            return
+        check_chunk(self.program, index, chunk, self.last_arrivals_ns[index])
+        kept = self.world.plan[index, stream["at"][0] : stream["planned"][0]].copy()
+        planned = len(kept) + len(chunk)
+        self._widen_plan(planned, 2 + 2 * chunk.templates.shape[1])
+        rows = self.world.plan[index]
+        rows[: len(kept), : kept.shape[1]] = kept
+        rows = rows[len(kept) : planned]
+        rows[:, 0] = chunk.groups
+        if chunk.arrivals_ns is not None:
+            rows[:, 1] = chunk.arrivals_ns
+            self.last_arrivals_ns[index] = int(chunk.arrivals_ns[-1])
+        states = chunk.templates.shape[1]
+        rows[:, 2 : 2 + 2 * states : 2] = chunk.templates
+        rows[:, 3 : 3 + 2 * states : 2] = chunk.bindings
+        self._plan_keys(index, chunk, int(stream["at"][0]), int(stream["planned"][0]), planned)
+        stream["at"], stream["planned"] = 0, planned
+
+    def _plan_keys(self, index: int, chunk: RequestChunk, start: int, stop: int, planned: int) -> None:
+        """Put the key ranges of a chunk beside its plan; from the first chunk that has some on."""
+        world = self.world
+        if chunk.keys is None and not len(world.keys):
+            return
+        plan_keys = np.zeros(world.plan.shape[:2], dtype=layout.KEYS)
+        plan_keys[:, : world.plan_keys.shape[1]] = world.plan_keys
+        kept = plan_keys[index, start:stop].copy()
+        plan_keys[index] = np.zeros((), dtype=layout.KEYS)
+        plan_keys[index, : len(kept)] = kept
+        if chunk.keys is not None:
+            rows = plan_keys[index, len(kept) : planned]
+            rows["first"], rows["stop"] = chunk.keys[:, :, 0], chunk.keys[:, :, 1]
+        keys = world.keys
+        if not len(keys):
+            # What was issued so far has no keys.
+            keys = np.zeros(max(1, len(world.requests)), dtype=layout.KEYS)
+        self.world = self.world._replace(plan_keys=plan_keys, keys=keys)
+
+    def _widen_plan(self, requests: int, width: int) -> None:
+        """Make room for so many planned requests of a stream, with so many columns each."""
+        plan = self.world.plan
+        shape = (len(plan), max(requests, plan.shape[1]), max(width, plan.shape[2]))
+        if shape != plan.shape:
+            wider = np.zeros(shape, dtype=np.int64)
+            wider[:, : plan.shape[1], : plan.shape[2]] = plan
+            self.world = self.world._replace(plan=wider)
+
+    def _more_slots(self) -> None:
+        """Let more requests be in flight."""
+        bits = int(self.world.clock["cell_bits"][0])
+        self._resize_cells(max(_SLOTS, 2 * len(self.world.requests)), bits)
+
+    def _more_log(self) -> None:
+        """Let more requests be issued."""
+        log = self.world.log
+        self.world = self.world._replace(log=_grown(log, len(log) + len(log) // 2 + 1))
+
+    def _more_bins(self) -> None:
+        """Make room for the bin that is wanted."""
+        clock, bins = self.world.clock, self.world.bins
+        larger = np.zeros((max(2 * len(bins), int(clock["wanting"][0]) + 1), bins.shape[1]), dtype=np.int64)
+        larger[: len(bins)] = bins
+        clock["bins_end_ns"] = min(len(larger) * self.program.bin_ns, layout.NEVER_NS)
+        self.world = self.world._replace(bins=larger)
+
+    def _more_pins(self) -> None:
+        """Make room for so many pins as are wanted; place those that there are anew."""
+        world = self.world
+        pins = world.pins[world.pins["count"] != 0]
+        size = _power_of_two(max(_PINS, 4 * int(world.clock["wanting"][0])))
+        places = _places(pins["key"], np.zeros(len(pins), dtype=np.int64), size)
+        table = np.zeros(size, dtype=layout.PIN)
+        table[places] = pins
+        self.world = world._replace(pins=table)
+
+    def _more_nodes(self) -> None:
+        """Make room for so many keys in caches as are wanted."""
+        world, clock = self.world, self.world.clock
+        known = len(world.nodes)
+        nodes = _grown(world.nodes, _power_of_two(max(_NODES, 2 * int(clock["wanting"][0]))))
+        # The new ones go on the list of free nodes, in front of those that it has.
+        nodes["older"][known:] = np.arange(known + 1, len(nodes) + 1)
+        nodes["older"][-1] = clock["node_free"][0]
+        clock["node_free"] = known
+        used = world.buckets[world.buckets != layout.NOBODY]
+        buckets = np.full(2 * len(nodes), layout.NOBODY, dtype=np.int32)
+        buckets[_places(nodes["key"][used], nodes["cache"][used], len(buckets))] = used
+        self.world = world._replace(nodes=nodes, buckets=buckets)
+
+    def _resize_cells(self, slots: int, bits: int) -> None:
+        """Give room to so many requests of ``2**bits`` steps in flight; move what is in flight.
+
+        The new slots are taken in ascending order; which slot a request has shows nowhere.
+        """
+        world = self.world
+        clock = world.clock[0]
+        old_slots, old_bits = len(world.requests), int(clock["cell_bits"])
+        cells = slots << bits
+        if cells > np.iinfo(np.int32).max:
+            raise ValueError(f"got {slots} requests of up to {1 << bits} steps in flight, wanted fewer")
+
+        def moved(old: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            if bits == old_bits:
+                return old
+            # A skipped step stands in the ready list as ~cell; `NOBODY` is ~0 and stays so.
+            cell = np.where(old >= 0, old, ~old)
+            cell = (cell >> old_bits) << bits | cell & ((1 << old_bits) - 1)
+            return np.where(old >= 0, cell, ~cell).astype(np.int32)
+
+        def relaid(old: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            new = np.empty(cells, dtype=old.dtype)
+            steps = 1 << old_bits
+            new.reshape(slots, 1 << bits)[:old_slots, :steps] = old.reshape(old_slots, steps)
+            return new
+
+        end, ready_from, ready_to = (int(clock[name]) for name in ("calendar_end", "ready_from", "ready_to"))
+        times_ns = np.empty(cells + layout.ROOT + 4, dtype=np.int64)
+        calendar = np.empty(cells + layout.ROOT + 4, dtype=np.int32)
+        filled = min(len(world.times_ns), (end + 3) & ~3)
+        times_ns[:filled] = world.times_ns[:filled]
+        calendar[:end] = moved(world.cells[:end])
+        ready = np.empty(cells, dtype=np.int32)
+        waiting = np.arange(ready_from, ready_to) & (len(world.ready) - 1)
+        ready[: len(waiting)] = moved(world.ready[waiting])
+        clock["ready_from"], clock["ready_to"] = 0, len(waiting)
+        free = int(clock["slots_free"])
+        free_slots = np.empty(slots, dtype=np.int32)
+        free_slots[: slots - old_slots] = np.arange(old_slots, slots)[::-1]
+        free_slots[slots - old_slots : slots - old_slots + free] = world.free_slots[:free]
+        clock["slots_free"] = free + slots - old_slots
+        clock["cell_bits"] = bits
+        of_cells = world.resources["discipline"] != CACHE
+        for name in ("first", "last"):
+            world.resources[name] = np.where(of_cells, moved(world.resources[name]), world.resources[name])
+        self.world = world._replace(
+            requests=_grown(world.requests, slots),
+            keys=_grown(world.keys, slots) if len(world.keys) else world.keys,
+            free_slots=free_slots,
+            pending=relaid(world.pending),
+            links=moved(relaid(world.links)),
+            ready=ready,
+            times_ns=times_ns,
+            cells=calendar,
+        )
+
+    # ------------------------------------------------------------- templates and bindings
+
+    def _learn_templates(self) -> None:
+        """Append the book's new templates to the tables."""
+        known = self.program.book.templates
+        steps_max = 0
+        for index in range(self.templates_known, len(known)):
+            self._places_of[id(known[index])] = index
+            self._learn_template(known[index])
+            steps_max = max(steps_max, known[index].steps)
+        self._learn_spawned()
+        bits = max(0, (steps_max - 1).bit_length()) if steps_max else 0
+        if bits > self.world.clock["cell_bits"][0]:
+            self._resize_cells(len(self.world.requests), bits)
+
+    def _learn_template(self, template: Template) -> None:
+        world = self.world
+        rows = np.zeros(template.steps, dtype=layout.STEP)
+        rows["demand_ns"] = template.demands_ns
+        rows["successors_from"] = self.successors_known + template.successor_starts[:-1]
+        rows["successors_to"] = self.successors_known + template.successor_starts[1:]
+        rows["role"] = template.roles
+        # Without a role there is nothing to take or to give back: such a step completes at once.
+        idle = (template.roles < 0) & ~np.isin(template.words, (DELAY, PIN, UNPIN, BRANCH, SPAWN))
+        rows["word"] = np.where(idle, NONE, template.words)
+        rows["spread"] = template.spreads
+        rows["is_reply"][template.reply] = 1
+        rows["waits_for"] = np.where(template.predecessors > 1, layout.ALL, layout.ONE)
+        rows["accounts"] = template.amounts.any(axis=1)
+        specials = self._specials(template, rows)
+        once = template.dynamics.once if template.dynamics else np.zeros_like(template.amounts)
+        entry = np.array([(self.steps_known, template.steps)], dtype=layout.TEMPLATE)
+        used = self.steps_known
+        self.world = world._replace(
+            steps=_appended(world.steps, used, rows),
+            predecessors=_appended(world.predecessors, used, template.predecessors),
+            amounts=_appended(world.amounts, used, template.amounts),
+            specials=_appended(world.specials, used, specials),
+            once=_appended(world.once, used, once),
+            successors=_appended(world.successors, self.successors_known, template.successors),
+            templates=_appended(world.templates, self.templates_known, entry),
+        )
+        self.templates_known += 1
+        self.steps_known += template.steps
+        self.successors_known += len(template.successors)
+
+    def _specials(self, template: Template, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return what steps have beyond the plain words, and mark them in `rows`."""
+        specials = np.zeros(template.steps, dtype=layout.SPECIAL)
+        dynamics = template.dynamics
+        if dynamics is None:
+            return specials
+        rows["waits_for"][dynamics.merges] = layout.MERGE
+        marks = np.zeros(template.steps, dtype=np.int64)
+        if not template.planned:
+            marks |= np.where(template.amounts.any(axis=1) | (rows["word"] == USE), layout.TAKEN, 0)
+        marks |= np.where(dynamics.once.any(axis=1), layout.ONCE, 0)
+        marks |= np.where(template.words == BRANCH, layout.BRANCHES, 0)
+        marks |= np.where(template.words == SPAWN, layout.SPAWNS, 0)
+        specials["test"], specials["keys"] = dynamics.tests, dynamics.keys
+        specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)
+        specials["yes_count"] = dynamics.yes_counts
+        specials["spawns"] = -1
+        for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
+            other = dynamics.spawned[dynamics.spawns[step]]
+            self._unresolved.append((self.steps_known + step, other))
+        before = np.repeat(np.arange(template.steps), np.diff(template.successor_starts))
+        for word, name in ((PIN, "pins"), (FILL, "fills")):
+            names = template.words[template.successors] == word
+            np.add.at(specials[name], (before[names], dynamics.keys[template.successors[names]]), 1)
+        asks = np.isin(dynamics.tests, (PINNED, PINNED_BY_ANY, CACHED))
+        asks[before[template.words[template.successors] == DROP]] = True
+        room = specials["pins"].any(axis=1) | specials["fills"].any(axis=1) | asks
+        rows["special"] = marks | np.where(room, layout.NAMES_KEYS, 0)
+        return specials
+
+    def _learn_spawned(self) -> None:
+        """Find the templates that steps spawn; what the book has not got yet it may get later."""
+        left = []
+        for step, other in self._unresolved:
+            index = self._places_of.get(id(other), -1)
+            self.world.specials["spawns"][step] = index
+            if index < 0:
+                left.append((step, other))
+        self._unresolved = left
+
+    def _learn_bindings(self) -> None:
+        """Append the book's new binding rows; lay all of them out again if they got wider."""
+        bindings = self.program.book.bindings
+        clock = self.world.clock
+        rows, roles = bindings.shape
+        if roles != clock["roles"][0]:
+            clock["roles"] = roles
+            self.rows_known = 0
+        if rows > self.rows_known:
+            known = self.world.bindings
+            new = bindings[self.rows_known :].reshape(-1)
+            self.world = self.world._replace(bindings=_appended(known, self.rows_known * roles, new))
+            self.rows_known = rows
+
+    # ----------------------------------------------------------------------------- answer
+
+    def _result(self, wall_s: float) -> EngineRun:
+        world = self.world
+        clock, resources = world.clock[0], world.resources
+        end_ns = int(clock["now_ns"])
+        log = world.log[: int(clock["logged"])]
+        self._check_end(end_ns, log)
+        taken = self.program.resources.capacities - resources["free"]
+        held = np.isin(resources["discipline"], (POOL, GATE))
+        count = len(world.streams)
+        runs = [self._stream_run(index, log) for index in range(2 * count)]
+        return EngineRun(
+            streams=runs[:count],
+            spawned=runs[count:],
+            busy_ns=resources["busy_ns"].copy(),
+            held_ns=np.where(held, resources["held_ns"] + taken * end_ns, 0),
+            waited_ns=resources["waited_ns"] + resources["waiting"].astype(np.int64) * end_ns,
+            uses=int(clock["uses"]),
+            end_ns=end_ns,
+            bins=world.bins[: int(clock["bins_used"])].copy(),
+            wall_s=wall_s,
+        )
+
+    def _stream_run(self, index: int, log: np.ndarray[Any, Any]) -> StreamRun:
+        """Return what the log tells of a stream, or of what its requests spawned."""
+        world = self.world
+        alone = len(world.streams) == 1 and not world.spawned.any()
+        own = log[:0] if alone and index else log if alone else log[log["stream"] == index]
+        return StreamRun(
+            issued_ns=own["issued_ns"].astype(np.int64),
+            completed_ns=own["completed_ns"].astype(np.int64),
+            templates=own["template"].astype(np.int64),
+            bindings=own["binding"].astype(np.int64),
+            groups=own["group"].astype(np.int64),
+            taken=world.taken[index, :-1].copy(),
+            taken_uses=int(world.taken[index, -1]),
+        )
+
+    def _check_end(self, end_ns: int, log: np.ndarray[Any, Any]) -> None:
+        """Assert that a run which came to its end left nothing behind."""
+        if self.program.until_ns is not None and end_ns >= self.program.until_ns:
+            return
+        resources = self.world.resources
+        free = (resources["free"] == resources["capacity"]) | (resources["discipline"] == CACHE)
+        assert free.all(), "a server or a lock is held after the end"
+        assert not self.world.clock["pinned"][0], "a key is pinned after the end"
+        assert not resources["waiting"].any(), "a request waits after the end"
+        assert not (log["completed_ns"] == PENDING).any(), "a request was lost"

@@ -1,0 +1,211 @@
+"""One run: a pool, a workload, an engine; and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
+from stripesim.sim.graph import IntArray
+from stripesim.sim.machine import EngineRun, Program, RequestSource
+from stripesim.sim.planner import Planned, RequestPlanner
+from stripesim.sim.pool import Book, Pool
+from stripesim.sim.recording import Requested, account, completions_sha256, describe, join_parts
+from stripesim.sim.repair_plan import RepairPlanner
+from stripesim.sim.workload import Workload
+
+ENGINES = ("compiled", "simpy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """Objects to rebuild while the workload runs.
+
+    Parameters
+    ----------
+    targets : ndarray of int64, shape (groups, width)
+        Acting sets once CRUSH has replaced the lost OSDs.
+    image_objects : int
+        Objects of the image.
+    stay_down : tuple of int
+        OSDs that are down but not out: what they held is missing and not rebuilt.
+    """
+
+    targets: IntArray
+    image_objects: int
+    stay_down: tuple[int, ...] = ()
+
+
+class Foreground(RequestSource, Protocol):
+    """The client's stream, which remembers what it planned."""
+
+    @property
+    def planned(self) -> Planned:
+        """All that was planned so far."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """One run.
+
+    Parameters
+    ----------
+    row : dict
+        The numbers of the result row, see `stripesim.sim.recording.describe`.
+    requested : Requested
+        Every foreground request.
+    engine_run : EngineRun
+    background : tuple of dict
+        For each background stream, in the order given, what its completed requests account.
+    uses : int
+        Uses of resources completed.
+    sha256 : str
+        Fingerprint of the completion times.
+    """
+
+    row: dict[str, Any]
+    requested: Requested
+    engine_run: EngineRun
+    background: tuple[dict[str, int], ...]
+    uses: int
+    sha256: str
+
+
+def engine_named(name: str) -> Callable[[Program], EngineRun]:
+    """Return an engine's `run`; the module loads only then.
+
+    Raises
+    ------
+    ValueError
+        If there is no such engine.
+    """
+    if name == "simpy":
+        from stripesim.sim import engine_simpy
+
+        return engine_simpy.run
+    if name == "compiled":
+        from stripesim.sim import engine_compiled
+
+        return engine_compiled.run
+    raise ValueError(f"engine: got {name!r}, wanted one of {', '.join(ENGINES)}")
+
+
+def factor_tables(pool: Pool) -> IntArray:
+    """Tables of the distributions that steps name: fixed, SSD read, SSD write."""
+    ssd = pool.cluster.models.ssd
+    fixed = np.full(FACTOR_POINTS, FACTOR_ONE, dtype=np.int64)
+    return np.stack([fixed, factor_table(ssd.read_quantiles), factor_table(ssd.write_quantiles)])
+
+
+def simulate(
+    pool: Pool,
+    workload: Workload,
+    *,
+    prefilled: bool = True,
+    repair: Repair | None = None,
+    until_ns: int | None = None,
+    seed: int = 0,
+    engine: str = "compiled",
+    bin_ns: int = 0,
+    foreground: Callable[[Pool, Book, Workload], Foreground] | None = None,
+    background: Sequence[Callable[[Pool, Book], RequestSource]] = (),
+) -> RunResult:
+    """Run a workload on a pool.
+
+    Parameters
+    ----------
+    pool : Pool
+    workload : Workload
+    prefilled : bool
+        Whether the image's objects exist in full beforehand.
+    repair : Repair, optional
+        Objects to rebuild at the same time.
+    until_ns : int, optional
+        Bound in simulated time [ns]; needed if the workload has no end.
+    seed : int
+        Of the service times.
+    engine : str
+        ``compiled`` or ``simpy``.
+    bin_ns : int
+        Width of time bins for the counters [ns]; 0: none.
+    foreground : callable, optional
+        Makes the client's stream instead of `RequestPlanner`; `prefilled` is then its own affair.
+    background : sequence of callable
+        Each makes a further stream, after the foreground and the repair.
+
+    Returns
+    -------
+    RunResult
+    """
+    execute = engine_named(engine)
+    book = Book(pool.bindings())
+    planner: Foreground = (
+        RequestPlanner(pool, book, workload, prefilled=prefilled)
+        if foreground is None
+        else foreground(pool, book, workload)
+    )
+    streams: list[RequestSource] = [planner]
+    rebuild = None
+    if repair is not None:
+        rebuild = RepairPlanner(
+            pool,
+            book,
+            targets=repair.targets,
+            image_objects=repair.image_objects,
+            object_bytes=pool.object_bytes,
+            stay_down=repair.stay_down,
+        )
+        streams.append(rebuild)
+    further = len(streams)
+    streams += [make(pool, book) for make in background]
+    run = execute(
+        Program(
+            resources=pool.cluster.resources,
+            book=book,
+            streams=streams,
+            groups=pool.cluster.groups,
+            seed=seed,
+            factor_tables=factor_tables(pool),
+            until_ns=until_ns,
+            bin_ns=bin_ns,
+        )
+    )
+    requested = join_parts(run.streams[0], planner.planned)
+    counted = account(run.streams[0], book, spawned=run.spawned[0] if run.spawned else None)
+    row = describe(pool.cluster, run, requested, counted)
+    if rebuild is not None:
+        row |= _describe_repair(run, book, rebuild)
+    row["engine_wall_s"] = run.wall_s
+    return RunResult(
+        row=row,
+        requested=requested,
+        engine_run=run,
+        background=tuple(account(stream, book) for stream in run.streams[further:]),
+        uses=run.uses,
+        sha256=completions_sha256(requested),
+    )
+
+
+def _describe_repair(run: EngineRun, book: Book, rebuild: RepairPlanner) -> dict[str, Any]:
+    """Return the numbers of a repair: objects, time, bytes per byte lost."""
+    stream = run.streams[1]
+    counted = account(stream, book, spawned=run.spawned[1] if run.spawned else None)
+    done = stream.completed_ns >= 0
+    finished = bool(done.all())
+    told: dict[str, Any] = {
+        "repair_objects": int(done.sum()),
+        "repair_objects_pending": int((~done).sum()) + len(rebuild.groups) - len(done),
+        "repair_lost_bytes": rebuild.lost_bytes,
+        "repair_s": float(stream.completed_ns.max()) / 1e9 if finished and len(done) else None,
+    }
+    if finished and rebuild.lost_bytes:
+        for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
+            told[f"repair_{counter}_per_lost_byte"] = counted[counter] / rebuild.lost_bytes
+    return told
+
+
+__all__: Sequence[str] = ["ENGINES", "Foreground", "Repair", "RunResult", "engine_named", "simulate"]

@@ -1,0 +1,106 @@
+"""Where the steady state begins, and how sure a mean is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+BATCHES = 20
+
+
+def mser5(values: npt.ArrayLike) -> int:
+    r"""Return the number of leading observations to leave out (MSER-5).
+
+    Parameters
+    ----------
+    values : array_like of float, shape (n,)
+        Observations in order of time.
+
+    Returns
+    -------
+    int
+        A multiple of 5, at most half of `n`; 0 for fewer than 20 observations.
+
+    Notes
+    -----
+    The truncation `d` minimises the squared standard error of what is left,
+
+    .. math:: z(d) = \sum_{i>d} (y_i - \bar y_d)^2 / (N - d)^2 \\tag{1}
+
+    over batch means :math:`y` of five observations. A minimum in the second half says
+    that the run is too short to tell; half of it is left out then.
+
+    References
+    ----------
+    White: An effective truncation heuristic for bias reduction in simulation output,
+    Simulation 69(6), 1997.
+
+    >>> mser5([9.0] * 10 + [1.0, 1.1, 0.9, 1.0, 1.0] * 20)
+    10
+    """
+    observed = np.asarray(values, dtype=np.float64)
+    batches = len(observed) // 5
+    if batches < 4:
+        return 0
+    means = observed[: batches * 5].reshape(batches, 5).mean(axis=1)
+    # Centre first: the difference of sums below would lose digits on large values.
+    means = means - means.mean()
+    left = np.arange(batches, 0, -1)
+    sums = np.cumsum(means[::-1])[::-1]
+    squares = np.cumsum(means[::-1] ** 2)[::-1]
+    spread = squares - sums**2 / left
+    # A constant tail has no spread; what rounding leaves of it must not choose the truncation.
+    spread[spread < 1e-12 * squares[0]] = 0.0
+    errors = spread / left**2
+    return 5 * int(np.argmin(errors[: batches // 2 + 1]))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with its 95 % confidence interval; the bounds are None if it cannot be told."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def batch_means(values: npt.ArrayLike) -> Interval:
+    """Return the mean of a series of batch values with a Student-t interval.
+
+    Parameters
+    ----------
+    values : array_like of float, shape (batches,)
+        One value per batch, the batches long enough to be nearly independent.
+    """
+    from scipy.stats import t as student
+
+    observed = np.asarray(values, dtype=np.float64)
+    mean = float(observed.mean())
+    if len(observed) < 3:
+        return Interval(mean, None, None)
+    half = float(student.ppf(0.975, len(observed) - 1) * observed.std(ddof=1) / np.sqrt(len(observed)))
+    return Interval(mean, mean - half, mean + half)
+
+
+def throughput_interval(times_ns: Floats, amounts: Floats, start_ns: float, end_ns: float) -> Interval:
+    """Return the rate of a series of completions in a window, with its interval.
+
+    Parameters
+    ----------
+    times_ns, amounts : ndarray of float, shape (n,)
+        Time of each completion [ns] and what it counts for.
+    start_ns, end_ns : float
+        The window [ns]; the rate is per second.
+    """
+    inside = (times_ns > start_ns) & (times_ns <= end_ns)
+    span_s = (end_ns - start_ns) / 1e9
+    if span_s <= 0:
+        return Interval(0.0, None, None)
+    edges = np.linspace(start_ns, end_ns, BATCHES + 1)
+    sums, _ = np.histogram(times_ns[inside], bins=edges, weights=amounts[inside])
+    told = batch_means(sums / (span_s / BATCHES))
+    return Interval(float(amounts[inside].sum() / span_s), told.low, told.high)

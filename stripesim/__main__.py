@@ -1,0 +1,46 @@
+"""Entry point: errors that a user can mend become one line each and exit status 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    from stripesim.cli import app
+
+    try:
+        # Not standalone: usage errors come here, to be told in one line like all others.
+        status = app(standalone_mode=False)
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough, as `head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except (ValueError, OSError) as error:
+        # Every error of stripesim that is about the input is a ValueError with a message meant to be read.
+        if os.environ.get("STRIPESIM_DEBUG"):
+            raise
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        # Typer brings its own copy of click, so its errors are known by what they can do, not by class.
+        if type(error).__name__ == "Abort":
+            print("stopped", file=sys.stderr)
+            sys.exit(130)
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        command = "stripesim" if context is None else context.command_path
+        # Without a message, as with no arguments at all, the help has been printed already.
+        if message := error.format_message():
+            print(f"{message} (see {command} --help)", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Tables for people: kernel timings, repairs, ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from stripesim.calibration.ledger import Ledger
+
+
+def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Show kernel timings; `rows` as `stripesim.calibration.kernel.measure` returns them."""
+    from rich.table import Table
+
+    from stripesim.scenarios.units import format_size
+
+    table = Table(caption="time = median of a call; copy = the same call of the null code; GB = 10⁹ bytes")
+    table.add_column("scheme")
+    table.add_column("operation")
+    table.add_column("backend")
+    for heading in ("data", "time [µs]", "p10…p90 [µs]", "copy [µs]", "[GB/s]"):
+        table.add_column(heading, justify="right")
+    for row in sorted(
+        rows, key=lambda r: (r["scheme"], r["op"], r["erasures"], r["size_bytes"], r["backend"])
+    ):
+        erased = f", {row['erasures']} lost" if row["op"] == "decode" else ""
+        table.add_row(
+            row["scheme"],
+            f"{row['op']}{erased}",
+            row["backend"],
+            format_size(row["size_bytes"]),
+            f"{row['seconds_median'] * 1e6:.1f}",
+            f"{row['seconds_p10'] * 1e6:.1f}…{row['seconds_p90'] * 1e6:.1f}",
+            f"{row['copy_seconds_median'] * 1e6:.1f}",
+            f"{row['bytes_per_s'] / 1e9:.2f}",
+        )
+    return table
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Show rows of text as they are."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*(escape(column) for column in columns))
+    for row in rows:
+        table.add_row(*(escape(value) for value in row))
+    return table
+
+
+def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what each row's repair came to; nothing for rows without one."""
+    lines = []
+    for row in rows:
+        objects = row.get("repair_objects")
+        if objects is None:
+            continue
+        lost_mb = row["repair_lost_bytes"] / 1e6
+        where = f"{row['scheme']} {row['op']} {row['pattern']}"
+        if row["repair_s"] is None:
+            pending = row["repair_objects_pending"]
+            lines.append(
+                f"{where}: repair of {lost_mb:,.0f} MB unfinished, "
+                f"{pending:,} of {objects + pending:,} objects to go"
+            )
+            continue
+        moved = ", ".join(
+            f"{word} {row[f'repair_{key}_per_lost_byte']:.2f}"
+            for word, key in (
+                ("read", "device_read_bytes"),
+                ("written", "device_write_bytes"),
+                ("sent", "private_net_bytes"),
+            )
+            if row.get(f"repair_{key}_per_lost_byte") is not None
+        )
+        lines.append(
+            f"{where}: {objects:,} objects, {lost_mb:,.0f} MB rebuilt in {row['repair_s']:.1f} s; "
+            f"bytes per byte lost: {moved}"
+        )
+    return lines
+
+
+def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Set a trace's recorded latency beside the simulated one; nothing where it recorded none."""
+    names = ("mean", "p50", "p95", "p99")
+    lines = []
+    for row in rows:
+        if row.get("recorded_latency_mean_ns") is not None:
+            pairs = [(row[f"recorded_latency_{name}_ns"], row[f"latency_{name}_ns"]) for name in names]
+            told = ", ".join(
+                f"{name} {recorded / 1e6:.2f} → {simulated / 1e6:.2f}"
+                for name, (recorded, simulated) in zip(names, pairs, strict=True)
+            )
+            lines.append(f"{row['scheme']}: latency recorded → simulated [ms]: {told}")
+    return lines
+
+
+def ledger_csv(ledger: Ledger) -> str:
+    """Return a ledger as CSV; a range or a list becomes its numbers, separated by spaces."""
+    import polars as pl
+
+    frame = ledger.to_frame()
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    return frame.with_columns(
+        pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists
+    ).write_csv()

@@ -1,0 +1,198 @@
+"""The SSD fit finds known parameters again, and keeps its stated error on the half it never saw."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stripesim.calibration.ssd_concurrency import fit_concurrency
+from stripesim.calibration.ssd_fit import FitError, SsdReadFit, factor_table, fit_reads, fit_times
+from stripesim.calibration.ssd_fit_plot import plot_fit
+from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"
+REAL = DATA / "blkparse_evelii_nvme_read.txt.gz"
+needs_data = pytest.mark.skipif(
+    not REAL.is_file(), reason=f"real trace {REAL.name} is missing beside the repository"
+)
+
+
+def trace_of(start: np.ndarray, end: np.ndarray, size: np.ndarray) -> BlockTrace:
+    rows = [(int(s), int(e), "259,0", 0, int(z), False) for s, e, z in zip(start, end, size, strict=True)]
+    commands = pl.DataFrame(rows, schema=COMMAND_SCHEMA, orient="row").sort("dispatch_ns")
+    requests = commands.with_columns(pl.col("dispatch_ns").alias("issue_ns")).select(REQUEST_SCHEMA.keys())
+    return BlockTrace(requests, commands, "blkparse", "made")
+
+
+def queue(
+    rng: np.random.Generator, *, servers: int, service_ns: np.ndarray, gap_ns: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Poisson arrivals at a device of equal servers, first come first served: starts and ends."""
+    arrival = np.cumsum(rng.exponential(gap_ns, len(service_ns)))
+    free = np.zeros(servers)
+    end = np.empty(len(service_ns))
+    for index, (at, takes) in enumerate(zip(arrival, service_ns, strict=True)):
+        server = int(np.argmin(free))
+        free[server] = end[index] = max(at, free[server]) + takes
+    return arrival, end
+
+
+def made(seed: int = 3, count: int = 3000) -> BlockTrace:
+    rng = np.random.default_rng(seed)
+    size = rng.choice([4096, 16384, 65536, 131072], count)
+    factor = rng.lognormal(-(0.3**2) / 2, 0.3, count)
+    times = (90_000 + 0.5 * size) * factor
+    start = np.cumsum(rng.exponential(400_000, count))
+    return trace_of(start, start + times, size)
+
+
+def test_known_line_and_distribution_are_found() -> None:
+    fit = fit_reads(made(), bootstrap=60)
+    # Within the interval, and the interval narrow enough to mean something.
+    assert fit.line.base_ns_ci95[0] <= 90_000 <= fit.line.base_ns_ci95[1]
+    assert fit.line.ns_per_byte_ci95[0] <= 0.5 <= fit.line.ns_per_byte_ci95[1]
+    assert np.ptp(fit.line.base_ns_ci95) < 10_000
+    assert np.ptp(fit.line.ns_per_byte_ci95) < 0.15
+    assert np.mean(fit.factor_table) == pytest.approx(1, abs=1e-12)
+    assert np.std(np.log(fit.factor_table)) == pytest.approx(0.3, rel=0.1)
+    lognormal, gamma = fit.candidates
+    assert lognormal.aic < gamma.aic
+    assert lognormal.shape == pytest.approx(0.3, rel=0.1)
+    # The held-out half is a fresh draw of the model: it stays below twice the 5 % point.
+    assert fit.held_out.ks < 2 * fit.held_out.ks_critical_5_percent
+    assert abs(fit.held_out.mean_error) < 0.03
+
+
+def test_an_outlier_moves_the_mean_but_not_the_slope() -> None:
+    base = made()
+    assert base.commands is not None
+    late = base.commands.with_columns(
+        pl.when(pl.int_range(pl.len()) == 5)
+        .then(pl.col("complete_ns") + 50_000_000)
+        .otherwise("complete_ns")
+        .alias("complete_ns")
+    )
+    clean, spoiled = (
+        fit_reads(base, bootstrap=20),
+        fit_reads(BlockTrace(base.requests, late, "blkparse", "made"), bootstrap=20),
+    )
+    ratio = spoiled.line.ns_per_byte / spoiled.line.base_ns / (clean.line.ns_per_byte / clean.line.base_ns)
+    assert ratio == pytest.approx(1, abs=0.02)
+    assert spoiled.slowest_share > 0.1 > clean.slowest_share
+
+
+def test_a_drift_between_the_halves_shows_in_the_held_out_score_only() -> None:
+    base = made()
+    assert base.commands is not None
+    span = pl.col("complete_ns") - pl.col("dispatch_ns")
+    slower = base.commands.with_columns(
+        (pl.col("dispatch_ns") + span * pl.when(pl.int_range(pl.len()) >= 1500).then(2).otherwise(1)).alias(
+            "complete_ns"
+        )
+    )
+    fit = fit_reads(BlockTrace(base.requests, slower, "blkparse", "made"), bootstrap=20)
+    assert fit.train.ks < 0.02
+    assert fit.held_out.ks > 0.5
+    assert fit.held_out.mean_error == pytest.approx(-0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_channels_of_a_known_queue_are_found(servers: int) -> None:
+    rng = np.random.default_rng(servers)
+    service = rng.exponential(100_000, 6000)
+    start, end = queue(rng, servers=servers, service_ns=service, gap_ns=100_000 / servers / 0.8)
+    found = fit_concurrency(trace_of(start, end, np.full(6000, 4096)))
+    assert found.channels is not None
+    assert found.channels_ci95 is not None
+    # A 95 % interval may miss; half a channel must not.
+    assert found.channels == pytest.approx(servers, abs=0.5)
+    assert found.channels_ci95[0] <= found.channels <= found.channels_ci95[1]
+    # Over seeds the estimate has a standard deviation of 2.5 %, and no bias: four of them.
+    assert found.service_ns == pytest.approx(100_000, rel=0.1)
+    assert sum(found.level_completions) == 6000
+    # Little's law on the device: time-average in flight = completions x mean time in the device / span.
+    in_flight = sum(level * s for level, s in enumerate(found.level_seconds, 1))
+    assert in_flight == pytest.approx(float((end - start).astype(np.int64).sum()) / 1e9, rel=1e-4)
+
+
+def test_no_overlap_no_channels() -> None:
+    start = np.arange(100) * 1_000_000
+    found = fit_concurrency(trace_of(start, start + 100_000, np.full(100, 4096)))
+    assert found.channels is None
+    assert found.in_flight_max == 1
+    assert found.busy_share == pytest.approx(0.1, rel=0.01)
+
+
+def test_one_size_leaves_the_slope_open() -> None:
+    start = np.arange(200) * 1_000_000
+    fit = fit_reads(trace_of(start, start + 100_000 + np.arange(200), np.full(200, 4096)), bootstrap=20)
+    assert not fit.line.slope_identified
+    assert fit.line.ns_per_byte == 0
+
+
+def test_the_table_keeps_the_mean_and_a_draw_uses_it() -> None:
+    factor = np.random.default_rng(0).pareto(2.5, 1000) + 0.1
+    table = factor_table(factor) * factor.mean()
+    assert table.mean() == pytest.approx(factor.mean(), rel=1e-12)
+    assert np.all(np.diff(table) >= 0)
+    fit = fit_reads(made(), bootstrap=20)
+    u = (np.arange(2560) + 0.5) / 2560
+    assert fit.times_ns(np.full(2560, 65536), u).mean() == pytest.approx(
+        float(fit.line.mean_ns(65536)), rel=1e-12
+    )
+
+
+def test_same_seed_same_fit() -> None:
+    assert fit_reads(made(), bootstrap=20) == fit_reads(made(), bootstrap=20)
+
+
+def test_what_cannot_be_fitted_says_so() -> None:
+    few = made(count=30)
+    with pytest.raises(
+        FitError, match=r"^made: got 30 completed reads with a service time, wanted at least 64$"
+    ):
+        fit_reads(few)
+    with pytest.raises(FitError, match="got 0 completed writes"):
+        fit_times(made(), operation="write")
+    with pytest.raises(FitError, match="bootstrap: got 3, wanted at least 20"):
+        fit_reads(made(), bootstrap=3)
+
+
+@needs_data
+def test_response_times_are_not_taken_for_service_times() -> None:
+    trace = read_trace(DATA / "msr-cambridge1-sample.csv")
+    with pytest.raises(FitError, match="records no service times, only responses"):
+        fit_reads(trace)
+    fit = fit_times(trace, operation="read", quantity="response", bootstrap=20)
+    assert fit.quantity == "response"
+    assert fit.concurrency is None
+    assert fit.isolated_line is None
+    assert fit.train.commands + fit.held_out.commands == 508
+
+
+@needs_data
+def test_nvme_reads_held_out_error_stays_inside_its_stated_bound(tmp_path: Path) -> None:
+    trace = read_trace(REAL, strict=True)
+    fit = fit_reads(trace)
+    assert isinstance(fit, SsdReadFit)
+    assert fit.train.commands == fit.held_out.commands == 847
+    # Measured: KS 0.092, p50 -4.0 %, p90 -4.6 %, mean +11.4 % (one 13 ms read, 9 % of the first half's
+    # mean, has no like in the second half). The bounds leave a quarter for other versions of the optimiser.
+    assert fit.held_out.ks < 0.115
+    assert abs(fit.held_out.p50_error) < 0.05
+    assert abs(fit.held_out.p90_error) < 0.06
+    assert abs(fit.held_out.mean_error) < 0.145
+    assert fit.slowest_share == pytest.approx(0.0912, abs=0.001)
+    assert fit.train.ks < 0.01
+    # The table beats both parametric families on data none of them saw.
+    assert fit.held_out.ks < min(candidate.ks_held_out for candidate in fit.candidates)
+    assert fit.concurrency is not None
+    assert fit.concurrency.channels == pytest.approx(2.57, abs=0.1)
+    plain = json.loads(json.dumps(fit.to_dict()))
+    assert plain["provenance"]["source"] == REAL.name
+    assert len(plain["factor_table"]) == 256
+    svg, png = plot_fit(fit, trace, tmp_path / "fit")
+    assert svg.read_text().count("<svg") == 1
+    assert png.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,140 @@
+"""What tests of the simulator share: real models, small clusters, a way to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.build import build_models
+from stripesim.scenarios.loader import parse_scenario
+from stripesim.sim.cluster import Cluster, Models, RecoveryLimits
+from stripesim.sim.graph import COUNTERS, Template
+from stripesim.sim.paths import PathContext
+from stripesim.sim.pool import Pool
+from stripesim.sim.roles import role_count
+
+# The data that cannot ship lies beside the checkout.
+DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """Folder of the real data; a test that needs it is skipped where it is missing."""
+    if not DATA.is_dir():
+        pytest.skip(f"the real data is not there: {DATA}")
+    return DATA
+
+
+def changed(model: Any, **numbers: Any) -> Any:
+    """Return a model with other numbers, which say that a test made them up."""
+    told = {
+        name: Provenance("assumed", "a test") for name, value in numbers.items() if type(value) is not str
+    }
+    return replace(model, **numbers, provenance={**model.provenance, **told})
+
+
+@pytest.fixture(scope="session")
+def models() -> Models:
+    """The models of the cluster of Koh et al., without spread in the service times."""
+    built = build_models(parse_scenario('schemes = ["rep:3"]', sets=["workload.requests=1"]))
+    flat = (1.0,) * 256
+    return replace(built, ssd=changed(built.ssd, read_quantiles=flat, write_quantiles=flat))
+
+
+@pytest.fixture(scope="session")
+def change() -> Callable[..., Models]:
+    """Change numbers of models: ``change(models, ssd={"channels": 1})``."""
+
+    def apply(models: Models, **parts: dict[str, Any]) -> Models:
+        swapped: dict[str, MeasuredModel] = {
+            part: changed(getattr(models, part), **numbers) for part, numbers in parts.items()
+        }
+        return replace(models, **swapped)
+
+    return apply
+
+
+@pytest.fixture(scope="session")
+def make_pool() -> Callable[..., Pool]:
+    """Make a pool with one OSD on each host unless `hosts` says otherwise.
+
+    ``make_pool(models, "rs:4,2", groups=8)``: group g has OSDs g, g + 1, … around the cluster.
+    """
+
+    def make(
+        models: Models,
+        scheme: str,
+        *,
+        groups: int = 1,
+        osds: int | None = None,
+        hosts: list[int] | None = None,
+        acting: Any = None,
+        unit_bytes: int = 4096,
+        object_bytes: int = 4 << 20,
+        recovery: RecoveryLimits | None = None,
+    ) -> Pool:
+        code = parse_scheme(scheme)
+        if hosts is None:
+            hosts = list(range(osds or code.width))
+        if acting is None:
+            acting = [
+                [(group + shard) % len(hosts) for shard in range(code.width)] for group in range(groups)
+            ]
+        return Pool(
+            cluster=Cluster(
+                osd_hosts=np.array(hosts, dtype=np.int64),
+                acting=np.array(acting, dtype=np.int64),
+                models=models,
+                recovery=recovery or RecoveryLimits(),
+            ),
+            scheme=code,
+            stripe_unit_bytes=unit_bytes,
+            object_bytes=object_bytes,
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def make_context() -> Callable[..., PathContext]:
+    """Make what a path depends on: ``make_context(models, "rs:6,3", primary=0, missing={1})``."""
+
+    def make(
+        models: Models,
+        scheme: str,
+        *,
+        unit_bytes: int = 4096,
+        primary: int = 0,
+        missing: Iterable[int] = (),
+        recovery: RecoveryLimits | None = None,
+    ) -> PathContext:
+        code = parse_scheme(scheme)
+        return PathContext(
+            models=models,
+            scheme=code,
+            geometry=code.geometry(unit_bytes),
+            primary=primary,
+            missing=frozenset(missing),
+            recovery=recovery or RecoveryLimits(),
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def counted() -> Callable[..., dict[str, int]]:
+    """Sum what a template accounts, every role bound except the given ones."""
+
+    def count(template: Template, width: int, unbound: Iterable[int] = ()) -> dict[str, int]:
+        bound = np.ones(role_count(width) + 1, dtype=bool)
+        bound[list(unbound)] = False
+        return dict(zip(COUNTERS, template.totals(bound).tolist(), strict=True))
+
+    return count

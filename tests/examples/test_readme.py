@@ -1,0 +1,91 @@
+"""Each command of the README runs as it stands there, with smaller sizes where it would take long."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAM = ".venv/bin/stripesim "
+
+# What makes a command short without changing what it is: options that are added to it.
+SMALL = {
+    "run koh2017": ["--set", "workload.requests=40", "--set", "workload.block_sizes_bytes=4k"],
+    "run my.toml": ["--set", "workload.requests=200"],
+    "sweep my.toml": ["--set", "workload.requests=100", "--jobs", "1"],
+    "run repair": ["--set", "workload.image_bytes=1GiB", "--set", "workload.requests=200"],
+    "kernel": ["--size", "24k"],
+}
+# A study has no size: it is its claims. It runs in tests/golden.
+ELSEWHERE = ("study koh2017",)
+
+MSR_ROW = "1281663720000{0:05d},host,0,{1},{2},4096,1000\n"
+BLKPARSE_ROW = "  8,0    0  {number:6d}     {seconds:.9f}   100  {action}   {op} {sector} + 8 [fio]\n"
+CRUSH_MAP = ROOT / "scenarios" / "ceph16" / "data" / "cluster.crush.txt"
+
+
+def commands() -> list[str]:
+    lines = re.findall(r"^ {4}\.venv/bin/stripesim (.+)$", README, flags=re.MULTILINE)
+    return [re.sub(r"\s+#.*$", "", line) for line in lines]
+
+
+def scenario() -> str:
+    found = re.search(r"```toml\n(.*?)```", README, flags=re.DOTALL)
+    assert found is not None, "the README shows a scenario"
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the README's commands name."""
+    made = tmp_path_factory.mktemp("readme")
+    (made / "my.toml").write_text(scenario(), encoding="utf-8")
+    (made / "map.txt").write_bytes(CRUSH_MAP.read_bytes())
+    rows = "".join(MSR_ROW.format(i * 7, ("Read", "Write")[i % 2], i * 4096) for i in range(60))
+    (made / "my-trace.csv").write_text(rows, encoding="utf-8")
+    lines = [
+        BLKPARSE_ROW.format(
+            number=3 * i + step, seconds=i * 1e-3 + after_s, action=action, op="RW"[i % 2],
+            sector=8 * (i * 37 % 5000),
+        )
+        for i in range(900)
+        for step, (action, after_s) in enumerate((("Q", 0), ("D", 1e-5), ("C", 1e-4 * (1 + i * i % 7))))
+    ]  # fmt: skip
+    (made / "my-blkparse.txt").write_text("".join(lines), encoding="utf-8")
+    return made
+
+
+def test_the_readme_has_commands() -> None:
+    assert len(commands()) >= 8
+    assert README.count(PROGRAM.strip()) == len(commands()), "a command is written in a way this test misses"
+
+
+@pytest.mark.parametrize("command", commands())
+def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
+    if command.startswith(ELSEWHERE):
+        pytest.skip("runs in tests/golden")
+    more = [option for start, options in SMALL.items() if command.startswith(start) for option in options]
+    done = subprocess.run(
+        [sys.executable, "-m", "stripesim", *shlex.split(command), *more],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, f"stripesim {command}\n{done.stderr[-2000:]}"
+    assert done.stdout.strip(), "a command tells something"
+
+
+def test_files_that_the_readme_names_are_there() -> None:
+    named = set(
+        re.findall(r"`((?:models|sim|scenarios|calibration|traces|docs|notebooks)/[\w./-]+)`", README)
+    )
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

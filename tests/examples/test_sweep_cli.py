@@ -1,0 +1,395 @@
+"""The sweep command as a user meets it: rows the same however they came, kills and Ctrl-C included."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from stripesim.cli import app
+from stripesim.scenarios import sweep_task
+from stripesim.scenarios.sweep import SweepError, plan_sweep, run_sweep
+from stripesim.scenarios.sweep_task import Outcome
+
+TINY = """name = "tiny"
+schemes = ["rep:3", "rs:6,3"]
+[cluster]
+pg_num = 32
+failure_domain_erasure = "osd"
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+requests = 200
+queue_depth = 8
+image_bytes = "1GB"
+"""
+
+GRID = ("--over", "workload.queue_depth=4,8,16", "--over", "workload.block_sizes_bytes=4k,16k")
+
+#: Some seconds of work, so that there is a middle to be stopped in: the readable engine takes its time.
+SLOW = (
+    "--engine",
+    "simpy",
+    "--set",
+    "workload.requests=2500",
+    "--over",
+    "workload.queue_depth=4,5,6,7,8,9,10",
+)
+SLOW_ROWS = 14
+
+#: Long enough for the slowest machine; nothing here is about speed.
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the slow sweep gives if nobody disturbs it, one task after another."""
+    path = tmp_path_factory.mktemp("whole") / "tiny.toml"
+    path.write_text(TINY)
+    return sweep(path, *SLOW, "--jobs", "1")
+
+
+def command(scenario: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "stripesim", "sweep", str(scenario), *arguments]
+
+
+def sweep(scenario: Path, *arguments: str, status: int = 0) -> dict[str, Any]:
+    """Run the command in this process, which spares the start of an interpreter."""
+    done = CliRunner().invoke(app, ["sweep", str(scenario), *arguments, "--json", "-"])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == status, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    told["stderr"] = done.stderr
+    return told
+
+
+def refused(scenario: Path, *arguments: str) -> list[str]:
+    with pytest.raises(SweepError) as caught:
+        sweep(scenario, *arguments)
+    return str(caught.value).splitlines()
+
+
+def comparable(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Rows as text that tells every bit of every number apart, without the machine's own time."""
+    return [
+        json.dumps({name: value for name, value in row.items() if name != "engine_wall_s"}) for row in rows
+    ]
+
+
+def parts(out: Path) -> dict[str, tuple[int, int]]:
+    """Each row's file: which file it is, and when it was written."""
+    return {
+        path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in (out / "parts").glob("*.parquet")
+    }
+
+
+def wait_for_parts(out: Path, count: int, process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while len(parts(out)) < count:
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end, "no rows came"
+        time.sleep(0.01)
+
+
+def test_serial_and_parallel_give_the_same_rows_to_the_bit(tiny: Path, tmp_path: Path) -> None:
+    serial = sweep(tiny, *GRID, "--replications", "2", "--jobs", "1")
+    parallel = sweep(tiny, *GRID, "--replications", "2", "--jobs", "2", "--out", str(tmp_path / "out"))
+    assert len(serial["rows"]) == 3 * 2 * 2 * 2
+    assert comparable(parallel["rows"]) == comparable(serial["rows"])
+    assert json.dumps(parallel["aggregated"]) == json.dumps(serial["aggregated"])
+    assert len(serial["aggregated"]) == 3 * 2 * 2
+    assert serial["failed"] == parallel["failed"] == []
+    kept = pl.read_parquet(tmp_path / "out" / "results.parquet")
+    assert comparable(kept.to_dicts()) == comparable(serial["rows"])
+    assert {"sweep.svg", "sweep.png", "captions.md", "results.csv", "aggregated.csv", "provenance.json"} <= {
+        path.name for path in (tmp_path / "out").iterdir()
+    }
+
+
+def test_a_point_of_a_sweep_is_what_run_gives(tiny: Path) -> None:
+    rows = sweep(tiny, "--over", "workload.queue_depth=4,8", "--jobs", "1")["rows"]
+    done = CliRunner().invoke(app, ["run", str(tiny), "--set", "workload.queue_depth=4", "--json", "-"])
+    assert done.exit_code == 0
+    for want in json.loads(done.stdout)["rows"]:
+        (got,) = [r for r in rows if r["workload.queue_depth"] == 4 and r["scheme"] == want["scheme"]]
+        for name in want.keys() - {"engine_wall_s"}:
+            assert got[name] == want[name], name
+
+
+def test_replications_differ_in_luck_only(tiny: Path) -> None:
+    told = sweep(tiny, "--replications", "3", "--seed", "5", "--jobs", "1")
+    mine = [row for row in told["rows"] if row["scheme"] == "rep:3"]
+    assert [(row["replication"], row["seed"]) for row in mine] == [(0, 5), (1, 6), (2, 7)]
+    assert len({row["completions_sha256"] for row in mine}) == 3
+    mean = next(row for row in told["aggregated"] if row["scheme"] == "rep:3")
+    assert mean["replications"] == 3
+    assert mean["iops"] == pytest.approx(sum(row["iops"] for row in mine) / 3)
+    assert mean["iops_ci_low"] < mean["iops"] < mean["iops_ci_high"]
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_killed_sweep_goes_on_where_it_was(
+    tiny: Path, tmp_path: Path, uninterrupted: dict[str, Any], jobs: str
+) -> None:
+    out = tmp_path / "out"
+    arguments = (*SLOW, "--jobs", jobs, "--out", str(out))
+    process = subprocess.Popen(
+        command(tiny, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_parts(out, 3, process)
+    process.kill()
+    process.communicate()
+    before = parts(out)
+    assert 3 <= len(before) < SLOW_ROWS
+    resumed = sweep(tiny, *arguments, "--resume")
+    counts = resumed["provenance"]["sweep"]
+    assert (counts["kept"], counts["executed"]) == (len(before), SLOW_ROWS - len(before))
+    after = parts(out)
+    assert len(after) == SLOW_ROWS
+    # The rows that were there are the same files still: nothing was run or written twice.
+    assert before.items() <= after.items()
+    again = sweep(tiny, *arguments, "--resume")
+    assert again["provenance"]["sweep"]["executed"] == 0
+    assert parts(out) == after
+    # Its own wall times too: no row was computed anew.
+    assert again["rows"] == resumed["rows"]
+    assert comparable(resumed["rows"]) == comparable(uninterrupted["rows"])
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_sweep_leaves_a_valid_result(tiny: Path, tmp_path: Path, sent: signal.Signals) -> None:
+    out = tmp_path / "out"
+    arguments = (*SLOW, "--jobs", "2", "--out", str(out))
+    process = subprocess.Popen(
+        [*command(tiny, *arguments), "--json", "-"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    wait_for_parts(out, 2, process)
+    if sent == signal.SIGINT:
+        # As a terminal does: to every process of the group.
+        os.killpg(process.pid, sent)
+    else:
+        process.send_signal(sent)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert "stopped: interrupted" in stderr
+    rows = pl.read_parquet(out / "results.parquet")
+    assert 2 <= rows.height < SLOW_ROWS
+    assert rows.height == len(parts(out))
+    told = json.loads(stdout)
+    assert told["rows"] == rows.to_dicts()
+    assert told["provenance"] == json.loads((out / "provenance.json").read_text())
+    assert told["provenance"]["sweep"]["stopped"] == "interrupted"
+    resumed = sweep(tiny, *arguments, "--resume")
+    assert resumed["provenance"]["sweep"]["kept"] == rows.height
+    assert len(resumed["rows"]) == SLOW_ROWS
+
+
+def test_a_damaged_row_is_run_again(tiny: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = sweep(tiny, "--jobs", "1", "--out", str(out))
+    victim = sorted((out / "parts").glob("*.parquet"))[0]
+    victim.write_bytes(victim.read_bytes()[:-9])
+    again = sweep(tiny, "--jobs", "1", "--out", str(out), "--resume")
+    assert "1 damaged rows" in again["stderr"]
+    assert again["provenance"]["sweep"]["executed"] == 1
+    assert comparable(again["rows"]) == comparable(first["rows"])
+
+
+def test_a_cell_that_fails_takes_no_other_with_it_and_is_tried_again(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("--jobs", "1", "--out", str(tmp_path / "out"))
+    with monkeypatch.context() as patch:
+        run_cell = sweep_task.run_cell
+
+        def fail_on_codes(scenario: Any, cell: Any, *rest: Any) -> Any:
+            if cell.scheme == "rs:6,3":
+                raise RuntimeError("a fault of ours")
+            return run_cell(scenario, cell, *rest)
+
+        patch.setattr(sweep_task, "run_cell", fail_on_codes)
+        told = sweep(tiny, *arguments, status=1)
+    assert [row["scheme"] for row in told["rows"]] == ["rep:3"]
+    (failed,) = told["failed"]
+    assert (failed["scheme"], failed["reason"]) == ("rs:6,3", "RuntimeError: a fault of ours")
+    assert json.loads((tmp_path / "out" / "failed.json").read_text()) == told["failed"]
+    mended = sweep(tiny, *arguments, "--resume")
+    assert mended["provenance"]["sweep"]["executed"] == 1
+    assert mended["failed"] == []
+
+
+def test_a_sweep_whose_cells_all_fail_says_why(tiny: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "map.txt"
+    broken.write_text("no map\n")
+    told = sweep(
+        tiny, "--list", str(listed(tmp_path, "cluster.crush_map", str(broken))), "--jobs", "2",
+        "--out", str(tmp_path / "out"), status=1,
+    )  # fmt: skip
+    assert pl.read_parquet(tmp_path / "out" / "results.parquet").height == 0
+    assert told["rows"] == []
+    assert [failed["scheme"] for failed in told["failed"]] == ["rep:3", "rs:6,3"]
+    assert all(failed["reason"] for failed in told["failed"])
+    assert told["stderr"].count("failed: ") == 2
+
+
+def listed(folder: Path, key: str, value: str) -> Path:
+    path = folder / "points.csv"
+    path.write_text(f'{key}\n"""{value}"""\n')
+    return path
+
+
+def test_a_run_too_short_for_a_steady_state_is_told(tiny: Path) -> None:
+    told = sweep(tiny, "--set", "workload.requests=30", "--jobs", "1")
+    assert [row["steady"] for row in told["rows"]] == [False, False]
+    assert "2 of 2 rows did not reach a steady state" in told["stderr"]
+    assert "30 requests completed, wanted at least 50" in told["stderr"]
+
+
+def test_faults_of_options_come_at_once_and_end_with_status_2(tiny: Path) -> None:
+    done = subprocess.run(
+        command(tiny, "--over", "cluster.hosts=4,x", "--over", "q", "--jobs", "0", "--resume"),
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert not done.stdout
+    assert [line.partition(" got ")[0] for line in done.stderr.splitlines()] == [
+        "--jobs:",
+        "--resume:",
+        '--over: "q":',
+        "--over: cluster.hosts:",
+    ]
+
+
+def test_jobs_and_dask_exclude_each_other(tiny: Path) -> None:
+    assert refused(tiny, "--jobs", "2", "--dask", "tcp://x:1")[0].startswith("--dask: got --jobs too")
+
+
+def test_a_table_is_printed_for_people(tiny: Path) -> None:
+    done = CliRunner().invoke(app, ["sweep", str(tiny), "--over", "workload.queue_depth=4,8", "--jobs", "1"])
+    assert done.exit_code == 0
+    assert done.stdout.count("rs:6,3") == 2
+    assert "workload.queue_depth" in done.stdout
+
+
+def test_an_output_folder_with_rows_wants_resume(tiny: Path, tmp_path: Path) -> None:
+    sweep(tiny, "--jobs", "1", "--out", str(tmp_path / "out"))
+    (said,) = refused(tiny, "--jobs", "1", "--out", str(tmp_path / "out"))
+    assert "wanted --resume" in said
+
+
+@pytest.fixture
+def dask_cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """Start a scheduler and two workers, each a process of its own as on a cluster."""
+    pytest.importorskip("distributed", reason="the extra [cluster] (dask[distributed]) is not installed")
+    address_file = tmp_path / "scheduler.json"
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    module = [sys.executable, "-m", "distributed.cli."]
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [*module[:-1], module[-1] + name, "--scheduler-file", str(address_file), *arguments], **quiet
+        )
+        started.append(process)
+        return process
+
+    start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    end = time.monotonic() + PATIENCE_S
+    while not address_file.exists() or not address_file.read_text().endswith("}"):
+        assert time.monotonic() < end, "no scheduler came up"
+        time.sleep(0.05)
+    workers = [
+        start(
+            "dask_worker",
+            "--no-nanny",
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+            "--memory-limit",
+            "0",
+            "--local-directory",
+            str(tmp_path),
+        )
+        for _ in range(2)
+    ]
+    yield json.loads(address_file.read_text())["address"], workers
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_dask_gives_the_same_rows_though_a_worker_is_killed(
+    tiny: Path,
+    tmp_path: Path,
+    uninterrupted: dict[str, Any],
+    dask_cluster: tuple[str, list[subprocess.Popen[bytes]]],
+) -> None:
+    import distributed
+
+    address, workers = dask_cluster
+    with distributed.Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=PATIENCE_S)
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [*command(tiny, *SLOW, "--dask", address, "--out", str(out)), "--json", "-"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for_parts(out, 2, process)
+    workers[0].kill()
+    had = len(parts(out))
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, stderr
+    assert had < SLOW_ROWS, "the worker was killed too late to matter"
+    assert comparable(json.loads(stdout)["rows"]) == comparable(uninterrupted["rows"])
+
+
+def test_a_scheduler_that_is_not_there_is_told(tiny: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra [cluster] (dask[distributed]) is not installed")
+    (said,) = refused(tiny, "--dask", "nonsense://there")
+    assert said.startswith("--dask: nonsense://there: got ")
+
+
+def test_a_sweep_widened_later_runs_only_what_is_new(tiny: Path, tmp_path: Path) -> None:
+    arguments = ("--jobs", "1", "--out", str(tmp_path / "out"))
+    narrow = sweep(tiny, "--over", "workload.queue_depth=4,8", *arguments)
+    wide = sweep(tiny, "--over", "workload.queue_depth=2,4,8", *arguments, "--resume")
+    counts = wide["provenance"]["sweep"]
+    assert (counts["kept"], counts["executed"]) == (4, 2)
+    assert [row for row in wide["rows"] if row["workload.queue_depth"] != 2] == narrow["rows"]
+
+
+def test_a_sweep_survives_the_death_of_all_its_workers(tiny: Path, uninterrupted: dict[str, Any]) -> None:
+    plan = plan_sweep(
+        tiny, engine="simpy", sets=["workload.requests=2500"], over=["workload.queue_depth=4,5,6,7,8,9,10"]
+    )
+    killed: list[int] = []
+
+    def kill_once(_: Outcome) -> None:
+        for worker in multiprocessing.active_children() if not killed else ():
+            assert worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            killed.append(worker.pid)
+
+    result = run_sweep(plan, jobs=2, progress=kill_once)
+    assert len(killed) == 2
+    assert result.failed == []
+    assert comparable(result.rows.to_dicts()) == comparable(uninterrupted["rows"])

@@ -1,0 +1,54 @@
+"""Block traces of simulated devices beside those recorded on the real ones."""
+
+from pathlib import Path
+
+import pytest
+
+from stripesim.scenarios.ceph16.device_trace import device_traces, mix_of
+from stripesim.scenarios.ceph16.measured import load
+from stripesim.scenarios.ceph16.predict import predict_run
+from stripesim.traces.read import read_trace
+from stripesim.traces.write_blkparse import write_blkparse
+
+REAL = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/block-traces"
+# The measured runs and the recorded ones used the same load on images of another size.
+CELLS = (
+    "ec63-overwrite-rand-4096-q64",
+    "ec63-overwrite-rand-16384-q64",
+    "rep3-overwrite-rand-4096-q64",
+    "rep3-write-seq-4096-q256",
+)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return {run.run_id: run for run in load().runs}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_what_devices_are_given_is_mixed_alike(runs, cell):
+    files = [path for path in sorted(REAL.glob(f"{cell}.loop*.txt.gz")) if path.stat().st_size > 1000]
+    if not files:
+        pytest.skip(f"no recorded block traces in {REAL}")
+    real = mix_of([read_trace(path) for path in files])
+    simulated = mix_of(list(device_traces(runs[f"main-{cell}"]).values()))
+    assert simulated["read_ratio"] == pytest.approx(real["read_ratio"], abs=0.05)
+    assert simulated["read_bytes_ratio"] == pytest.approx(real["read_bytes_ratio"], abs=0.03)
+    # Four of sixteen devices were recorded, and writes of the log depend on how many transactions share one.
+    assert simulated["bytes_mean_write"] == pytest.approx(real["bytes_mean_write"], rel=0.25)
+    assert simulated["share_4k"] == pytest.approx(real["share_4k"], abs=0.12)
+    assert simulated["sequential_writes"] == pytest.approx(real["sequential_writes"], abs=0.08)
+
+
+def test_the_trace_holds_the_bytes_of_the_run_and_reads_back(runs, tmp_path):
+    run = runs["main-ec63-overwrite-rand-4096-q64"]
+    traces = device_traces(run)
+    client_bytes = int(run.requests.lengths_bytes.sum())
+    read = sum(int(t.commands.filter(~t.commands["is_write"])["length_bytes"].sum()) for t in traces.values())
+    row = predict_run(run)
+    assert read / client_bytes == pytest.approx(row["device_read_bytes_per_client_byte"])
+    one = min(traces)
+    write_blkparse(traces[one], tmp_path / "osd.txt")
+    again = read_trace(tmp_path / "osd.txt", format="blkparse", strict=True)
+    assert len(again) == len(traces[one])
+    assert mix_of([again])["bytes_mean_write"] == pytest.approx(mix_of([traces[one]])["bytes_mean_write"])

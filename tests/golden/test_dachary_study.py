@@ -1,0 +1,165 @@
+"""The study of Dachary 2013 and 2014: its claims, its scale, its verdicts on the rows that ship."""
+
+import csv
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stripesim.calibration.kernel_ceph import ceph_rows
+from stripesim.calibration.kernel_copy import ceph_buffers, fit_buffers
+from stripesim.scenarios.dachary2013 import study
+from stripesim.scenarios.dachary2013.claims import (
+    ENCODE,
+    NOT_COMPUTED,
+    RATES,
+    TIMES,
+    case_seconds,
+    load,
+    simulate_claims,
+)
+from stripesim.scenarios.dachary2013.draw import draw
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
+
+
+@pytest.fixture(scope="module")
+def result():
+    return study.run()
+
+
+def test_claims_are_those_fixed_beforehand():
+    published = SHARED / "published/claims.csv"
+    if not published.exists():
+        pytest.skip(f"{published} is not there")
+    with published.open(encoding="utf-8", newline="") as file:
+        wanted = [row for row in csv.DictReader(file) if row["paper"].startswith("dachary")]
+    text = (files("stripesim.scenarios.dachary2013") / "claims.csv").read_text("utf-8")
+    ours = list(csv.DictReader(text.splitlines()))
+    assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
+
+
+def test_every_claim_is_computed_or_says_why_not(result):
+    computed = set(TIMES) | set(RATES)
+    assert {claim.id for claim in load()} == computed | set(NOT_COMPUTED)
+    assert not computed & set(NOT_COMPUTED)
+    for entry in result.ledger.entries:
+        assert (entry.simulated is None) == (entry.claim.id in NOT_COMPUTED)
+        assert entry.simulated is not None or entry.reason
+
+
+def test_a_case_is_the_reference_times_the_ratio_measured(result):
+    values, _ = simulate_claims(result.rows)
+    case, reference = TIMES["dachary2013-143"]
+    unit = next(claim.published for claim in load() if claim.id == reference)
+    ratio = case_seconds(result.rows, case) / case_seconds(result.rows, ENCODE)
+    assert values["dachary2013-143"] == pytest.approx(unit * ratio)
+    assert values["dachary2013-149"] == pytest.approx(1 / (unit * ratio))
+
+
+def test_twice_as_fast_a_machine_gives_the_same_ledger(result):
+    quick = result.rows.with_columns(pl.col("seconds_median") / 2)
+    assert simulate_claims(quick)[0] == pytest.approx(simulate_claims(result.rows)[0], nan_ok=True)
+
+
+def test_one_slow_case_is_found_out(result):
+    slow = result.rows.with_columns(
+        pl.when((pl.col("op") == "decode") & (pl.col("erasures") == 1))
+        .then(pl.col("seconds_median") * 3)
+        .otherwise(pl.col("seconds_median"))
+        .alias("seconds_median")
+    )
+    before, after = simulate_claims(result.rows)[0], simulate_claims(slow)[0]
+    assert after["dachary2013-142"] == pytest.approx(3 * before["dachary2013-142"])
+    assert after["dachary2013-143"] == pytest.approx(before["dachary2013-143"])
+
+
+def test_a_missing_case_is_not_derivable_with_its_name(result):
+    values, reasons = simulate_claims(result.rows.filter(pl.col("backend") != "liberasurecode_rs_vand"))
+    assert values["dachary2013-144"] is None
+    assert reasons["dachary2013-150"] == "not measured: liberasurecode_rs_vand rs:2,1 encode 0"
+
+
+def test_verdicts_of_this_version(result):
+    summary = result.ledger.summary()
+    assert summary["held_out"] == 12
+    # The three rows of the references cannot be right.
+    assert summary["not_derivable"] == 3
+    assert (summary["right"], summary["wrong"]) == (3, 6)
+
+
+def test_losses_drawn_from_all_chunks_are_cheaper_than_the_plugins(result):
+    old = result.rows.filter(pl.col("source") == "ceph16")
+    before, after = simulate_claims(old)[0], simulate_claims(result.rows)[0]
+    for claim in ("dachary2013-142", "dachary2013-143"):
+        assert after[claim] < before[claim]
+
+
+def test_shipped_rows_of_cephs_plugins_are_those_measured():
+    measured = SHARED / "ceph16/kernels.csv"
+    if not measured.exists():
+        pytest.skip(f"{measured} is not there")
+    shipped = study.shipped_rows("ceph16.csv").to_dicts()
+    wanted = ceph_rows(measured)
+    assert len(shipped) == len(wanted)
+    for ours, theirs in zip(shipped, wanted, strict=True):
+        assert ours["backend"] == theirs["backend"]
+        assert ours["seconds_median"] == pytest.approx(theirs["seconds_median"])
+
+
+def test_shipped_measurements_were_verified_and_say_what_measured_them():
+    rows = study.shipped_rows("measured.csv")
+    assert rows["verified"].all()
+    assert {"warm", "cold"} == set(rows["buffers"])
+    assert rows["cores"].max() > 1
+    told = json.loads((files("stripesim.scenarios.dachary2013") / "measured.json").read_text("utf-8"))
+    assert {"command", "cpu", "date", "versions"} <= set(told)
+
+
+def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
+    found = fit_buffers(*(study.shipped_rows(n).to_dicts() for n in ("ceph16.csv", "measured.csv")))
+    assert ceph_buffers().shard_ns == pytest.approx(found.shard_ns, rel=1e-3)
+    assert ceph_buffers().output_ns_per_byte == pytest.approx(found.output_ns_per_byte, rel=1e-3)
+    # What the README says of its errors.
+    assert max(map(abs, found.errors.values())) < 0.20
+
+
+def test_buffers_predict_a_plugin_that_the_fit_has_not_seen():
+    ceph = study.shipped_rows("ceph16.csv").filter(
+        (pl.col("backend") == "isa:reed_sol_van") & (pl.col("op") == "encode")
+    )
+    raw = {
+        (row["scheme"], row["size_bytes"] > 1 << 19): row["seconds_median"]
+        for row in study.shipped_rows("measured.csv").to_dicts()
+        if row["backend"] == "isal_cauchy_avx2" and row["op"] == "encode"
+    }
+    for row in ceph.iter_rows(named=True):
+        k, m = map(int, row["scheme"].removeprefix("rs:").split(","))
+        kernel_s = raw[row["scheme"], row["size_bytes"] > 1 << 19]
+        predicted = kernel_s + ceph_buffers().duration_ns(row["size_bytes"], k=k, m=m) * 1e-9
+        # Times of a shared machine: within a quarter.
+        assert predicted == pytest.approx(row["seconds_median"], rel=0.25)
+
+
+def test_recorded_output_stands_in_for_cephs_rows(tmp_path):
+    recorded = tmp_path / "bench.txt"
+    recorded.write_text(
+        "seconds KB plugin k m work. iter. size eras.\n"
+        "0.103921 1048576 jerasure 6 2 decode 1024 1048576 1\n"
+        "0.277644 1048576 jerasure 6 2 decode 1024 1048576 2\n"
+        "0.238322 1048576 jerasure 6 2 encode 1024 1048576 0\n",
+        encoding="utf-8",
+    )
+    entries = {entry.claim.id: entry for entry in study.run(against=recorded).ledger.entries}
+    # The source's own output must agree with the source.
+    assert entries["dachary2013-142"].error == pytest.approx(0)
+    assert entries["dachary2013-143"].verdict == "right"
+
+
+def test_figures_are_drawn_with_captions(result):
+    figures = draw(result.rows)
+    assert set(figures) == {"roofline", "kernel-and-copies", "operations", "ratios"}
+    for figure, caption in figures.values():
+        assert figure.axes and caption.endswith(".")

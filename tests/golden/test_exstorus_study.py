@@ -1,0 +1,194 @@
+"""The study of Kim et al. 2019: what it may see, what its fit gives, and the verdicts it reaches."""
+
+import csv
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from stripesim.models.exstorus import HddModel
+from stripesim.scenarios.exstorus2019 import calibrate, study, tables
+from stripesim.scenarios.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED, simulate_claims
+from stripesim.scenarios.exstorus2019.draw import draw
+from stripesim.scenarios.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
+from stripesim.scenarios.exstorus2019.parameters import ParametersError, model_from, write_model
+
+PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+ISSUE_TARGETS = {
+    "exstorus-249": 0.15,
+    "exstorus-252": 0.10,
+    "exstorus-255": 0.10,
+    "exstorus-258": 0.15,
+    "exstorus-261": 0.10,
+}
+
+
+@pytest.fixture(scope="module")
+def result():
+    return study.run(experiments=["steps", "codes"])
+
+
+@pytest.fixture(scope="module")
+def entries(result):
+    return {entry.claim.id: entry for entry in result.ledger.entries}
+
+
+def test_claims_are_those_fixed_beforehand():
+    if not PUBLISHED.exists():
+        pytest.skip(f"{PUBLISHED} is not there")
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        wanted = [row for row in csv.DictReader(file) if row["paper"] == "exstorus"]
+    text = (files("stripesim.scenarios.exstorus2019") / "claims.csv").read_text("utf-8")
+    ours = list(csv.DictReader(text.splitlines()))
+    assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
+
+
+def test_the_fit_sees_tables_1_and_2_and_nothing_held_out():
+    seen = tables.calibration_cells()
+    assert len(seen) == 50
+    assert {cell.role for cell in seen} == {"calibration"}
+    assert {cell.gbit_per_s for cell in seen} == set(tables.FITTED_GBIT_PER_S)
+    # Of each step there are ten numbers.
+    assert {len([c for c in seen if c.step == step]) for step in calibrate.STEPS} == {10}
+
+
+def test_parameters_that_ship_are_what_the_fit_gives():
+    fits = calibrate.fit_all()
+    rows = {row["name"]: row for row in write_model().parameters()}
+    fitted = {name for fit in fits for name in fit.values}
+    assert fitted == {name for name, row in rows.items() if row["provenance"] == "fitted"}
+    for fit in fits:
+        for name, value in fit.values.items():
+            # The search stops where a step changes nothing that matters; its last digits are noise.
+            assert rows[name]["value"] == pytest.approx(value, rel=1e-3), name
+            assert rows[name]["confidence_interval"] == pytest.approx(
+                list(fit.confidence_intervals[name]), rel=1e-2
+            )
+            low, high = fit.confidence_intervals[name]
+            assert low < value < high
+
+
+def test_a_shift_of_the_tables_shifts_the_fit(monkeypatch):
+    # The fit must hang on the numbers: with all times doubled its constants double.
+    doubled = tuple(
+        tables.Cell(c.claim, c.table, c.step, c.gbit_per_s, c.record_bytes, 2 * c.time_ns, c.role)
+        for c in tables.calibration_cells()
+    )
+    before = calibrate.fit_step("slave", write_model())
+    monkeypatch.setattr(calibrate, "calibration_cells", lambda: doubled)
+    after = calibrate.fit_step("slave", write_model())
+    assert after.values["slave_base_ns"] == pytest.approx(2 * before.values["slave_base_ns"], rel=1e-3)
+    assert after.values["slave_growth_exponent"] == pytest.approx(
+        before.values["slave_growth_exponent"], rel=1e-2
+    )
+
+
+def test_forty_gigabits_are_predicted_within_the_targets(entries):
+    errors = {claim: entries[claim].error for claim in ISSUE_TARGETS}
+    assert all(abs(errors[claim]) <= bound for claim, bound in ISSUE_TARGETS.items()), errors
+    total = sum(entries[claim].simulated for claim in ISSUE_TARGETS)
+    published = sum(entries[claim].claim.published for claim in ISSUE_TARGETS)
+    assert total == pytest.approx(published, rel=0.10)
+
+
+def test_verdicts_of_this_version(result, entries):
+    summary = result.ledger.summary()
+    assert (summary["held_out"], summary["right"], summary["not_derivable"]) == (15, 11, 0)
+    assert summary["fitted_parameters"] == 13
+    wrong = {key for key, e in entries.items() if e.claim.role == "held-out" and e.verdict == "wrong"}
+    assert wrong == {"exstorus-262", "exstorus-263", "exstorus-266", "exstorus-267"}
+
+
+def test_every_claim_is_computed_or_says_why_not(result, entries):
+    assert set(simulate_claims(result.rows)) == set(entries)
+    for key, entry in entries.items():
+        assert (entry.simulated is None) == (key in NOT_COMPUTED)
+        if entry.simulated is None:
+            assert entry.claim.role == "given"
+
+
+def test_shares_are_those_of_the_times(result):
+    told = simulate_claims(result.rows)
+    times = [told[f"exstorus-{number}"] for number in (249, 252, 255, 258, 261)]
+    assert told["exstorus-283"] == pytest.approx(100 * times[3] / sum(times))
+    assert told["exstorus-285"] == pytest.approx(100 * times[2] / sum(times))
+
+
+def test_source_extrapolates_below_what_pure_transfer_allows():
+    told = {claim.id: claim.published for claim in tables.claims()}
+    total_s = told["exstorus-255"] / (told["exstorus-288"] / 100)
+    distribution_s = total_s * told["exstorus-286"] / 100
+    assert distribution_s < told["exstorus-258"] * 40 / 100
+
+
+def test_intervals_hold_the_prediction_and_widen_with_coverage():
+    fits = calibrate.fit_all()
+    system = calibrate.system_at(100.0, write_model())
+    (base,) = calibrate.step_times(system, [131072])
+    narrow, wide = (calibrate.prediction_intervals(fits, system, 131072, level=level) for level in (0.5, 0.9))
+    for step, value in (*base.items(), ("total", sum(base.values()))):
+        assert wide[step][0] < narrow[step][0] < value < narrow[step][1] < wide[step][1]
+
+
+def test_engines_give_the_same_rows():
+    fits = calibrate.fit_all()
+    told = [
+        list(EXPERIMENTS["codes"](Setting(model=write_model(), fits=fits, engine=engine)))[5:7]
+        for engine in ("compiled", "simpy")
+    ]
+    for rows in told:
+        for row in rows:
+            del row["engine_wall_s"]
+    assert told[0] == told[1]
+
+
+def test_kernel_ratios_say_where_they_come_from():
+    folder = files("stripesim.scenarios.exstorus2019")
+    document = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))
+    assert {"basis", "command", "cpu", "date"} <= set(document["provenance"])
+    assert kernel_factors()["NONE"] == 0 and kernel_factors()["AVX2:CRS"] == 1
+    names = {row["name"] for row in study.parameters()}
+    assert {f"kernel_factor.{code}" for code in kernel_factors() if code != "NONE"} <= names
+
+
+@pytest.mark.parametrize("name", ["layout", "short records", "disks", "geometry"])
+def test_experiments_beyond_the_claims(name):
+    setting = Setting(model=write_model(), fits=calibrate.fit_all(), engine="compiled")
+    rows = list(EXPERIMENTS[name](setting))
+    assert all(row["experiment"] == name and row["throughput_bytes_per_s"] > 0 for row in rows)
+    if name == "disks":
+        by = {(row["code"], row["network_gbit_per_s"]): row["throughput_bytes_per_s"] for row in rows}
+        assert by["disk, no memory", 40.0] < by["disk, memory full", 40.0] < by["memory only", 40.0]
+    if name == "short records":
+        assert rows[0]["stored_bytes_per_client_byte"] == 12
+    if name == "geometry":
+        # A faster network never makes a record slower.
+        for scheme in {row["scheme"] for row in rows}:
+            mine = [r["total_ns"] for r in rows if r["scheme"] == scheme and r["encode_at"] == "master"]
+            fast = mine[1:]
+            assert fast == sorted(fast, reverse=True)
+
+
+def test_figures_need_only_the_rows_that_are_there(result):
+    figures = draw(result.rows)
+    assert set(figures) == {"steps-by-size", "steps-shares", "steps-by-network", "codes"}
+    for figure, caption in figures.values():
+        assert figure.axes and caption.endswith(".")
+
+
+def test_unknown_and_missing_experiments_are_refused():
+    with pytest.raises(ValueError, match="experiments: got steps, wanted some of"):
+        study.run(experiments=["steps"])
+
+
+def test_a_wrong_parameter_file_is_told_in_one_line():
+    with pytest.raises(ParametersError, match=r"parameters\.toml: ") as caught:
+        model_from(
+            HddModel, {"disks_count": {"value": 1.0, "provenance": "assumed"}}, "parameters.toml: [hdd]"
+        )
+    assert "\n" not in str(caught.value)
+
+
+def test_metric_groups_name_metrics_that_exist():
+    assert set(METRIC_GROUPS) <= {claim.metric for claim in tables.claims()}

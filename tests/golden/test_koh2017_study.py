@@ -1,0 +1,283 @@
+"""A few cells of the study, run for real: series, ablations, heartbeats, figures and the report."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stripesim.scenarios.koh2017 import ablations as what_if
+from stripesim.scenarios.koh2017.ablations import ABLATIONS
+from stripesim.scenarios.koh2017.claims import BARE, FIGURES, required_cells
+from stripesim.scenarios.koh2017.draw import claims_of, draw
+from stripesim.scenarios.koh2017.draw_ablations import compare
+from stripesim.scenarios.koh2017.draw_series import needed_pause_ns
+from stripesim.scenarios.koh2017.draw_summary import as_factor
+from stripesim.scenarios.koh2017.figures import PAPER_FIGURES
+from stripesim.scenarios.koh2017.reducers import NotComputedError
+from stripesim.scenarios.koh2017.report import report
+from stripesim.scenarios.koh2017.series import RUNS, SERIES_RULES, converged_s, dips
+from stripesim.scenarios.koh2017.study import StudyResult, run, tasks_for
+from stripesim.scenarios.koh2017.tasks import StudyError, Task, perform, run_tasks
+from stripesim.scenarios.loader import load_scenario
+from stripesim.scenarios.study_report import seen_by_fits
+
+MS_NS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def bare() -> StudyResult:
+    """The bare device's runs: the only figure that takes seconds in all, less its cluster runs."""
+    return run(figures=["13"], jobs=1)
+
+
+@pytest.fixture(scope="module")
+def series() -> pl.DataFrame:
+    """The courses of Fig 19, shortened."""
+    rows = []
+    for task in tasks_for(figures=["19"]):
+        if task.kind == "series" and task.name in ("fig19-rs", "fig19-object-map", "fig19-pause-2000ms"):
+            done = perform(replace(task, duration_s=12.0))
+            assert done.fault is None
+            rows += done.rows
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def test_all_tasks_cover_what_the_claims_need():
+    cells = {(t.scheme, t.op, t.pattern, t.image, t.size_bytes) for t in tasks_for() if t.kind == "cell"}
+    assert cells == set(required_cells())
+    assert {t.name for t in tasks_for() if t.kind == "series"} == set(RUNS)
+    assert not [t for t in tasks_for() if t.kind == "ablation"]
+
+
+def test_every_entry_belongs_to_a_figure_of_the_paper():
+    listed = {entry for entries in PAPER_FIGURES.values() for entry in entries}
+    assert listed == set(FIGURES)
+
+
+def test_only_the_runs_of_a_figure():
+    tasks = tasks_for(figures=["13"])
+    assert {(t.op, t.pattern, t.image) for t in tasks} == {("write", "seq", "prefilled")}
+    assert BARE not in {t.scheme for t in tasks}
+
+
+def test_only_ablations():
+    tasks = tasks_for(ablations=["no-pg-lock"])
+    assert {t.name for t in tasks} == {"baseline", "no-pg-lock"}
+    assert {t.kind for t in tasks} == {"ablation"}
+
+
+@pytest.mark.parametrize(("figures", "ablations"), [(["4"], None), (None, ["no-such"])])
+def test_an_unknown_name_is_told(figures, ablations):
+    with pytest.raises(ValueError, match="wanted one of"):
+        tasks_for(figures=figures, ablations=ablations)
+
+
+def test_device_traffic_of_sequential_writes(bare):
+    by_id = {entry.claim.id: entry for entry in bare.ledger.entries}
+    # 3 KiB of padding read on each of three replicas for 1 KiB written.
+    assert by_id["koh2017-091"].simulated == 9
+    assert by_id["koh2017-091"].verdict == "right"
+    assert by_id["koh2017-105"].verdict == "not-derivable"
+    assert by_id["koh2017-115"].verdict == "not-derivable"
+
+
+def test_rows_do_not_depend_on_the_number_of_processes(bare):
+    told = [t for t in tasks_for(figures=["13"]) if t.size_bytes in (1024, 4096)][:4]
+    apart = [done.rows[0] for done in run_tasks(told, jobs=2)]
+    for task, row in zip(told, apart, strict=True):
+        mine = bare.rows.filter(
+            (pl.col("scheme") == task.scheme) & (pl.col("block_size_bytes") == task.size_bytes)
+        ).to_dicts()[0]
+        assert {k: v for k, v in row.items() if k != "engine_wall_s"} == {
+            k: mine[k] for k in row if k != "engine_wall_s"
+        }
+
+
+def test_a_task_that_cannot_run_says_why():
+    task = Task(
+        kind="cell", scheme="rs:6,3", op="read", pattern="rand", image="prefilled",
+        size_bytes=4096, engine="no such engine",
+    )  # fmt: skip
+    with pytest.raises(StudyError, match="no such engine"):
+        run_tasks([task], jobs=1)
+
+
+def test_heartbeats_follow_from_pairs_interval_and_size():
+    (task,) = (t for t in tasks_for(figures=["17"]) if t.kind == "heartbeat")
+    (row,) = perform(replace(task, duration_s=6.0)).rows
+    # 24 OSDs, each with 18 on other hosts, a ping and an answer every 6 s, 122 B and a header of 52 B each.
+    assert row["heartbeat_private_bytes_per_s"] == pytest.approx(24 * 18 * 2 * (122 + 52) / 6, rel=0.01)
+
+
+def test_no_first_write_dips_unless_it_stalls(series):
+    assert SERIES_RULES["koh2017-115"](series).says == "none"
+    stalled = dips(
+        series.filter(pl.col("series") == "fig19-pause-2000ms")["throughput_bytes_per_s"].to_numpy()
+    )
+    assert stalled.says == "near-zero, periodic"
+
+
+def test_an_object_map_update_takes_milliseconds(series):
+    (update_ns,) = set(series.filter(pl.col("series") == "fig19-object-map")["pause_ns"])
+    assert 0.1 * MS_NS < update_ns < 10 * MS_NS
+
+
+def test_seconds_add_up_to_the_whole(series):
+    course = series.filter(pl.col("series") == "fig19-rs")
+    assert course["time_s"].to_list() == list(range(1, 13))
+    assert (course["throughput_lowest_tenth_bytes_per_s"] <= course["throughput_bytes_per_s"] + 1).all()
+    assert (course["private_net_bytes_per_s"] > course["throughput_bytes_per_s"]).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([10, 10, 10, 10], "none"),
+        ([10, 2, 10, 10], "none"),
+        ([10, 0, 10, 10, 10, 10], "near-zero, irregular"),
+        ([10, 0, 10, 10, 0, 10, 10, 0, 10], "near-zero, periodic"),
+        ([10, 0, 0, 10, 10, 0, 0, 10, 10, 10, 0, 0, 10], "near-zero, periodic"),
+        ([10, 0, 10, 0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 0, 10], "near-zero, irregular"),
+    ],
+)
+def test_dips(values, says):
+    assert dips(np.array(values, dtype=float)).says == says
+
+
+def test_series_that_never_part_converge_at_once_and_those_that_never_meet_at_their_end():
+    one = np.ones(50)
+    assert converged_s(one, one) == 0
+    assert converged_s(2 * one, one) == 50
+
+
+def _flat(name: str, seconds: int, cpu: float, switches: float, private: float) -> list[dict]:
+    return [
+        {
+            "series": name,
+            "time_s": second + 1,
+            "cpu_utilisation": cpu,
+            "context_switches_per_s": switches,
+            "private_net_bytes_per_s": private,
+        }
+        for second in range(seconds)
+    ]
+
+
+def test_claims_of_figure_20_by_hand():
+    told = _flat("fig20-pristine", 80, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 80, 0.5, 100.0, 2e9)
+    frame = pl.DataFrame(told)
+    assert SERIES_RULES["koh2017-117"](frame) == pytest.approx(20)
+    assert SERIES_RULES["koh2017-118"](frame) == pytest.approx(40)
+    assert SERIES_RULES["koh2017-119"](frame) == pytest.approx(3.5)
+    assert SERIES_RULES["koh2017-120"](frame) == 80
+
+
+def test_a_series_too_short_answers_nothing():
+    told = _flat("fig20-pristine", 60, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 60, 0.5, 100.0, 2e9)
+    for claim in ("koh2017-117", "koh2017-118", "koh2017-119", "koh2017-120"):
+        with pytest.raises(NotComputedError):
+            SERIES_RULES[claim](pl.DataFrame(told))
+
+
+@pytest.fixture(scope="module")
+def ablated() -> pl.DataFrame:
+    rows = []
+    for task in tasks_for(ablations=["no-pg-lock", "private-100g", "free-encoding", "stripe-4k"]):
+        kind = (task.op, task.pattern, task.scheme, task.size_bytes)
+        if kind == ("write", "seq", "rs:6,3", 16384):
+            rows += run_tasks([task], jobs=1)[0].rows
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def test_ablations_change_what_they_name(ablated):
+    over = dict(compare(ablated).select("ablation", "throughput_bytes_per_s_over_baseline").iter_rows())
+    assert over["baseline"] == 1
+    assert over["no-pg-lock"] > 3
+    # A narrower stripe means more stripes to save and to encode for the same write.
+    assert over["stripe-4k"] < 0.6
+    # Neither the network nor the kernel is what sequential writes wait for.
+    assert over["private-100g"] == pytest.approx(1, abs=0.1)
+    assert over["free-encoding"] == pytest.approx(1, abs=0.1)
+
+
+def test_no_object_initialisation_moves_less():
+    tasks = {
+        t.name: replace(t, duration_s=1.0)
+        for t in tasks_for(ablations=["no-object-initialisation"])
+        if (t.image, t.scheme, t.size_bytes) == ("pristine", "rs:6,3", 16384)
+    }
+    moved = {
+        name: run_tasks([task], jobs=1)[0].rows[0]["private_net_bytes_per_client_byte"]
+        for name, task in tasks.items()
+    }
+    assert moved["no-object-initialisation"] < 0.1 * moved["baseline"]
+
+
+@pytest.mark.parametrize(("kib", "scheme", "unit"), [(4, "rs:6,3", 704), (4, "rs:10,4", 416)])
+def test_a_stripe_of_4_kib_is_the_modelled_system_s_default(kib, scheme, unit):
+    # 4,224 and 4,160 bytes: notes of koh2017-021 and -022.
+    told = ABLATIONS[f"stripe-{kib}k"].scenario(load_scenario("koh2017"), scheme)
+    assert told.cluster.stripe_unit_bytes == unit
+
+
+def test_ablations_by_name_begin_with_the_baseline():
+    assert what_if.named(["free-encoding"]) == ("baseline", "free-encoding")
+    assert what_if.named(["all"]) == tuple(ABLATIONS)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "factor"), [(86.0, "drop", 0.14), (50.0, "rise", 1.5), (7.6, "factor", 7.6)]
+)
+def test_summary_factors(value, kind, factor):
+    assert as_factor(value, kind) == pytest.approx(factor)
+
+
+def test_claims_stand_at_the_figure_they_name(bare):
+    ids = [entry.claim.id for entry in claims_of("13", bare.ledger.entries)]
+    assert "koh2017-091" in ids
+    assert "koh2017-093" in ids
+    assert "koh2017-115" not in ids
+
+
+def test_held_out_claims_that_a_fit_has_seen_are_named(bare):
+    assert {entry.claim.id for entry in seen_by_fits(bare.ledger)} == {
+        "koh2017-046",
+        "koh2017-073",
+        "koh2017-103",
+    }
+
+
+def test_figures_and_report_come_from_the_data(bare, ablated):
+    result = replace(bare, ablations=ablated)
+    figures = draw(result)
+    assert {"fig05", "fig13", "ablations", "stripe-width"} <= set(figures)
+    assert "fig08" not in figures
+    assert "091" in " ".join(text.get_text() for axes in figures["fig13"].figure.axes for text in axes.texts)
+    page = report(result, figures)
+    summary = bare.ledger.summary()
+    assert f"{summary['right']} of {summary['held_out']}" in page
+    assert all(entry.claim.id in page for entry in bare.ledger.entries)
+    assert all(name in page for name in bare.ledger.fitted_parameters)
+    # Nothing from outside, no script, and every link leads to a place on the page.
+    assert "<script" not in page
+    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", page)
+    assert not re.search(r"@import|url\(", page)
+    targets = set(re.findall(r'id="([^"]+)"', page))
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= targets
+
+
+def test_the_pause_that_is_needed_is_found_in_the_series():
+    rows = []
+    for name, gap in (
+        ("fig19-pause-100ms", 0),
+        ("fig19-pause-500ms", 0),
+        ("fig19-pause-1000ms", 3),
+        ("fig19-pause-2000ms", 3),
+    ):
+        rows += [
+            {"series": name, "time_s": s + 1, "throughput_bytes_per_s": 0.0 if gap and s % gap == 0 else 9.0}
+            for s in range(13)
+        ]
+    assert needed_pause_ns(pl.DataFrame(rows)) == 1000 * MS_NS

@@ -1,0 +1,141 @@
+"""Bytes are conserved and no request beats its own path, on random small clusters and both engines."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripesim.sim.draws import FACTOR_ONE
+from stripesim.sim.graph import COUNTERS, USE
+from stripesim.sim.machine import UNBOUND
+from stripesim.sim.planner import RequestPlanner
+from stripesim.sim.pool import Book
+from stripesim.sim.recording import account
+from stripesim.sim.run import factor_tables, simulate
+from stripesim.sim.workload import Synthetic
+
+KIB = 1024
+
+schemes = st.sampled_from(["rep:1", "rep:2", "rep:3", "rs:2,1", "rs:4,2"])
+shapes = st.fixed_dictionaries(
+    {
+        "scheme": schemes,
+        "scope": st.sampled_from(["commit", "dispatch", "none"]),
+        "groups": st.integers(1, 6),
+        "osds_per_host": st.integers(1, 3),
+        "pattern": st.sampled_from(["seq", "rand"]),
+        "block_bytes": st.sampled_from([KIB, 4 * KIB, 12 * KIB, 160 * KIB]),
+        "read_fraction": st.sampled_from([0.0, 0.5, 1.0]),
+        "queue_depth": st.integers(1, 20),
+        "prefilled": st.booleans(),
+        "seed": st.integers(0, 5),
+        "engine": st.sampled_from(["compiled", "simpy"]),
+    }
+)
+
+
+def made(shape, models, change, make_pool):
+    pool = make_pool(
+        change(models, pg_lock={"scope": shape["scope"]}),
+        shape["scheme"],
+        groups=shape["groups"],
+        hosts=[osd // shape["osds_per_host"] for osd in range(7)],
+        object_bytes=256 * KIB,
+    )
+    workload = Synthetic(
+        pattern=shape["pattern"],
+        block_bytes=shape["block_bytes"],
+        image_bytes=4096 * KIB,
+        read_fraction=shape["read_fraction"],
+        requests=30,
+        queue_depth=shape["queue_depth"],
+        seed=shape["seed"],
+    )
+    return pool, workload
+
+
+@settings(max_examples=60, deadline=None)
+@given(shape=shapes)
+def test_what_steps_account_as_they_complete_is_what_the_plan_says(models, change, make_pool, shape):
+    pool, workload = made(shape, models, change, make_pool)
+    result = simulate(
+        pool,
+        workload.start(),
+        prefilled=shape["prefilled"],
+        seed=shape["seed"],
+        engine=shape["engine"],
+        bin_ns=10_000_000,
+    )
+    book = Book(pool.bindings())
+    planner = RequestPlanner(pool, book, workload.start(), prefilled=shape["prefilled"])
+    chunk = planner.take(4096)
+    if not all(template.planned for template in book.templates):
+        # Where a branch stands only the run knows; its sums and its bins are counted apart.
+        stream, spawned = result.engine_run.streams[0], result.engine_run.spawned[0]
+        counted = account(stream, book, spawned=spawned)
+        assert result.engine_run.bins.sum(axis=0).tolist() == [counted[name] for name in COUNTERS]
+        assert result.uses == counted["uses"]
+        return
+    planned = np.zeros(len(COUNTERS), dtype=np.int64)
+    uses = 0
+    for template, binding in zip(chunk.templates[:, 0].tolist(), chunk.bindings[:, 0].tolist(), strict=True):
+        bound = np.append(book.bindings[binding] != UNBOUND, False)
+        planned += book.templates[template].totals(bound)
+        uses += book.templates[template].uses(bound)
+    assert result.engine_run.bins.sum(axis=0).tolist() == planned.tolist()
+    assert result.uses == uses
+    # Every byte of the client is accounted: it crosses the public network once, in one direction.
+    sent = result.requested.lengths_bytes[result.requested.is_write].sum()
+    assert planned[COUNTERS.index("public_net_bytes")] >= sent
+    assert result.requested.lengths_bytes.sum() == 30 * shape["block_bytes"]
+    # Each resource was busy for exactly the demands of its uses (no spread here; a shared sync is shorter).
+    served = np.zeros(len(pool.cluster.resources), dtype=np.int64)
+    for template, binding in zip(chunk.templates[:, 0].tolist(), chunk.bindings[:, 0].tolist(), strict=True):
+        path, row = book.templates[template], np.append(book.bindings[binding], UNBOUND)
+        resource = row[path.roles]
+        use = (path.words == USE) & (resource != UNBOUND)
+        np.add.at(served, resource[use], path.demands_ns[use])
+    sync = np.array([kind == "sync" for kind in pool.cluster.resources.kinds])
+    assert result.engine_run.busy_ns[~sync].tolist() == served[~sync].tolist()
+    assert (result.engine_run.busy_ns[sync] <= served[sync]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(shape=shapes)
+def test_no_request_ends_before_its_critical_path(models, change, make_pool, shape):
+    pool, workload = made(shape, models, change, make_pool)
+    result = simulate(
+        pool, workload.start(), prefilled=shape["prefilled"], seed=shape["seed"], engine=shape["engine"]
+    )
+    book = Book(pool.bindings())
+    RequestPlanner(pool, book, workload.start(), prefilled=shape["prefilled"]).take(4096)
+    stream = result.engine_run.streams[0]
+    bounds = {}
+    for template, binding in zip(stream.templates.tolist(), stream.bindings.tolist(), strict=True):
+        if (template, binding) not in bounds:
+            bounds[template, binding] = longest_ns(book.templates[template], book.bindings[binding])
+    least = [bounds[pair] for pair in zip(stream.templates.tolist(), stream.bindings.tolist(), strict=True)]
+    taken = stream.completed_ns - stream.issued_ns
+    assert (taken >= np.array(least)).all()
+    # Alone and first, the first request of a chain without forks takes exactly that long.
+    if shape["queue_depth"] == 1 and shape["scheme"] == "rep:1":
+        assert taken[0] == least[0]
+
+
+def longest_ns(path, row):
+    """The longest way to the reply: each step after the last of its predecessors, nobody in the way."""
+    ends = np.zeros(path.steps, dtype=np.int64)
+    if not path.planned:
+        # A side of a branch may be the shorter one.
+        return 0
+    for step in range(path.steps):
+        role = path.roles[step]
+        if role < 0 or row[role] != UNBOUND:
+            ends[step] += path.demands_ns[step]
+        for after in path.successors[path.successor_starts[step] : path.successor_starts[step + 1]]:
+            ends[after] = max(ends[after], ends[step])
+    return int(ends[path.reply])
+
+
+def test_these_models_have_no_spread(models, make_pool):
+    # What the properties above rest on.
+    assert (factor_tables(make_pool(models, "rep:1")) == FACTOR_ONE).all()

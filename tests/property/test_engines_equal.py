@@ -1,0 +1,438 @@
+"""Both engines give the same answer to the nanosecond, on random programs.
+
+A program comes from a `random.Random`: Hypothesis drives one, so that it can shrink, and a fixed
+corpus of seeds drives others. ``STRIPESIM_ENGINE_SEEDS=5000`` makes the corpus larger;
+``STRIPESIM_ENGINE_SEED=17`` runs that one alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stripesim.sim import conditions, engine_compiled, engine_simpy
+from stripesim.sim.conditions import Test
+from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.machine import (
+    BATCH,
+    CACHE,
+    FIFO,
+    GATE,
+    POOL,
+    UNBOUND,
+    EngineRun,
+    Program,
+    RequestChunk,
+    Resources,
+    StateChange,
+)
+
+SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "300"))
+ONE_SEED = os.environ.get("STRIPESIM_ENGINE_SEED")
+# Few different demands, so that many things happen at the same time and ties are met.
+DEMANDS_NS = (0, 1, 5, 10, 10, 10, 20, 100)
+
+
+@dataclass
+class Book:
+    """A book that grows while its streams plan."""
+
+    all_templates: list[Template]
+    all_bindings: IntArray
+    templates: list[Template] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    numbers: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    @property
+    def bindings(self) -> IntArray:
+        return self.all_bindings[self.rows]
+
+    def template(self, index: int) -> int:
+        if ("template", index) not in self.numbers:
+            self.numbers["template", index] = len(self.templates)
+            template = self.all_templates[index]
+            self.templates.append(template)
+            for spawned in template.dynamics.spawned if template.dynamics else ():
+                self.template(next(at for at, other in enumerate(self.all_templates) if other is spawned))
+        return self.numbers["template", index]
+
+    def binding(self, index: int) -> int:
+        if ("binding", index) not in self.numbers:
+            self.numbers["binding", index] = len(self.rows)
+            self.rows.append(index)
+        return self.numbers["binding", index]
+
+
+@dataclass
+class Source:
+    """A stream that gives a fixed sequence in chunks of a fixed size."""
+
+    book: Book
+    depth: int
+    templates: IntArray
+    bindings: IntArray
+    groups: IntArray
+    arrivals_ns: IntArray | None
+    chunk: int
+    keys: IntArray | None = None
+    at: int = 0
+
+    def take(self, count: int) -> RequestChunk:
+        part = slice(self.at, self.at + min(count, self.chunk))
+        self.at = part.stop
+        return RequestChunk(
+            templates=np.vectorize(self.book.template, otypes=[np.int64])(self.templates[part]),
+            bindings=np.vectorize(self.book.binding, otypes=[np.int64])(self.bindings[part]),
+            groups=self.groups[part],
+            arrivals_ns=None if self.arrivals_ns is None else self.arrivals_ns[part],
+            keys=None if self.keys is None else self.keys[part],
+        )
+
+
+def random_template(random: Random, name: str, servers: int, pools: int, spreads: int) -> Template:
+    """Draw an op graph; pools are taken in ascending order, so that nothing can deadlock."""
+    graph = GraphBuilder(name)
+    held: list[tuple[int, int]] = []
+    pool = 0
+    last_acquire = graph.issue
+    size = random.choice([1, 2, 4, 8, 8, 16, 60])
+    for _ in range(size):
+        after = [random.randrange(len(graph.words)) for _ in range(random.randint(1, 3))]
+        kind = random.choice(["use"] * 6 + ["delay", "join", "acquire", "acquire", "release"])
+        if kind == "use":
+            graph.use(
+                random.randrange(servers),
+                random.choice(DEMANDS_NS),
+                after=after,
+                label="use",
+                spread=random.randrange(spreads),
+                cpu_ns=random.choice([0, 0, 3]),
+                messages=random.choice([0, 1]),
+            )
+        elif kind == "delay":
+            role = random.choice([-1, random.randrange(servers)])
+            graph.delay(role, random.choice(DEMANDS_NS), after=after, label="delay")
+        elif kind == "join":
+            graph.join([*after, graph.issue])
+        elif kind == "acquire" and pool < pools:
+            last_acquire = graph.acquire(servers + pool, after=[*after, last_acquire], label="acquire")
+            held.append((servers + pool, last_acquire))
+            pool += 1
+        elif kind == "release" and held:
+            role, step = held.pop(random.randrange(len(held)))
+            graph.release(role, after=[*after, step], label="release")
+    for role, step in held:
+        after = [random.randrange(len(graph.words)) for _ in range(2)]
+        graph.release(role, after=[*after, step], label="release")
+    reply = random.randrange(len(graph.words)) if random.random() < 0.3 else len(graph.words) - 1
+    return graph.finish(reply=reply)
+
+
+@dataclass
+class Growing:
+    """An op graph of nested parts with every word of the machine, drawn from a `Random`.
+
+    Nothing can deadlock: pools are taken in ascending order, gates too and inside pools only,
+    and a ticket has its turn after steps that wait for nothing but later gates.
+    """
+
+    random: Random
+    graph: GraphBuilder
+    servers: int
+    pools: int
+    gates: int
+    caches: int
+    spreads: int
+    spawned: list[Template]
+    budget: int
+    tickets: list[int] = field(default_factory=list)
+
+    def grow(self, step: int, pool: int = 0, gate: int = 0) -> int:
+        """Add parts one after the other behind a step; return the last step."""
+        for _ in range(self.random.choice([0, 1, 1, 2, 3])):
+            if self.budget <= 0:
+                break
+            self.budget -= 1
+            step = self.part(step, pool, gate)
+        return step
+
+    def part(self, step: int, pool: int, gate: int) -> int:
+        random, graph = self.random, self.graph
+        parts = [self.use, self.use, self.fork, self.fork, self.branch, self.branch]
+        parts += [self.pin, self.change_cache, self.spawn]
+        if gate < self.gates:
+            parts += [self.gate, self.gate]
+        if pool < self.pools and not gate:
+            parts.append(self.pool)
+        if random.random() < 0.1:
+            role = random.choice([-1, random.randrange(self.servers)])
+            return graph.delay(role, random.choice(DEMANDS_NS), after=[step], label="delay")
+        return random.choice(parts)(step, pool, gate)
+
+    def use(self, step: int, pool: int, gate: int) -> int:
+        random = self.random
+        use = self.graph.use(
+            random.randrange(self.servers),
+            random.choice(DEMANDS_NS),
+            after=[step],
+            label="use",
+            spread=random.randrange(self.spreads),
+            cpu_ns=random.choice([0, 0, 3]),
+            messages=random.choice([0, 1]),
+        )
+        if random.random() < 0.3:
+            self.graph.per_service(use, device_write_bytes=random.randrange(100), messages=1)
+        return use
+
+    def fork(self, step: int, pool: int, gate: int) -> int:
+        ends = [self.grow(step, pool, gate) for _ in range(self.random.randint(2, 3))]
+        # Now and then a part goes on by itself.
+        return self.graph.join(ends[: self.random.choice([1, 3, 3])])
+
+    def test(self) -> Test:
+        random = self.random
+        tests = [conditions.idle(random.randrange(-1, self.servers))]
+        tests += [conditions.pinned(random.randrange(2)), conditions.pinned_by_any(random.randrange(2))]
+        if self.gates:
+            tests.append(conditions.gate_empty(self.servers + self.pools + random.randrange(self.gates)))
+        if self.caches:
+            role = self.servers + self.pools + self.gates + random.randrange(self.caches)
+            tests += [conditions.cached(role, random.randrange(2))] * 2
+        if self.tickets:
+            tests += [conditions.alone(self.tickets[-1])] * 2
+        return random.choice(tests)
+
+    def branch(self, step: int, pool: int, gate: int) -> int:
+        sides = self.graph.branch(self.test(), after=[step], label="branch")
+        ends = [self.grow(side, pool, gate) for side in sides]
+        if self.random.random() < 0.3:
+            ends.append(self.grow(step, pool, gate))
+        if self.random.random() < 0.3:
+            # A step of one side that also waits for what runs anyway.
+            ends[0] = self.graph.join([ends[0], self.use(step, pool, gate)])
+        return self.graph.merge(ends)
+
+    def pin(self, step: int, pool: int, gate: int) -> int:
+        pin = self.graph.pin(self.random.randrange(2), after=[step], label="pin")
+        return self.graph.unpin(pin, after=[self.grow(pin, pool, gate)], label="unpin")
+
+    def change_cache(self, step: int, pool: int, gate: int) -> int:
+        if not self.caches:
+            return step
+        role = self.servers + self.pools + self.gates + self.random.randrange(self.caches)
+        change = self.random.choice([self.graph.fill, self.graph.fill, self.graph.drop])
+        return change(role, self.random.randrange(2), after=[step], label="cache")
+
+    def spawn(self, step: int, pool: int, gate: int) -> int:
+        if not self.spawned:
+            return step
+        test = self.random.choice([None, self.test()])
+        return self.graph.spawn(self.random.choice(self.spawned), after=[step], label="spawn", test=test)
+
+    def pool(self, step: int, pool: int, gate: int) -> int:
+        role = self.servers + self.random.randrange(pool, self.pools)
+        step = self.graph.acquire(role, after=[step], label="acquire")
+        step = self.grow(step, role - self.servers + 1, gate)
+        return self.graph.release(role, after=[step], label="release")
+
+    def gate(self, step: int, pool: int, gate: int) -> int:
+        chosen = self.random.randrange(gate, self.gates)
+        ticket = self.graph.enter(self.servers + self.pools + chosen, after=[step], label="enter")
+        self.tickets.append(ticket)
+        step = self.grow(ticket, pool, chosen + 1)
+        if self.random.random() < 0.8:
+            step = self.graph.turn(ticket, after=[step], label="turn")
+        step = self.grow(step, pool, chosen + 1)
+        self.tickets.pop()
+        return self.graph.leave(ticket, after=[step], label="leave")
+
+
+def random_dynamic_template(growing: Growing) -> Template:
+    """Draw an op graph with every word; its reply is the last step or one before a tail."""
+    graph, random = growing.graph, growing.random
+    reply = growing.use(growing.grow(graph.issue), 0, 0)
+    for _ in range(random.choice([0, 0, 1, 2])):
+        growing.grow(reply)
+    return graph.finish(reply=reply)
+
+
+def random_dynamic_program(random: Random) -> Program:
+    """Draw a program in which behaviour depends on time: gates, pins, caches, branches, spawns."""
+    servers, pools, gates, caches = (random.randint(low, 3) for low in (1, 0, 0, 0))
+    kinds = [random.choice([FIFO, FIFO, BATCH]) for _ in range(random.randint(1, 4))]
+    disciplines = [*kinds]
+    places: list[list[int]] = []
+    for discipline, count in ((POOL, pools), (GATE, gates), (CACHE, caches)):
+        for _ in range(count):
+            size = random.randint(1, 2)
+            places.append(list(range(len(disciplines), len(disciplines) + size)))
+            disciplines += [discipline] * size
+    capacities = [1 if kind == GATE else random.choice([1, 1, 2, 5]) for kind in disciplines]
+    names = tuple(f"r{index}" for index in range(len(disciplines)))
+    spreads = random.randint(1, 2)
+    factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
+    factor_tables[1:] = [random.randrange(4 * FACTOR_ONE) for _ in range(FACTOR_POINTS)]
+    templates: list[Template] = []
+    for index in range(random.randint(1, 4)):
+        graph = GraphBuilder(f"t{index}")
+        size = random.choice([3, 8, 8, 25])
+        growing = Growing(random, graph, servers, pools, gates, caches, spreads, list(templates), size)
+        templates.append(random_dynamic_template(growing))
+    rows = [
+        [
+            *(random.choice([UNBOUND, *range(len(kinds)), *range(len(kinds))]) for _ in range(servers)),
+            *(random.choice([UNBOUND, *resources, *resources]) for resources in places),
+        ]
+        for _ in range(random.randint(1, 4))
+    ]
+    book = Book(templates, np.array(rows, dtype=np.int64))
+    streams = [
+        random_source(random, book, len(templates), len(rows), 1, 1) for _ in range(random.choice([1, 1, 2]))
+    ]
+    for stream in streams:
+        if any(template.keyed for template in templates) or random.random() < 0.5:
+            count = len(stream.groups)
+            first = np.array([random.randrange(10) for _ in range(2 * count)], dtype=np.int64)
+            lengths = np.array([random.randrange(4) for _ in range(2 * count)], dtype=np.int64)
+            stream.keys = np.stack([first, first + lengths], axis=-1).reshape(count, 2, 2)
+    return Program(
+        resources=Resources(names, names, np.array(capacities), np.array(disciplines)),
+        book=book,
+        streams=streams,
+        seed=random.randrange(1 << 32),
+        factor_tables=factor_tables,
+        until_ns=random.choice([None, None, None, 100, random.randrange(3000)]),
+        bin_ns=random.choice([0, 7, 100]),
+    )
+
+
+def random_program(random: Random) -> Program:
+    """Draw a program."""
+    servers, pools = random.randint(1, 4), random.randint(0, 3)
+    kinds = [random.choice([FIFO, FIFO, BATCH]) for _ in range(random.randint(1, 6))]
+    places_of_pool = [random.randint(1, 2) for _ in range(pools)]
+    disciplines = kinds + [POOL] * sum(places_of_pool)
+    capacities = [random.choice([1, 1, 2, 3]) for _ in disciplines]
+    names = tuple(f"r{index}" for index in range(len(disciplines)))
+    resources = Resources(names, names, np.array(capacities), np.array(disciplines))
+    spreads = random.randint(1, 3)
+    factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
+    for row in range(1, spreads):
+        factor_tables[row] = [random.randrange(4 * FACTOR_ONE) for _ in range(FACTOR_POINTS)]
+    templates = [
+        random_template(random, f"t{index}", servers, pools, spreads) for index in range(random.randint(1, 5))
+    ]
+    rows = []
+    for _ in range(random.randint(1, 6)):
+        row = [random.choice([UNBOUND, *range(len(kinds)), *range(len(kinds))]) for _ in range(servers)]
+        base = len(kinds)
+        for places in places_of_pool:
+            row.append(random.choice([UNBOUND, *(base + place for place in range(places))]))
+            base += places
+        rows.append(row)
+    book = Book(templates, np.array(rows, dtype=np.int64).reshape(len(rows), servers + pools))
+    states, groups = random.randint(1, 3), random.randint(1, 3)
+    changes = [
+        StateChange(random.choice([0, 10, 100, random.randrange(2000)]), random.randrange(groups), state)
+        for state in [random.randrange(states) for _ in range(random.choice([0, 0, 1, 4]))]
+    ]
+    streams = [
+        random_source(random, book, len(templates), len(rows), states, groups)
+        for _ in range(random.choice([1, 1, 2, 3]))
+    ]
+    return Program(
+        resources=resources,
+        book=book,
+        streams=streams,
+        groups=groups,
+        changes=changes,
+        seed=random.randrange(1 << 32),
+        factor_tables=factor_tables,
+        until_ns=random.choice([None, None, 0, 100, random.randrange(3000)]),
+        bin_ns=random.choice([0, 7, 100, 1000]),
+    )
+
+
+def random_source(
+    random: Random, book: Book, templates: int, bindings: int, states: int, groups: int
+) -> Source:
+    """Draw a stream, closed or open, of up to some tens of requests."""
+    count = random.choice([0, 1, 5, 30, 90])
+    depth = random.choice([0, 1, 3, 8])
+    arrivals_ns = None
+    if depth == 0:
+        gaps = [random.choice([0, 1, 10, 40]) for _ in range(count)]
+        arrivals_ns = np.cumsum(np.array(gaps, dtype=np.int64))
+    shape = (count, states)
+    draws = np.random.default_rng(random.randrange(1 << 32))
+    return Source(
+        book=book,
+        depth=depth,
+        templates=draws.integers(templates, size=shape),
+        bindings=draws.integers(bindings, size=shape),
+        groups=draws.integers(groups, size=count),
+        arrivals_ns=arrivals_ns,
+        chunk=random.choice([1, 3, 20, 4096]),
+    )
+
+
+def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
+    """Compare all that a run tells."""
+    assert reference.end_ns == compiled.end_ns
+    assert reference.uses == compiled.uses
+    assert len(reference.streams) == len(compiled.streams)
+    for ours, theirs in zip(reference.streams, compiled.streams, strict=True):
+        for name in ("issued_ns", "completed_ns", "templates", "bindings", "groups"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    assert len(reference.spawned) == len(compiled.spawned) == len(reference.streams)
+    for ours, theirs in zip(reference.spawned, compiled.spawned, strict=True):
+        for name in ("issued_ns", "completed_ns", "templates", "bindings", "groups"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    for ours, theirs in zip(
+        [*reference.streams, *reference.spawned], [*compiled.streams, *compiled.spawned], strict=True
+    ):
+        np.testing.assert_array_equal(ours.taken, theirs.taken)
+        assert ours.taken_uses == theirs.taken_uses
+    for name in ("busy_ns", "held_ns", "waited_ns", "bins"):
+        np.testing.assert_array_equal(getattr(reference, name), getattr(compiled, name), err_msg=name)
+
+
+def check(program: Program) -> None:
+    """Run a program on both engines; the copy has streams and a book of its own."""
+    copy = deepcopy(program)
+    assert_equal_runs(engine_simpy.run(program), engine_compiled.run(copy))
+
+
+@pytest.mark.parametrize("draw", [random_program, random_dynamic_program], ids=["plain", "dynamic"])
+@pytest.mark.parametrize("block", range(10))
+def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
+    block: int, draw: Callable[[Random], Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if block % 2:
+        # Hardly any room at first: the kernel has to stop and go on at every turn.
+        monkeypatch.setattr(engine_compiled, "_SLOTS", 1)
+        monkeypatch.setattr(engine_compiled, "_LOG", 1)
+        monkeypatch.setattr(engine_compiled, "_PINS", 1)
+        monkeypatch.setattr(engine_compiled, "_NODES", 1)
+    seeds = [int(ONE_SEED)] if ONE_SEED else range(block, SEEDS, 10)
+    for seed in seeds:
+        try:
+            check(draw(Random(seed)))
+        except AssertionError as error:
+            error.add_note(f"reproduce: STRIPESIM_ENGINE_SEED={seed} pytest {__file__}")
+            raise
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(random=st.randoms(use_true_random=False))
+def test_programs_that_hypothesis_draws_run_equally_on_both_engines(random: Random) -> None:
+    check(random.choice([random_program, random_dynamic_program])(random))

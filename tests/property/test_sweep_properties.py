@@ -1,0 +1,99 @@
+"""Sweeps under arbitrary values: splitting, damage on disk, means."""
+
+import json
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripesim.scenarios.sweep_plan import split_values
+from stripesim.scenarios.sweep_stats import aggregate
+from stripesim.scenarios.sweep_store import PartStore
+
+WORDS = st.text("abc019.:_-", min_size=1, max_size=6)
+# What json.dumps writes of these is TOML too.
+QUOTED = st.text(max_size=8).map(json.dumps)
+LITERALS = st.text('ab,[]{}" ', max_size=8).map(lambda text: f"'{text}'")
+LISTS = st.lists(WORDS.map(json.dumps) | QUOTED | LITERALS, max_size=4).map(
+    lambda items: f"[{', '.join(items)}]"
+)
+VALUES = st.lists(WORDS | QUOTED | LITERALS | LISTS, min_size=1, max_size=5)
+
+
+@given(VALUES, st.sampled_from([",", ", ", " , "]))
+def test_values_joined_are_split_again(values: list[str], comma: str) -> None:
+    assert split_values(comma.join(values)) == values
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_split_without_loss_or_refused(text: str) -> None:
+    try:
+        values = split_values(text)
+    except ValueError:
+        return
+    # Blanks aside, what is missing are the commas between.
+    assert "".join(",".join(values).split()) == "".join(text.split())
+    assert all(value == value.strip() for value in values)
+
+
+ROW: dict[str, Any] = {
+    "scheme": "rep:3", "op": "write", "pattern": "rand", "block_size_bytes": 4096, "requests": 7,
+    "iops": 1 / 3, "bottleneck": "ssd", "steady": True, "replication": 0,
+}  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 255))
+def test_a_changed_byte_never_changes_a_row(position: int, mask: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with PartStore(Path(folder), resume=False) as store:
+            store.add(SimpleNamespace(task_id="0" * 64, swept={}), ROW)  # type: ignore[arg-type]
+        (path,) = Path(folder, "parts").glob("*.parquet")
+        content = bytearray(path.read_bytes())
+        content[position % len(content)] ^= mask
+        path.write_bytes(content)
+        with PartStore(Path(folder), resume=True) as store:
+            # Some bytes are padding or statistics: then the row is the same. Otherwise it is gone.
+            assert store.rows in ({}, {"0" * 64: ROW})
+            assert bool(store.rows) != bool(store.damaged)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.floats(-1e12, 1e12)), min_size=1, max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_means_do_not_depend_on_the_order_of_replications(
+    values: list[tuple[str, float]], chance: Any
+) -> None:
+    def means(rows: list[tuple[str, float]]) -> dict[str, tuple[int, float, float | None]]:
+        frame = pl.DataFrame(
+            {
+                "scheme": [scheme for scheme, _ in rows],
+                "op": ["read"] * len(rows),
+                "pattern": ["seq"] * len(rows),
+                "block_size_bytes": [1] * len(rows),
+                "iops": [value for _, value in rows],
+            }
+        )
+        told = aggregate(frame).iter_rows(named=True)
+        return {row["scheme"]: (row["replications"], row["iops"], row["iops_ci_high"]) for row in told}
+
+    shuffled = list(values)
+    chance.shuffle(shuffled)
+    first, second = means(values), means(shuffled)
+    assert first.keys() == second.keys()
+    for scheme, (count, mean, high) in first.items():
+        mine = [value for name, value in values if name == scheme]
+        # Rounding grows with the values, not with their mean.
+        allowed = 1e-12 * max(1.0, *map(abs, mine)) * len(mine)
+        assert count == second[scheme][0] == len(mine)
+        assert abs(mean - np.mean(mine)) <= allowed
+        assert abs(mean - second[scheme][1]) <= allowed
+        assert (high is None) == (len(mine) == 1)
+        assert min(mine) - allowed <= mean <= max(mine) + allowed

@@ -1,0 +1,106 @@
+"""Reading folders of measured counts: what ships, and each kind of fault told in one line."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stripesim.scenarios.ceph16.claims import CALIBRATION, claims_of
+from stripesim.scenarios.ceph16.measured import load
+from stripesim.scenarios.ceph16.table import Ceph16DataError
+
+SHIPPED = Path(__file__).resolve().parents[2] / "scenarios/ceph16/data"
+RUN = "main-ec63-read-rand-4096-q64"
+
+
+def folder_with(tmp_path, *run_ids, change=None):
+    """Make a folder that holds some of the shipped runs, each cell of which may be changed."""
+    header, *lines = (SHIPPED / "runs.csv").read_text().splitlines()
+    names = header.split(",")
+    kept = [line.split(",") for line in lines if line.split(",")[0] in run_ids]
+    for column, value in (change or {}).items():
+        for cells in kept:
+            cells[names.index(column)] = value
+    (tmp_path / "runs.csv").write_text("\n".join([header, *(",".join(cells) for cells in kept)]) + "\n")
+    (tmp_path / "iolog").mkdir(exist_ok=True)
+    for run_id in run_ids:
+        shutil.copy(SHIPPED / "iolog" / f"{run_id}.log.gz", tmp_path / "iolog")
+    return tmp_path
+
+
+def test_what_ships_is_complete():
+    measured = load()
+    assert (len(measured.runs), len(measured.repairs), len(measured.degraded)) == (150, 3, 6)
+    by_id = {run.run_id: run for run in measured.runs}
+    run = by_id[RUN]
+    assert (run.coded.name, run.coded.stripe_unit_bytes, run.queue_depth) == ("rs:6,3", 4096, 64)
+    assert run.measured["device_read"] == 5.9717
+    assert len(run.requests) == 600
+    assert not run.requests.is_write.any()
+    assert by_id["main-rep3-write-seq-4096-q256"].coded.name == "rep:3"
+    # The offsets are those of as many operations as were counted.
+    for one in measured.runs:
+        assert (one.requests.lengths_bytes == one.block_bytes).all()
+        assert (one.requests.offsets_bytes + one.block_bytes <= one.image_bytes).all()
+
+
+def test_claims_bear_the_ids_that_others_rely_on():
+    claims = {claim.id: claim for claim in claims_of(load())}
+    assert len(claims) == 150 * 4 + 3 * 3 + 6 * 2
+    assert claims[f"{RUN}:private_net"].published == 6.205
+    assert claims["repair:ec63:kill:device_read"].published == 5.992
+    assert claims["degraded:ec63:4096:private_net"].published == 6.206
+    seen = {claim_id.rpartition(":")[0] for claim_id, claim in claims.items() if claim.role == "calibration"}
+    assert seen == set(CALIBRATION)
+
+
+@pytest.mark.parametrize("change", [{"N_cl_net_per_client_byte": "6.3"}, {"k": "4"}])
+def test_a_row_measured_otherwise_is_held_out_whatever_its_name(tmp_path, change):
+    folder = folder_with(tmp_path, RUN, change=change)
+    assert {claim.role for claim in claims_of(load(folder))} == {"held-out"}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"k": "six"}, "runs.csv:2: k: got 'six', wanted a whole number of at least 1"),
+        ({"op": "trim"}, "runs.csv:2: op: got 'trim', wanted one of write, overwrite, read"),
+        (
+            {"stripe_unit_bytes": "1000"},
+            "runs.csv:2: stripe_unit_bytes: got '1000', wanted a multiple of 512",
+        ),
+        (
+            {"N_dev_rd_per_client_byte": "nan"},
+            "runs.csv:2: N_dev_rd_per_client_byte: got 'nan', wanted a number",
+        ),
+        ({"op": "write"}, f"{RUN}.log.gz:4: got "),
+    ],
+)
+def test_a_bad_cell_is_told_with_its_place(tmp_path, change, told):
+    with pytest.raises(Ceph16DataError) as caught:
+        load(folder_with(tmp_path, RUN, change=change))
+    assert told in str(caught.value)
+
+
+def test_all_faults_are_told_at_once(tmp_path):
+    folder = folder_with(tmp_path, RUN, change={"k": "0", "qd": ""})
+    (folder / "iolog" / f"{RUN}.log.gz").write_bytes(b"no gzip")
+    with pytest.raises(Ceph16DataError) as caught:
+        load(folder)
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_missing_column_and_a_missing_folder(tmp_path):
+    with pytest.raises(Ceph16DataError, match="wanted a folder"):
+        load(tmp_path / "nowhere")
+    (tmp_path / "runs.csv").write_text("run_id,scheme\nx,ec63\n")
+    with pytest.raises(Ceph16DataError, match=r"runs\.csv:1: got no column k, m"):
+        load(tmp_path)
+
+
+def test_an_empty_log_is_a_fault(tmp_path):
+    folder = folder_with(tmp_path, RUN)
+    (folder / "iolog" / f"{RUN}.log.gz").write_bytes(gzip.compress(b"fio version 3 iolog\n"))
+    with pytest.raises(Ceph16DataError, match="got no read, wanted at least one"):
+        load(folder)

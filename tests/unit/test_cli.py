@@ -1,0 +1,483 @@
+"""The command line: what it prints, what it imports, and how it tells a user what is wrong."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from stripesim.__main__ import main
+
+SCENARIO = """\
+schemes = ["rep:3"]
+
+[cluster]
+hosts = 4
+osds_per_host = 2
+pg_num = 16
+failure_domain_erasure = "osd"
+
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k"]
+queue_depth = 8
+requests = 40
+image_bytes = "64MiB"
+"""
+MSR_ROW = "1281663720000{0:05d},host,0,Read,{1},4096,1000\n"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Call the entry point in a folder of its own; return status, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STRIPESIM_DEBUG", raising=False)
+    (tmp_path / "s.toml").write_text(SCENARIO, encoding="utf-8")
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["stripesim", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        return ended.value.code or 0, told.out, told.err
+
+    return call
+
+
+@pytest.fixture
+def refused(run):
+    """Run what must be refused: status 2, nothing on standard output, no traceback; return the lines."""
+
+    def call(*arguments):
+        status, out, err = run(*arguments)
+        assert (status, out) == (2, ""), err
+        assert "Traceback" not in err
+        lines = err.splitlines()
+        assert lines and all(line.strip() for line in lines)
+        return lines
+
+    return call
+
+
+def sets(*overrides):
+    return [part for override in overrides for part in ("--set", override)]
+
+
+# What is printed.
+
+
+def test_json_is_one_document_with_the_promised_keys(run):
+    status, out, err = run("run", "s.toml", "--json", "-")
+    assert (status, err) == (0, "")
+    told = json.loads(out)
+    assert {"provenance", "rows", "completions_sha256", "requests", "uses", "engine_wall_s"} <= told.keys()
+    (row,) = told["rows"]
+    assert {
+        "scheme",
+        "op",
+        "pattern",
+        "block_size_bytes",
+        "iops",
+        "throughput_bytes_per_s",
+        "latency_mean_ns",
+        "latency_p99_ns",
+        "device_read_bytes_per_client_byte",
+        "device_write_bytes_per_client_byte",
+        "private_net_bytes_per_client_byte",
+        "cpu_ns_per_op",
+        "context_switches_per_op",
+        "bottleneck",
+    } <= row.keys()
+    assert (row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]) == (
+        "rep:3",
+        "write",
+        "rand",
+        4096,
+    )
+    assert told["requests"] == row["requests"] == 40
+    assert told["uses"] > 40
+    assert len(told["completions_sha256"]) == 64
+    said = {
+        "stripesim",
+        "scenario",
+        "scenario_sha256",
+        "seed",
+        "engine",
+        "parameters",
+        "kernel_table",
+        "kernel_cpu",
+    }
+    assert said <= told["provenance"].keys()
+
+
+def test_both_engines_print_the_same_rows(run):
+    told = {}
+    for engine in ("compiled", "simpy"):
+        _, out, _ = run("run", "s.toml", "--engine", engine, "--json", "-")
+        document = json.loads(out)
+        told[engine] = document["completions_sha256"], document["uses"]
+        assert document["provenance"]["engine"] == engine
+    assert told["compiled"] == told["simpy"]
+
+
+def test_seed_and_set_reach_the_run(run):
+    documents = [
+        json.loads(run("run", "s.toml", *more, "--json", "-")[1])
+        for more in ((), ("--seed", "5"), sets("seed=5"), sets("workload.requests=7"))
+    ]
+    plain, seeded, set_seed, short = documents
+    assert seeded["completions_sha256"] == set_seed["completions_sha256"] != plain["completions_sha256"]
+    assert seeded["provenance"]["seed"] == 5
+    assert short["requests"] == 7
+
+
+def test_json_to_a_file_leaves_the_table_on_standard_output(run, tmp_path):
+    status, out, _ = run("run", "s.toml", "--json", tmp_path / "told.json")
+    assert status == 0 and "rep:3" in out
+    assert json.loads((tmp_path / "told.json").read_text())["requests"] == 40
+
+
+def test_a_run_without_one_completion_is_valid_json(run):
+    status, out, _ = run("run", "s.toml", *sets("workload.duration_s=1e-6"), "--json", "-")
+    assert status == 0
+    (row,) = json.loads(out)["rows"]
+    assert row["requests"] == 0 and row["iops"] is None
+
+
+def test_results_land_in_the_folder(run, tmp_path):
+    status, out, _ = run("run", "s.toml", "--out", tmp_path / "out", "--json", "-")
+    assert status == 0 and json.loads(out)
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"results.parquet", "results.csv", "provenance.json"} <= written
+
+
+def test_trace_info_as_json(run, tmp_path):
+    (tmp_path / "t.csv").write_text("".join(MSR_ROW.format(i, 4096 * i) for i in range(10)))
+    status, out, _ = run("trace", "info", "t.csv", "--json", "-")
+    told = json.loads(out)
+    assert status == 0
+    assert {
+        "format",
+        "requests",
+        "read_ratio",
+        "bytes_mean",
+        "bytes_p50",
+        "bytes_p90",
+        "duration_s",
+    } <= told.keys()
+    assert (told["format"], told["requests"], told["read_ratio"]) == ("msr", 10, 1.0)
+
+
+def test_trace_info_of_a_real_trace(run, data):
+    status, out, _ = run("trace", "info", data / "block-traces/msr-cambridge1-sample.csv", "--json", "-")
+    assert status == 0 and json.loads(out)["requests"] == 1000
+
+
+def test_crush_prints_what_crushtool_printed(run, data):
+    import gzip
+
+    options = ("--rule", "3", "--num-rep", "9", "--min-x", "0", "--max-x", "63")
+    status, out, _ = run("crush", data / "ceph16/crush/A.decompiled.txt", *options, "--json", "-")
+    assert status == 0
+    mappings = json.loads(out)["mappings"]
+    with gzip.open(data / "ceph16/crush/mapA.rule3.n9.full.txt.gz", "rt") as file:
+        expected = [line.split() for line in file if line.startswith("CRUSH rule 3 x ")][:64]
+    assert mappings == [[int(words[4]), json.loads(words[5])] for words in expected]
+    _, text, _ = run("crush", data / "ceph16/crush/A.decompiled.txt", *options)
+    assert [line.split() for line in text.splitlines()] == expected
+
+
+def test_a_crush_map_says_which_host_an_osd_is_on(run, data):
+    crush = f"cluster.crush_map={data / 'ceph16/crush/A.decompiled.txt'}"
+    # Map A is 4 hosts of 6: more OSDs than the scenario's own counts, which then do not matter.
+    rows = [
+        json.loads(run("run", "s.toml", *sets(*more), "--json", "-")[1])["completions_sha256"]
+        for more in ([crush], [crush, "cluster.hosts=1"], ["cluster.osds_per_host=6"])
+    ]
+    assert rows[0] == rows[1]
+    _, out, _ = run("run", "s.toml", *sets(crush, 'schemes="rs:10,4"'), "--json", "-")
+    (row,) = json.loads(out)["rows"]
+    # Of 13 other shards those on the primary's host, 2 to 5 of its 6 OSDs, need no wire.
+    assert row["private_net_bytes_per_client_byte"] > 0
+
+
+def test_version_and_help(run):
+    assert run("--version")[:2] == (0, f"{__import__('stripesim').__version__}\n")
+    status, out, _ = run("--help")
+    assert status == 0 and all(word in out for word in ("run", "study", "kernel", "trace", "crush"))
+    for command in ("run", "study", "kernel", "crush"):
+        assert run(command, "--help")[0] == 0
+
+
+def test_help_loads_no_heavy_library():
+    script = (
+        "import sys\n"
+        "from stripesim.__main__ import main\n"
+        "sys.argv = ['stripesim', *sys.argv[1:]]\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'numba', 'polars', 'matplotlib', 'scipy', 'simpy', 'pyeclib'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    for arguments in (["--help"], ["run", "--help"], ["--version"]):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+        )
+        assert done.stderr.splitlines()[-1] == "[]", arguments
+        assert done.stdout
+
+
+def test_python_m_gives_the_same_errors(tmp_path):
+    command = [sys.executable, "-m", "stripesim", "run", "nothere"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("nothere: got no scenario of this name")
+
+
+# What is wrong: one line for each fault.
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["workload.request=5"], 'workload.request: got unknown key "request", wanted "requests"'),
+        (["workload.requests=many"], 'workload.requests: got "many", wanted a whole number'),
+        (["workload.requests=0"], "workload.requests: got 0, wanted a number of at least 1"),
+        (["workload.queue_depth=2.5"], "workload.queue_depth: got 2.5, wanted a whole number"),
+        (['cluster.hosts="four"'], 'cluster.hosts: got "four", wanted a whole number'),
+        (['schemes="raid:5"'], "schemes: got"),
+        (
+            ['schemes="rs:6,3"', "cluster.failure_domain_erasure=host"],
+            "schemes: got rs:6,3 (9 shards) with failure_domain host (4 hosts)",
+        ),
+        (['schemes="rs:6,3"'], "schemes: got rs:6,3 (9 shards) with failure_domain osd (8 osds)"),
+        (["cluster.kernel_table=nope"], "kernel table: got 'nope', wanted one of"),
+        (["cluster.parameters=nope"], "parameter set: got 'nope', wanted one of"),
+        (["cluster.ssd=nope"], "parameter set: got 'nope', wanted one of"),
+        (["cluster.ssd=koh2017"], "koh2017.toml: [ssd]: missing"),
+        (['schemes="rs:5,2"'], "no encode of rs:5,2"),
+        (["cluster.crush_map=nothere.txt"], "cluster.crush_map: got nothere.txt (no such file)"),
+        (["repair.lost_osds=99"], "repair.lost_osds: got 99, wanted an OSD from 0 to 7"),
+        (["degraded.missing_osds=[0, 2, 4]"], "OSDs down in 3 hosts"),
+        (["seed=-1"], "seed: got -1, wanted a number of at least 0"),
+        (["nonsense"], 'got no "=", wanted key=value'),
+    ],
+)
+def test_a_bad_scenario_is_told_in_one_line(refused, overrides, said):
+    (line,) = refused("run", "s.toml", *sets(*overrides))
+    assert said in line
+
+
+def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
+    text = SCENARIO.replace("hosts = 4", "hosts = -4").replace("queue_depth = 8", "queue_dept = 8")
+    (tmp_path / "bad.toml").write_text(text.replace('["rand"]', '["rand", "zigzag"]'))
+    lines = refused("run", "bad.toml", "--json", "-")
+    assert [line.split(": ")[0] for line in lines] == ["bad.toml:4", "bad.toml:11", "bad.toml:13"]
+    assert "cluster.hosts: got -4, wanted a number of at least 1" in lines[0]
+    assert 'got "zigzag"' in lines[1]
+    assert 'unknown key "queue_dept", wanted "queue_depth"' in lines[2]
+
+
+def test_a_faulty_list_is_told_once_and_nothing_else_is_missed(refused):
+    (line,) = refused("run", "s.toml", *sets('workload.patterns=["zigzag"]'))
+    assert 'got "zigzag"' in line
+
+
+def test_every_scheme_without_kernel_costs_is_told_before_anything_runs(refused):
+    lines = refused("run", "s.toml", *sets('schemes=["rep:3", "rs:5,2", "rs:7,1"]'))
+    assert len(lines) == 2
+    assert "no encode of rs:5,2" in lines[0] and "no encode of rs:7,1" in lines[1]
+
+
+def test_reading_needs_no_kernel_costs(run):
+    status, out, _ = run("run", "s.toml", *sets('schemes="rs:5,2"', 'workload.ops="read"'), "--json", "-")
+    assert status == 0 and json.loads(out)["requests"] == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "nothere"], "nothere: got no scenario of this name, wanted one of"),
+        (["run", "quickstar"], 'wanted "quickstart"'),
+        (["run", "nothere.toml"], "nothere.toml: got no such file"),
+        (["run"], "Missing argument"),
+        (["run", "s.toml", "--engine", "steam"], "'steam' is not one of 'compiled', 'simpy'"),
+        (["run", "s.toml", "--seed", "x"], "--seed"),
+        (["run", "s.toml", "--nope"], "No such option"),
+        (["study", "nope"], "'nope' is not"),
+        (
+            ["kernel", "--scheme", "rs:6,3", "--size", "4k", "--backend", "nope"],
+            "backend: got 'nope', wanted one of",
+        ),
+        (["kernel", "--scheme", "rs:6"], "scheme: got 'rs:6', wanted the form rs:k,m"),
+        (["kernel", "--scheme", "rs:2,1", "--size", "big"], "big"),
+        (["trace", "info", "nothere.csv"], "nothere.csv"),
+        (["crush", "nothere.txt", "--rule", "0", "--num-rep", "3"], "nothere.txt"),
+        (["run", "s.toml", "--json", "no/such/folder.json"], "no/such/folder.json"),
+        (["cook"], "No such command 'cook'"),
+    ],
+)
+def test_a_bad_command_is_told_in_one_line(refused, arguments, said):
+    (line,) = refused(*arguments)
+    assert said in line
+
+
+TRACE = ["workload.kind=trace", "workload.trace=t.csv"]
+
+
+@pytest.fixture
+def replayed(tmp_path):
+    """Write a trace and a scenario that replays it."""
+
+    def write(content):
+        text = 'schemes = ["rep:3"]\n[cluster]\npg_num = 16\n[workload]\nkind = "trace"\ntrace = "t.csv"\n'
+        (tmp_path / "t.toml").write_text(text)
+        (tmp_path / "t.csv").write_bytes(content)
+        return "t.toml"
+
+    return write
+
+
+GOOD = "".join(MSR_ROW.format(index, 4096 * index) for index in range(50)).encode()
+
+
+def test_a_good_trace_is_replayed(run, replayed):
+    status, out, err = run("run", replayed(GOOD), "--json", "-")
+    assert status == 0, err
+    assert json.loads(out)["requests"] == 50
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "t.csv: got an empty file, wanted a block trace"),
+        (GOOD[:-40], "t.csv:50: got"),
+        (b"once upon a time\n", "t.csv:1: got 'once upon a time', wanted a block trace"),
+        (b"\x00\x01\x02\x03" * 100, "t.csv"),
+    ],
+    ids=["empty", "truncated", "no trace", "binary"],
+)
+def test_a_bad_trace_is_told_in_one_line(refused, replayed, content, said):
+    (line,) = refused("run", replayed(content))
+    assert said in line
+
+
+def test_a_truncated_compressed_trace_is_told(refused, replayed, tmp_path):
+    import gzip
+
+    scenario = replayed(GOOD)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(GOOD)[:-20])
+    lines = refused("run", scenario, *sets("workload.trace=t.csv.gz"))
+    assert any("breaks off" in line for line in lines)
+
+
+def test_a_trace_of_another_format_is_told(refused, replayed):
+    lines = refused("run", replayed(GOOD), *sets("workload.trace_format=blkparse"))
+    assert "t.csv" in lines[0] and "wanted" in lines[0]
+    (line,) = refused("run", replayed(GOOD), *sets("workload.trace_format=papyrus"))
+    assert "papyrus" in line
+
+
+def test_a_missing_trace_is_told(refused, replayed):
+    (line,) = refused("run", replayed(GOOD), *sets("workload.trace=gone.csv"))
+    assert "workload.trace: got gone.csv (no such file)" in line
+
+
+CRUSH = """\
+device 0 osd.0
+device 1 osd.1
+type 0 osd
+type 1 host
+type 2 root
+host a {
+	id -1
+	alg straw2
+	hash 0
+	item osd.0 weight 1.000
+}
+host b {
+	id -2
+	alg straw2
+	hash 0
+	item osd.1 weight 1.000
+}
+root all {
+	id -3
+	alg straw2
+	hash 0
+	item a weight 1.000
+	item b weight 1.000
+}
+rule rep {
+	id 0
+	type replicated
+	step take all
+	step chooseleaf firstn 0 type host
+	step emit
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        (CRUSH.replace("item b weight", "item c weight"), (), "m.txt:23: got unknown item 'c'"),
+        (CRUSH.replace("step take all", "step take none"), (), "m.txt:28: got"),
+        (CRUSH, ("cluster.crush_rule=gone",), "rule: got 'gone', wanted one of 0 (rep)"),
+        (CRUSH, (), "got at most 2 of the 3 shards of rep:3 placed"),
+        (CRUSH, ('schemes="rep:2"', "degraded.missing_osds=7"), "got no OSD 7, wanted OSDs of the map"),
+        (CRUSH.replace("host", "shelf"), ('schemes="rep:2"',), "got no bucket of type host"),
+        ("", (), "m.txt"),
+        ("\x00\x00\x01", (), "m.txt"),
+    ],
+)
+def test_a_bad_crush_map_is_told_in_one_line(refused, tmp_path, text, more, said):
+    (tmp_path / "m.txt").write_text(text)
+    (line,) = refused("run", "s.toml", *sets("cluster.crush_map=m.txt", *more))
+    assert said in line
+
+
+def test_a_good_crush_map_is_used(run, tmp_path):
+    (tmp_path / "m.txt").write_text(CRUSH)
+    status, out, err = run(
+        "run", "s.toml", *sets("cluster.crush_map=m.txt", 'schemes="rep:2"'), "--json", "-"
+    )
+    assert status == 0, err
+    assert json.loads(out)["rows"][0]["private_net_bytes_per_client_byte"] > 1
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--rule", "gone", "--num-rep", "2"], "rule: got 'gone'"),
+        (["--rule", "rep", "--num-rep", "0"], "num_rep: got 0"),
+        (["--rule", "rep", "--num-rep", "2", "--min-x", "5", "--max-x", "4"], "--max-x: got 4"),
+        (["--rule", "rep", "--num-rep", "2", "--weight", "0:1"], "--weight: got '0:1', wanted OSD=WEIGHT"),
+        (["--rule", "rep", "--num-rep", "2", "--weight", "9=1"], "got OSD 9"),
+        (["--rule", "rep", "--num-rep", "2", "--weight", "0=2"], "got 2.0 for OSD 0"),
+    ],
+)
+def test_crush_refuses_in_one_line(refused, tmp_path, more, said):
+    (tmp_path / "m.txt").write_text(CRUSH)
+    (line,) = refused("crush", "m.txt", *more)
+    assert said in line
+
+
+def test_a_bug_is_not_dressed_up_as_a_users_error(monkeypatch, run):
+    from stripesim.scenarios import loader
+
+    def broken(*_arguments, **_options):
+        raise AssertionError("an invariant")
+
+    monkeypatch.setattr(loader, "load_scenario", broken)
+    monkeypatch.setattr(sys, "argv", ["stripesim", "run", "s.toml"])
+    with pytest.raises(AssertionError, match="an invariant"):
+        main()
+
+
+def test_debugging_shows_the_traceback(monkeypatch, tmp_path):
+    monkeypatch.setenv("STRIPESIM_DEBUG", "1")
+    monkeypatch.setattr(sys, "argv", ["stripesim", "run", "nothere"])
+    with pytest.raises(ValueError, match="got no scenario of this name"):
+        main()

@@ -1,0 +1,150 @@
+"""Resources of a cluster, and the binding of roles to them."""
+
+import numpy as np
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.sim import roles
+from stripesim.sim.cluster import NO_OSD, Cluster, RecoveryLimits
+from stripesim.sim.machine import BATCH, FIFO, GATE, POOL, UNBOUND
+from stripesim.sim.pool import Pool, UnavailableError, image_prefix
+
+PRIVATE = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX, roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
+
+
+@pytest.fixture(scope="module")
+def cluster(models):
+    """Three hosts of two OSDs; the second group has two shards on one host, the third lacks one."""
+    return Cluster(
+        osd_hosts=np.array([0, 0, 1, 1, 2, 2]),
+        acting=np.array([[0, 2, 4], [3, 2, 5], [4, NO_OSD, 1]]),
+        models=models,
+        recovery=RecoveryLimits(max_active=5, max_backfills=2),
+    )
+
+
+def bound(cluster, group, primary=0):
+    row = cluster.bind(cluster.acting, np.full(3, primary), np.arange(3))[group]
+    names = cluster.resources.names
+    return {roles.role_name(i): None if r == UNBOUND else names[r] for i, r in enumerate(row.tolist())}
+
+
+def test_counts(cluster):
+    assert (cluster.hosts, cluster.osds, cluster.groups, cluster.width) == (3, 6, 3, 3)
+
+
+def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, models):
+    resources = cluster.resources
+    assert len(set(resources.names)) == len(resources) == 3 + 3 * 5 + 6 * 6 + 3 * 3
+    by_name = {
+        name: (kind, int(capacity), int(discipline))
+        for name, kind, capacity, discipline in zip(
+            resources.names, resources.kinds, resources.capacities, resources.disciplines, strict=True
+        )
+    }
+    assert by_name["client.submit"] == ("client.submit", models.client.submit_threads_count, FIFO)
+    assert by_name["host.2.cpu"] == ("cpu", models.cpu.cores_per_host, FIFO)
+    assert by_name["host.0.private.tx"] == ("private.tx", 1, FIFO)
+    assert by_name["osd.5.ssd"] == ("ssd", models.ssd.channels * models.ssd.raid0_drives, FIFO)
+    assert by_name["osd.0.sync"] == ("sync", 1, BATCH)
+    assert by_name["osd.0.worker"] == ("worker", models.pg_lock.worker_threads_count, POOL)
+    assert by_name["osd.1.recovery"] == ("recovery", 5, POOL)
+    assert by_name["osd.1.backfill"] == ("backfill", 10, POOL)
+    assert by_name["osd.2.kv"] == ("kv", 1, POOL)
+    assert by_name["pg.2.lock"] == ("pg.lock", 1, POOL)
+    assert by_name["pg.2.exec"] == ("pg.exec", 1, POOL)
+    assert by_name["pg.2.pipeline"] == ("pg.pipeline", 1, GATE)
+
+
+def test_index_functions_agree_with_names(cluster):
+    names = cluster.resources.names
+    assert names[cluster.host_resource(np.array([1]), "public.rx")[0]] == "host.1.public.rx"
+    assert names[cluster.osd_resource(np.array([4]), "sync")[0]] == "osd.4.sync"
+    assert names[cluster.group_resource(np.array([2]), "pg.lock")[0]] == "pg.2.lock"
+    assert names[cluster.group_resource(np.array([0]), "pg.exec")[0]] == "pg.0.exec"
+
+
+def test_shards_on_three_hosts(cluster):
+    row = bound(cluster, 0)
+    assert row["primary.cpu"] == "host.0.cpu"
+    assert row["primary.public.rx"] == "host.0.public.rx"
+    assert row["primary.worker"] == "osd.0.worker"
+    assert row["pg.lock"] == "pg.0.lock"
+    assert row["shard[1].ssd"] == "osd.2.ssd"
+    assert row["shard[2].cpu"] == "host.2.cpu"
+    # Out leads from the primary's host to the shard's, back the other way.
+    assert (row["shard[1].out.tx"], row["shard[1].out.rx"]) == ("host.0.private.tx", "host.1.private.rx")
+    assert (row["shard[1].back.tx"], row["shard[1].back.rx"]) == ("host.1.private.tx", "host.0.private.rx")
+
+
+def test_shards_that_share_a_host_with_the_primary_do_not_cross_the_wire(cluster):
+    row = cluster.bind(cluster.acting, np.zeros(3, dtype=np.int64), np.arange(3))[1]
+    for shard, crosses in ((0, False), (1, False), (2, True)):
+        wires = [row[roles.shard_role(shard, part)] != UNBOUND for part in PRIVATE]
+        assert wires == [crosses] * len(PRIVATE), shard
+        assert row[roles.shard_role(shard, roles.SSD)] != UNBOUND
+
+
+def test_another_primary_turns_the_wires_around(cluster):
+    row = bound(cluster, 0, primary=2)
+    assert row["primary.cpu"] == "host.2.cpu"
+    assert row["shard[2].out.tx"] is None
+    assert (row["shard[0].out.tx"], row["shard[0].out.rx"]) == ("host.2.private.tx", "host.0.private.rx")
+
+
+def test_a_shard_without_an_osd_has_nothing(cluster):
+    row = bound(cluster, 2)
+    assert all(resource is None for name, resource in row.items() if name.startswith("shard[1]"))
+    assert row["shard[2].ssd"] == "osd.1.ssd"
+
+
+def pool_of(cluster, scheme="rep:3"):
+    return Pool(cluster=cluster, scheme=parse_scheme(scheme), stripe_unit_bytes=4096, object_bytes=1 << 22)
+
+
+def test_the_primary_is_the_first_shard_that_is_there(models):
+    acting = np.array([[0, 1, 2], [NO_OSD, 1, 2], [NO_OSD, NO_OSD, 2]])
+    pool = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models))
+    assert pool.primaries.tolist() == [0, 1, 2]
+    assert [(context.primary, set(context.missing)) for context in pool.contexts] == [
+        (0, set()),
+        (1, {0}),
+        (2, {0, 1}),
+    ]
+    assert pool.views.tolist() == [0, 1, 2]
+
+
+def test_groups_that_look_alike_share_a_context(models):
+    acting = np.array([[0, 1, 2], [2, 1, 0], [NO_OSD, 1, 2]])
+    pool = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models))
+    assert len(pool.contexts) == 2
+    assert pool.views.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "missing", "said"),
+    [
+        ("rep:3", 3, "placement group 0: no OSD is left"),
+        ("rs:2,1", 2, r"placement group 0: rs:2,1 has lost shards \[0, 1\], it tolerates 1"),
+    ],
+)
+def test_a_group_that_lost_too_much_is_refused(models, scheme, missing, said):
+    acting = np.array([[0, 1, 2]])
+    acting[0, :missing] = NO_OSD
+    pool = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models), scheme)
+    with pytest.raises(UnavailableError, match=f"^{said}$"):
+        _ = pool.contexts
+
+
+def test_images_have_object_names_of_their_own(models):
+    assert image_prefix(0) != image_prefix(1)
+    acting = np.tile([[0, 1, 2]], (64, 1))
+    pool = pool_of(Cluster(osd_hosts=np.arange(3), acting=acting, models=models))
+    objects = np.arange(200)
+    first = pool.groups_of(np.zeros(200, dtype=np.int64), objects)
+    second = pool.groups_of(np.ones(200, dtype=np.int64), objects)
+    assert (first != second).mean() > 0.9
+    # Mixed in any order, each object stays in its group.
+    mixed = pool.groups_of(np.tile([0, 1], 200), np.repeat(objects, 2))
+    assert (mixed[::2] == first).all() and (mixed[1::2] == second).all()
+    assert set(first.tolist()) <= set(range(64))

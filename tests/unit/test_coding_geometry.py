@@ -1,0 +1,90 @@
+"""Stripe geometry and scheme texts, counted by hand."""
+
+import pytest
+
+from stripesim.models.coding import SchemeError, StripeGeometry, parse_scheme
+
+GEOMETRY = StripeGeometry(k=6, stripe_unit_bytes=4096)
+
+
+@pytest.mark.parametrize(
+    ("offset", "length", "wanted"),
+    [(0, 1, (0, 1)), (24575, 1, (0, 1)), (24575, 2, (0, 2)), (24576, 24576, (1, 2)), (49152, 0, (2, 2))],
+)
+def test_stripe_range(offset: int, length: int, wanted: tuple[int, int]) -> None:
+    assert GEOMETRY.stripe_range(offset, length) == wanted
+
+
+@pytest.mark.parametrize(
+    ("size", "padded", "shard"),
+    [(0, 0, 0), (1, 24576, 4096), (24576, 24576, 4096), (24577, 49152, 8192), (4 << 20, 4202496, 700416)],
+)
+def test_padding_and_shard_sizes(size: int, padded: int, shard: int) -> None:
+    assert GEOMETRY.padded_size_bytes(size) == padded
+    assert GEOMETRY.padding_bytes(size) == padded - size
+    assert GEOMETRY.shard_size_bytes(size) == shard
+
+
+def test_locate_counts_chunks_then_stripes() -> None:
+    assert GEOMETRY.locate(4095) == (0, 4095)
+    assert GEOMETRY.locate(4096) == (1, 0)
+    assert GEOMETRY.locate(24576 + 5 * 4096 + 7) == (5, 4096 + 7)
+
+
+def test_bad_geometry_says_what_was_got() -> None:
+    with pytest.raises(SchemeError, match="k: got 0, wanted at least 1"):
+        StripeGeometry(k=0, stripe_unit_bytes=4096)
+    with pytest.raises(SchemeError, match="stripe_unit_bytes: got -1"):
+        StripeGeometry(k=1, stripe_unit_bytes=-1)
+    with pytest.raises(SchemeError, match="offset_bytes: got -5"):
+        GEOMETRY.stripe_range(-5, 1)
+    with pytest.raises(SchemeError, match="shard: got 6, wanted a data shard 0 to 5"):
+        GEOMETRY.object_offset(6, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind", "k", "m", "overhead", "tolerated"),
+    [
+        ("rep:3", "rep:3", "replicated", 1, 2, 3.0, 2),
+        ("rep:1", "rep:1", "replicated", 1, 0, 1.0, 0),
+        (" none ", "none", "replicated", 1, 0, 1.0, 0),
+        ("rs:6,3", "rs:6,3", "erasure", 6, 3, 1.5, 3),
+        ("rs:010,4", "rs:10,4", "erasure", 10, 4, 1.4, 4),
+        ("rs:253,3", "rs:253,3", "erasure", 253, 3, 256 / 253, 3),
+    ],
+)
+def test_schemes_parse(
+    text: str, name: str, kind: str, k: int, m: int, overhead: float, tolerated: int
+) -> None:
+    scheme = parse_scheme(text)
+    assert (scheme.name, scheme.kind, scheme.k, scheme.m) == (name, kind, k, m)
+    assert scheme.width == k + m
+    assert scheme.storage_overhead == pytest.approx(overhead)
+    assert scheme.failures_tolerated == tolerated
+    assert parse_scheme(scheme.name) == scheme
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("foo", "wanted one of rep:N, rs:k,m, lrc:k,m,l, lrc-ceph:k,m,l, shec:k,m,c, clay:k,m,d, none"),
+        ("", "wanted one of"),
+        ("rs", "wanted one of"),
+        ("none:1", "wanted one of"),
+        ("rs:6", "wanted the form rs:k,m"),
+        ("rs:6,3,1", "wanted the form rs:k,m"),
+        ("rs:6,-3", "wanted the form rs:k,m"),
+        ("rs:6, 3", "wanted the form rs:k,m"),
+        ("rep:", "wanted the form rep:N"),
+        ("rep:٣", "wanted the form rep:N"),
+        ("rs:0,3", "k: got 0, wanted at least 1"),
+        ("rs:6,0", "m: got 0, wanted at least 1"),
+        ("rs:250,7", "k \\+ m: got 257, wanted at most 256"),
+        ("rep:0", "copies: got 0, wanted 1 to 256"),
+    ],
+)
+def test_bad_schemes_give_one_clear_line(text: str, wanted: str) -> None:
+    with pytest.raises(SchemeError, match=wanted) as caught:
+        parse_scheme(text)
+    assert "\n" not in str(caught.value)
+    assert repr(text) in str(caught.value)

@@ -1,0 +1,205 @@
+"""Reading and writing CRUSH maps: what is accepted, and every fault told with its line."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from stripesim.models.placement import CrushMap, CrushMapError, PlacementError, Tunables
+
+SOUND = """\
+# begin crush map
+tunable choose_local_tries 0
+tunable choose_local_fallback_tries 0
+tunable choose_total_tries 50
+tunable chooseleaf_descend_once 1
+tunable chooseleaf_vary_r 1
+tunable chooseleaf_stable 1
+device 0 osd.0 class ssd
+device 1 osd.1 class hdd
+type 0 osd
+type 1 host
+type 2 root
+host h0 {
+  id -1
+  id -3 class ssd
+  alg straw2
+  hash 0  # rjenkins1
+  item osd.0 weight 1.000
+  item osd.1 weight 2.000
+}
+root top {
+  id -2
+  alg straw2
+  hash 0
+  item h0 weight 3.000
+}
+rule fast {
+  id 0
+  type replicated
+  step take top class ssd
+  step choose firstn 0 type osd
+  step emit
+}
+"""
+
+
+def line_of(text, part):
+    return next(n for n, line in enumerate(text.splitlines(), start=1) if part in line)
+
+
+def faults(text):
+    with pytest.raises(CrushMapError) as caught:
+        CrushMap.parse(text, source="m.txt")
+    return caught.value.faults
+
+
+def test_a_class_is_taken_through_its_shadow():
+    crush = CrushMap.parse(SOUND)
+    assert {b.name: b.id for b in crush.buckets} == {
+        "h0": -1, "top": -2, "h0~ssd": -3, "top~ssd": -4, "h0~hdd": -5, "top~hdd": -6
+    }  # fmt: skip
+    assert {b.name: b.weights for b in crush.buckets}["top~hdd"] == (2 << 16,)
+    assert crush.mappings("fast", range(20), 2) == [[0]] * 20
+
+
+def test_shadow_ids_that_the_text_leaves_open_are_those_crushtool_gives():
+    # crushtool 16.2.15 -c, then -d, on the map of `SOUND` without its shadow id.
+    text = SOUND.replace("  id -3 class ssd\n", "")
+    assert {b.name: b.id for b in CrushMap.parse(text).buckets if "~" in b.name} == SHADOWS_BY_CRUSHTOOL
+
+
+SHADOWS_BY_CRUSHTOOL = {"h0~ssd": -3, "top~ssd": -4, "h0~hdd": -5, "top~hdd": -6}
+
+
+def test_tunables_not_named_are_the_legacy_ones():
+    text = re.sub(r"tunable .*\n", "", SOUND)
+    assert CrushMap.parse(text).tunables == Tunables(2, 5, 19, 0, 0, 0)
+
+
+def test_weights_go_through_a_32_bit_float_and_are_cut_off():
+    # crushtool 16.2.15 compiles 7.27899 to 477035 and 0.1 to 6553.
+    text = SOUND.replace("weight 1.000", "weight 7.27899").replace("weight 2.000", "weight 0.1")
+    assert CrushMap.parse(text).buckets[0].weights == (477035, 6553)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "got", "wanted"),
+    [
+        ("item osd.1 weight", "item osd.9 weight", "unknown item 'osd.9' in bucket 'h0'", "device or bucket"),
+        ("item h0 weight", "item h7 weight", "unknown item 'h7' in bucket 'top'", "device or bucket"),
+        ("take top class ssd", "take toop", "unknown item 'toop'", "bucket or device"),
+        ("take top class ssd", "take top class nvme", "unknown device class 'nvme'", "class"),
+        ("weight 2.000", "weight heavy", "weight 'heavy'", "number from 0"),
+        ("weight 2.000", "weight -2", "weight '-2'", "number from 0"),
+        ("weight 2.000", "weight nan", "weight 'nan'", "number from 0"),
+        ("weight 2.000", "weight 100.5", "weight 100.5 of device", "at most 100"),
+        ("device 1 osd.1", "device 0 osd.1", "duplicate device id 0", "line 8"),
+        ("device 1 osd.1", "device 1 osd.0", "duplicate item name osd.0", "line 8"),
+        ("  id -2", "  id -01", "duplicate bucket id -1", "line 14"),
+        ("  id -3 class ssd", "  id -1 class ssd", "duplicate bucket id -1", "line 14"),
+        ("  id -2", "  id 2", "bucket id '2'", "from -1000000 to -1"),
+        ("host h0 {", "hosst h0 {", "unknown type 'hosst'", "one of host, root"),
+        ("host h0 {", "osd h0 {", "type 'osd'", "above 0"),
+        ("firstn 0 type osd", "firstn 0 type disk", "unknown type 'disk'", "one of osd, host, root"),
+        ("type 2 root", "type 1 root", "duplicate type id 1", "line 11"),
+        ("  item osd.1 weight 2.000", "  item osd.0 weight 2", "item 'osd.0' twice", "once"),
+        ("  item osd.1 weight 2.000", "  item h0 weight 2", "a cycle", "without cycles"),
+        ("tunable choose_total_tries 50", "tunable choose_total_tries many", "'many'", "whole number"),
+        ("tunable choose_total_tries 50", "tunable choose_tries 50", "unknown tunable", "choose_total_tries"),
+        ("step emit", "step emitt", "step 'emitt'", "'emit'"),
+        ("type replicated", "type striped", "'type striped' in rule 'fast'", "replicated|erasure"),
+        ("device 1 osd.1 class hdd", "devise 1 osd.1", "'devise 1 osd.1'", "device N NAME"),
+        ("device 1 osd.1 class hdd", "device 4000000000 osd.1", "device id '4000000000'", "to 1000000"),
+    ],
+)  # fmt: skip
+def test_each_fault_is_told_where_it_stands(old, new, got, wanted):
+    text = SOUND.replace(old, new)
+    assert text != SOUND
+    expected = f"m.txt:{line_of(text, new)}: got "
+    matching = [fault for fault in faults(text) if fault.startswith(expected)]
+    assert any(
+        got in fault.split(", wanted ")[0] and wanted in fault.split(", wanted ")[1] for fault in matching
+    )
+
+
+@pytest.mark.parametrize("alg", ["uniform", "list", "tree", "straw"])
+def test_other_bucket_algorithms_are_refused(alg):
+    text = SOUND.replace("straw2", alg, 1)
+    assert faults(text) == [f"m.txt:16: got unsupported alg '{alg}', wanted straw2"]
+
+
+def test_a_cycle_through_several_buckets_is_told_once():
+    told = faults(SOUND.replace("item osd.1 weight 2.000", "item top weight 2"))
+    assert told == [
+        "m.txt:25: got a cycle: bucket 'top' holds 'h0', which holds it, wanted a hierarchy without cycles"
+    ]
+
+
+def test_a_missing_brace_and_weight_sets_are_told():
+    assert any("without its end" in fault for fault in faults(SOUND.rstrip().removesuffix("}")))
+    assert any(
+        "choose_args" in fault for fault in faults(SOUND + "choose_args 0 {\n {\n bucket_id -1\n }\n}\n")
+    )
+
+
+def test_all_faults_come_at_once_in_the_order_of_lines():
+    text = (
+        SOUND.replace("weight 2.000", "weight x")
+        .replace("device 1 ", "device 0 ")
+        .replace("take top", "take no")
+    )
+    told = faults(text)
+    assert [int(fault.split(":")[1]) for fault in told] == [9, 19, 30]
+
+
+def test_the_error_can_be_rebuilt_from_its_arguments():
+    with pytest.raises(CrushMapError) as caught:
+        CrushMap.parse("nonsense", source="m.txt")
+    assert str(CrushMapError(*caught.value.args)) == str(caught.value)
+
+
+def test_files_that_cannot_be_read_are_told(tmp_path):
+    with pytest.raises(CrushMapError, match=r"none\.txt: got No such file"):
+        CrushMap.load(tmp_path / "none.txt")
+    (tmp_path / "compiled").write_bytes(b"\x00\x00\x01\x00\xff\xfe")
+    with pytest.raises(CrushMapError, match="crushtool -d"):
+        CrushMap.load(tmp_path / "compiled")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("none", [0], 3), "got 'none', wanted one of 0 \\(rep\\)"),
+        (("rep", [0], 0), "num_rep: got 0"),
+        (("rep", [0.5], 3), "xs: got an array of float64"),
+        (("rep", [2**32], 3), "xs: got 4294967296"),
+        (("rep", [0], 3, {99: 0.5}), "got OSD 99"),
+        (("rep", [0], 3, {1: 1.5}), "got 1.5 for OSD 1"),
+        (("rep", [0], 3, {1: float("nan")}), "got nan for OSD 1"),
+        (("rep", [0], 3, [1.0, 0.5]), "got 2 values, wanted 24"),
+    ],
+)
+def test_bad_questions_are_refused(arguments, message):
+    with pytest.raises(PlacementError, match=message):
+        CrushMap.build(hosts=4, osds_per_host=6).map_many(*arguments)
+
+
+def test_maps_that_cannot_be_built_are_refused():
+    for bad in ({"hosts": 0}, {"osds_per_host": -1}, {"hosts": 4, "racks": 3}, {"hosts": 10**6}):
+        with pytest.raises(PlacementError, match=r"got .*, wanted"):
+            CrushMap.build(**bad)
+
+
+def test_racks_are_failure_domains():
+    crush = CrushMap.build(hosts=6, osds_per_host=2, racks=3)
+    assert [rule.name for rule in crush.rules] == ["rep", "rep_osd", "ec", "ec_osd", "rep_rack", "ec_rack"]
+    for row in crush.mappings("ec_rack", range(200), 3):
+        assert sorted(osd // 4 for osd in row) == [0, 1, 2]
+
+
+def test_importing_the_package_loads_neither_numpy_nor_numba():
+    code = "import sys, stripesim.models.placement; print({'numpy', 'numba'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "set()"

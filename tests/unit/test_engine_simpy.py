@@ -1,0 +1,386 @@
+"""The words and rules of sim/ENGINE.md, one at a time and checked by hand, on both engines.
+
+What only the SimPy engine has, SimPy processes beside requests, stands at the end.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stripesim.sim import engine_compiled, engine_simpy
+from stripesim.sim.engine_simpy import SimpyEngine
+from stripesim.sim.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.machine import (
+    BATCH,
+    FIFO,
+    PENDING,
+    POOL,
+    UNBOUND,
+    EngineRun,
+    Program,
+    ProgramError,
+    RequestChunk,
+    Resources,
+    StateChange,
+)
+
+Run = Callable[[Program], EngineRun]
+both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
+
+
+@dataclass
+class Book:
+    templates: Sequence[Template]
+    bindings: IntArray
+
+
+@dataclass
+class Source:
+    """Requests given as (template, binding) per state; one group unless told."""
+
+    depth: int
+    templates: list[list[int]]
+    bindings: list[list[int]]
+    groups: list[int]
+    arrivals_ns: list[int] | None = None
+    chunk: int = 4096
+    at: int = field(default=0)
+
+    def take(self, count: int) -> RequestChunk:
+        part = slice(self.at, self.at + min(count, self.chunk))
+        self.at = part.stop
+        return RequestChunk(
+            np.array(self.templates[part], dtype=np.int64),
+            np.array(self.bindings[part], dtype=np.int64),
+            np.array(self.groups[part], dtype=np.int64),
+            None if self.arrivals_ns is None else np.array(self.arrivals_ns[part], dtype=np.int64),
+        )
+
+
+def closed(depth: int, templates: list[int], bindings: list[int] | None = None) -> Source:
+    rows = bindings or [0] * len(templates)
+    return Source(depth, [[index] for index in templates], [[row] for row in rows], [0] * len(templates))
+
+
+def opened(arrivals_ns: list[int], templates: list[int]) -> Source:
+    source = closed(0, templates)
+    source.arrivals_ns = arrivals_ns
+    return source
+
+
+def program(
+    templates: Sequence[Template],
+    resources: list[tuple[int, int]],
+    streams: list[Source],
+    rows: list[list[int]] | None = None,
+    **more: Any,
+) -> Program:
+    """Resources are (discipline, capacity); role i is resource i unless rows are given."""
+    names = tuple(f"r{index}" for index in range(len(resources)))
+    bindings = np.array(rows or [list(range(len(resources)))], dtype=np.int64)
+    return Program(
+        resources=Resources(
+            names,
+            names,
+            np.array([capacity for _, capacity in resources], dtype=np.int64),
+            np.array([discipline for discipline, _ in resources], dtype=np.int64),
+        ),
+        book=Book(templates, bindings),
+        streams=streams,
+        **more,
+    )
+
+
+def single(demand_ns: int, role: int = 0, **amounts: int) -> Template:
+    graph = GraphBuilder(f"use for {demand_ns} ns")
+    return graph.finish(reply=graph.use(role, demand_ns, after=[0], label="use", **amounts))
+
+
+def completed(result: EngineRun, stream: int = 0) -> list[int]:
+    return result.streams[stream].completed_ns.tolist()
+
+
+@both
+def test_a_station_serves_in_the_order_of_arrival(run: Run) -> None:
+    asked = program([single(100), single(10)], [(FIFO, 1)], [opened([0, 5, 6], [0, 1, 1])])
+    result = run(asked)
+    assert completed(result) == [100, 110, 120]
+    assert result.waited_ns.tolist() == [95 + 104]
+    assert (result.busy_ns[0], result.uses, result.end_ns) == (120, 3, 120)
+
+
+@both
+def test_as_many_are_served_at_once_as_there_are_servers(run: Run) -> None:
+    result = run(program([single(100)], [(FIFO, 2)], [closed(5, [0] * 5)]))
+    assert completed(result) == [100, 100, 200, 200, 300]
+
+
+@both
+def test_a_batch_takes_all_that_wait_and_costs_what_the_largest_costs(run: Run) -> None:
+    templates = [single(100), single(30), single(70), single(5)]
+    result = run(program(templates, [(BATCH, 1)], [opened([0, 1, 2, 150], [0, 1, 2, 3])]))
+    # The first goes alone; the next two wait for it and share 70 ns; the last waits for those.
+    assert completed(result) == [100, 170, 170, 175]
+    assert result.busy_ns.tolist() == [100 + 70 + 5]
+    assert result.waited_ns.tolist() == [99 + 98 + 20]
+    assert result.uses == 4
+
+
+@both
+def test_a_second_batch_server_takes_what_comes_alone(run: Run) -> None:
+    result = run(program([single(100)], [(BATCH, 2)], [opened([0, 10, 20, 30], [0] * 4)]))
+    assert completed(result) == [100, 110, 200, 200]
+
+
+@both
+def test_a_lock_is_held_by_one_at_a_time_and_passes_in_order(run: Run) -> None:
+    graph = GraphBuilder("locked")
+    step = graph.acquire(0, after=[0], label="lock")
+    step = graph.use(1, 50, after=[step], label="work")
+    graph.release(0, after=[step], label="unlock")
+    result = run(program([graph.finish(reply=step)], [(POOL, 1), (FIFO, 100)], [closed(4, [0] * 4)]))
+    assert completed(result) == [50, 100, 150, 200]
+    assert result.held_ns.tolist() == [200, 0]
+    assert result.waited_ns.tolist() == [50 + 100 + 150, 0]
+
+
+@both
+def test_a_pool_of_two_lets_two_in(run: Run) -> None:
+    graph = GraphBuilder("pooled")
+    step = graph.acquire(0, after=[0], label="enter")
+    step = graph.use(1, 50, after=[step], label="work")
+    step = graph.release(0, after=[step], label="leave")
+    result = run(program([graph.finish(reply=step)], [(POOL, 2), (FIFO, 100)], [closed(4, [0] * 4)]))
+    assert completed(result) == [50, 50, 100, 100]
+    assert result.held_ns.tolist() == [200, 0]
+
+
+@both
+def test_a_delay_has_no_queue_and_passes_at_once_where_its_role_is_unbound(run: Run) -> None:
+    graph = GraphBuilder("delays")
+    step = graph.delay(0, 40, after=[0], label="wire")
+    step = graph.delay(-1, 2, after=[step], label="sleep")
+    template = graph.finish(reply=step)
+    result = run(program([template], [(FIFO, 1)], [closed(3, [0] * 3, [0, 0, 1])], [[0], [UNBOUND]]))
+    assert completed(result) == [42, 42, 2]
+    assert result.uses == 0
+    assert not result.busy_ns.any()
+
+
+@both
+def test_an_unbound_use_takes_no_time_and_accounts_nothing(run: Run) -> None:
+    asked = program(
+        [single(100, messages=1)], [(FIFO, 1)], [closed(1, [0, 0], [1, 0])], [[0], [UNBOUND]], bin_ns=1000
+    )
+    result = run(asked)
+    assert completed(result) == [0, 100]
+    assert result.uses == 1
+    assert result.bins[:, COUNTER_INDEX["messages"]].tolist() == [1]
+
+
+@both
+def test_a_join_waits_for_its_last_branch_and_the_reply_need_not(run: Run) -> None:
+    graph = GraphBuilder("fork")
+    fast = graph.use(0, 10, after=[0], label="fast")
+    slow = graph.use(1, 90, after=[0], label="slow")
+    graph.use(0, 5, after=[fast, slow], label="after")
+    result = run(program([graph.finish(reply=fast)], [(FIFO, 1), (FIFO, 1)], [closed(1, [0, 0])]))
+    assert completed(result) == [10, 20]
+    # The second request's slow branch queues behind the first one's: 90, 180, then its last step.
+    assert result.end_ns == 185
+
+
+@both
+def test_a_freed_server_is_handed_over_before_its_step_goes_on(run: Run) -> None:
+    graph = GraphBuilder("twice")
+    first = graph.use(0, 10, after=[0], label="first")
+    second = graph.use(0, 10, after=[first], label="second")
+    result = run(program([graph.finish(reply=second)], [(FIFO, 1)], [closed(2, [0, 0])]))
+    # 0 first, 1 first, 0 second, 1 second; a server kept by its holder would give 20 and 40.
+    assert completed(result) == [30, 40]
+
+
+@both
+def test_at_one_time_the_smaller_request_comes_first(run: Run) -> None:
+    graph = GraphBuilder("apart, then together")
+    apart = graph.use(0, 10, after=[0], label="apart")
+    together = graph.use(1, 10, after=[apart], label="together")
+    asked = program(
+        [graph.finish(reply=together)], [(FIFO, 9), (FIFO, 1)], [closed(2, [0] * 2), closed(1, [0])]
+    )
+    result = run(asked)
+    # Request numbers interleave the streams: 0 and 2 in the first stream, 1 in the second.
+    assert completed(result, 0) == [20, 40]
+    assert completed(result, 1) == [30]
+
+
+@both
+def test_a_state_change_counts_for_requests_issued_from_then_on(run: Run) -> None:
+    source = Source(0, [[0, 1]] * 4, [[0, 1]] * 4, [0, 0, 1, 0], [0, 99, 100, 100])
+    asked = program(
+        [single(10), single(20)],
+        [(FIFO, 9), (FIFO, 9)],
+        [source],
+        [[0, 1], [1, 0]],
+        groups=2,
+        changes=[StateChange(100, 0, 1), StateChange(500, 0, 0)],
+    )
+    result = run(asked)
+    # The change at 100 ns comes before the arrivals at 100 ns, and only for its own group.
+    assert result.streams[0].templates.tolist() == [0, 0, 0, 1]
+    assert result.streams[0].bindings.tolist() == [0, 0, 0, 1]
+    assert completed(result) == [10, 109, 110, 120]
+    assert result.busy_ns.tolist() == [30, 20]
+
+
+@both
+def test_a_state_change_at_time_0_counts_for_the_first_requests(run: Run) -> None:
+    source = Source(2, [[0, 1]] * 3, [[0, 0]] * 3, [0, 1, 0])
+    asked = program([single(10), single(20)], [(FIFO, 9)], [source], groups=2, changes=[StateChange(0, 0, 1)])
+    assert run(asked).streams[0].templates.tolist() == [1, 0, 1]
+
+
+@both
+@pytest.mark.parametrize(
+    ("until_ns", "expected", "end_ns"),
+    [(99, [PENDING], 99), (100, [100, PENDING], 100), (1000, [100, 200, 300], 300)],
+)
+def test_the_time_bound_is_inclusive(run: Run, until_ns: int, expected: list[int], end_ns: int) -> None:
+    result = run(program([single(100)], [(FIFO, 1)], [closed(1, [0] * 3)], until_ns=until_ns))
+    assert completed(result) == expected
+    assert result.end_ns == end_ns
+    assert result.streams[0].issued_ns.tolist() == [0, 100, 200][: len(expected)]
+
+
+@both
+def test_what_waits_or_is_held_at_the_bound_is_counted_up_to_it(run: Run) -> None:
+    graph = GraphBuilder("locked")
+    step = graph.acquire(0, after=[0], label="lock")
+    step = graph.use(1, 1000, after=[step], label="work")
+    graph.release(0, after=[step], label="unlock")
+    asked = program([graph.finish(reply=step)], [(POOL, 1), (FIFO, 1)], [closed(3, [0] * 3)], until_ns=70)
+    result = run(asked)
+    assert result.held_ns.tolist() == [70, 0]
+    assert result.waited_ns.tolist() == [140, 0]
+
+
+@both
+def test_bins_hold_what_completed_in_them(run: Run) -> None:
+    asked = program([single(40, messages=2)], [(FIFO, 1)], [closed(1, [0] * 5)], bin_ns=100)
+    # Completions at 40, 80, 120, 160, 200.
+    assert run(asked).bins[:, COUNTER_INDEX["messages"]].tolist() == [4, 4, 2]
+
+
+@both
+def test_two_streams_share_a_station(run: Run) -> None:
+    background = closed(1, [1, 1])
+    result = run(program([single(10), single(30)], [(FIFO, 1)], [opened([0, 5, 50], [0] * 3), background]))
+    # At time 0 the closed loop is there before the first arrival.
+    assert completed(result, 1) == [30, 80]
+    assert completed(result, 0) == [40, 50, 90]
+
+
+@both
+def test_chunks_make_no_difference(run: Run) -> None:
+    runs = []
+    for chunk in (1, 7, 4096):
+        source = closed(3, [0, 1, 0] * 20)
+        source.chunk = chunk
+        runs.append(completed(run(program([single(10), single(25)], [(FIFO, 2)], [source]))))
+    assert runs[0] == runs[1] == runs[2]
+
+
+@both
+def test_many_more_requests_than_a_chunk_can_be_in_flight(run: Run) -> None:
+    count = 10_000
+    asked = program([single(3)], [(FIFO, 1)], [opened([0] * count, [0] * count)])
+    assert completed(run(asked)) == list(range(3, 3 * count + 1, 3))
+
+
+@both
+def test_two_locks_taken_crosswise_are_told_as_a_deadlock(run: Run) -> None:
+    templates = []
+    for first, second in ((0, 1), (1, 0)):
+        graph = GraphBuilder("crosswise")
+        step = graph.acquire(first, after=[0], label="one")
+        step = graph.use(2, 10, after=[step], label="work")
+        step = graph.acquire(second, after=[step], label="other")
+        step = graph.release(first, after=[step], label="one")
+        templates.append(graph.finish(reply=graph.release(second, after=[step], label="other")))
+    with pytest.raises(AssertionError, match="held after the end"):
+        run(program(templates, [(POOL, 1), (POOL, 1), (FIFO, 9)], [closed(2, [0, 1])]))
+
+
+@both
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (StateChange(-1, 0, 0), "got time -1 ns, wanted at least 0"),
+        (StateChange(5, 1, 0), "got group 1, wanted below 1"),
+        (StateChange(5, 0, -1), "got state -1"),
+        (StateChange(5, 0, 1), "wanted 2 states"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused(run: Run, change: StateChange, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        run(program([single(1)], [(FIFO, 1)], [closed(1, [0])], changes=[change]))
+
+
+@both
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (closed(1, [1]), "got template 1 to 1, wanted 0 to 0"),
+        (closed(1, [0], [3]), "got binding 3 to 3, wanted 0 to 0"),
+        (Source(1, [[0]], [[0]], [2]), "got group 2 to 2"),
+        (closed(0, [0]), "got no arrival times"),
+        (opened([5, 4], [0, 0]), "back in time"),
+        (opened([-5], [0]), "back in time"),
+    ],
+)
+def test_a_chunk_that_cannot_be_is_refused(run: Run, source: Source, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        run(program([single(1)], [(FIFO, 1)], [replace(source)]))
+
+
+def test_simpy_processes_run_beside_requests_after_arrivals_and_before_steps() -> None:
+    engine = SimpyEngine(program([single(100)], [(FIFO, 1)], [opened([0, 150, 200], [0] * 3)]))
+    seen = []
+
+    def watch() -> Generator[Any, Any, str]:
+        for _ in range(4):
+            # Waiting requests, and completions so far.
+            seen.append((engine.now, len(engine.queues[0]), engine.uses))
+            yield engine.timeout(50)
+        return "done"
+
+    process = engine.process(watch())
+    result = engine.execute()
+    # At 100 ns the request that ends then has not ended for the process.
+    assert seen == [(0, 0, 0), (50, 0, 0), (100, 0, 0), (150, 0, 1)]
+    assert process.value == "done"
+    assert completed(result) == [100, 250, 350]
+
+
+def test_a_simpy_process_that_fails_stops_the_run() -> None:
+    engine = SimpyEngine(program([single(100)], [(FIFO, 1)], [closed(1, [0])]))
+
+    def fail() -> Generator[Any, Any, None]:
+        yield engine.timeout(10)
+        raise RuntimeError("the process failed")
+
+    engine.process(fail())
+    with pytest.raises(RuntimeError, match="the process failed"):
+        engine.execute()
+
+
+def test_importing_the_compiled_engine_does_not_import_numba() -> None:
+    code = "import sys, stripesim.sim.engine_compiled; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

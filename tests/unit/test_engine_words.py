@@ -1,0 +1,626 @@
+"""Gates, pins, caches, branches, spawns and amounts per service, checked by hand on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from stripesim.sim import conditions, engine_compiled, engine_simpy
+from stripesim.sim.conditions import Test
+from stripesim.sim.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.machine import (
+    BATCH,
+    CACHE,
+    FIFO,
+    GATE,
+    POOL,
+    SPAWNED_FROM,
+    UNBOUND,
+    EngineRun,
+    Program,
+    ProgramError,
+    RequestChunk,
+    Resources,
+)
+
+Run = Callable[[Program], EngineRun]
+both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
+
+# Roles; every role is bound to the resource of its number unless a test says otherwise.
+FREE, ONE, GATES, OTHER_GATE, STORE, POOLS = range(6)
+RESOURCES = [(FIFO, 100), (FIFO, 1), (GATE, 1), (GATE, 1), (CACHE, 3), (POOL, 1)]
+
+
+@dataclass
+class Book:
+    templates: Sequence[Template]
+    bindings: IntArray
+
+
+@dataclass
+class Arrivals:
+    """An open stream: (time, template, its key ranges)."""
+
+    requests: list[tuple[int, int, list[tuple[int, int]]]]
+    row: int = 0
+    depth: int = 0
+    without_keys: bool = False
+
+    def take(self, count: int) -> RequestChunk:
+        taken, self.requests = self.requests, []
+        templates = np.array([[template] for _, template, _ in taken], dtype=np.int64).reshape(-1, 1)
+        keys = np.array([ranges for _, _, ranges in taken], dtype=np.int64).reshape(-1, 2, 2)
+        return RequestChunk(
+            templates,
+            np.full_like(templates, self.row),
+            np.zeros(len(taken), dtype=np.int64),
+            np.array([time_ns for time_ns, _, _ in taken], dtype=np.int64),
+            None if self.without_keys else keys,
+        )
+
+
+def arrivals(*requests: tuple[int, int] | tuple[int, int, list[tuple[int, int]]]) -> Arrivals:
+    nothing = [(0, 0), (0, 0)]
+    return Arrivals([(one[0], one[1], [*(one[2] if len(one) > 2 else []), *nothing][:2]) for one in requests])
+
+
+def program(
+    templates: Sequence[Template],
+    *streams: Arrivals,
+    rows: list[list[int]] | None = None,
+    resources: list[tuple[int, int]] | None = None,
+    bin_ns: int = 0,
+) -> Program:
+    chosen = resources or RESOURCES
+    names = tuple(f"r{index}" for index in range(len(chosen)))
+    return Program(
+        resources=Resources(
+            names,
+            names,
+            np.array([capacity for _, capacity in chosen], dtype=np.int64),
+            np.array([discipline for discipline, _ in chosen], dtype=np.int64),
+        ),
+        book=Book(templates, np.array(rows or [list(range(len(chosen)))], dtype=np.int64)),
+        streams=streams,
+        bin_ns=bin_ns,
+    )
+
+
+def latencies(result: EngineRun, stream: int = 0) -> list[int]:
+    run = result.streams[stream]
+    return (run.completed_ns - run.issued_ns).tolist()
+
+
+def completed(result: EngineRun, stream: int = 0) -> list[int]:
+    return result.streams[stream].completed_ns.tolist()
+
+
+def taken(result: EngineRun, counter: str, stream: int = 0) -> int:
+    return int(result.streams[stream].taken[COUNTER_INDEX[counter]])
+
+
+def pipelined(demand_ns: int, *, after_ns: int = 1, turns: bool = True) -> Template:
+    """Enter, work, have its turn, work a little, leave."""
+    graph = GraphBuilder(f"pipelined {demand_ns} ns")
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    step = graph.use(FREE, demand_ns, after=[ticket], label="work")
+    if turns:
+        step = graph.turn(ticket, after=[step], label="turn")
+    step = graph.use(FREE, after_ns, after=[step], label="behind")
+    step = graph.leave(ticket, after=[step], label="leave")
+    return graph.finish(reply=step)
+
+
+def probe(test: Test) -> Template:
+    """Take 100 ns if a test holds at issue, 1 ns if not."""
+    graph = GraphBuilder("probe")
+    yes, no = graph.branch(test, after=[0], label="branch")
+    held = graph.use(FREE, 100, after=[yes], label="yes", cpu_ns=100, messages=1)
+    not_held = graph.use(FREE, 1, after=[no], label="no", cpu_ns=1)
+    return graph.finish(reply=graph.merge([held, not_held]))
+
+
+def pinning(keys: int, hold_ns: int) -> Template:
+    graph = GraphBuilder("pinning")
+    pin = graph.pin(keys, after=[0], label="pin")
+    step = graph.delay(-1, hold_ns, after=[pin], label="hold")
+    return graph.finish(reply=graph.unpin(pin, after=[step], label="unpin"))
+
+
+# -------------------------------------------------------------------------------------- gates
+
+
+@both
+def test_work_in_a_gate_overlaps_but_none_overtakes(run: Run) -> None:
+    templates = [pipelined(100), pipelined(10), pipelined(30)]
+    result = run(program(templates, arrivals((0, 0), (5, 1), (6, 2), (200, 1))))
+    # The second is ready at 15 and the third at 36; both have their turn when the first has, at 100.
+    assert completed(result) == [101, 101, 101, 211]
+    assert result.waited_ns[GATES] == (100 - 15) + (100 - 36)
+    assert result.held_ns[GATES] == 101 + 96 + 95 + 11
+
+
+@both
+def test_a_ticket_given_back_without_a_turn_keeps_nobody_waiting(run: Run) -> None:
+    templates = [pipelined(100), pipelined(10, turns=False), pipelined(10)]
+    result = run(program(templates, arrivals((0, 0), (1, 1), (2, 2))))
+    # The second leaves at 12, amid the gate's list; the third still waits for the first.
+    assert completed(result) == [101, 12, 101]
+    result = run(program(templates, arrivals((0, 1), (1, 2))))
+    # What leaves at the head of the list lets the next have its turn.
+    assert completed(result) == [11, 12]
+
+
+@both
+def test_turns_that_come_together_go_on_in_the_order_of_the_tickets(run: Run) -> None:
+    graph = GraphBuilder("turn, then queue")
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    step = graph.delay(-1, 50, after=[ticket], label="work")
+    step = graph.turn(ticket, after=[step], label="turn")
+    step = graph.use(ONE, 10, after=[step], label="one by one")
+    slow = graph.finish(reply=graph.leave(ticket, after=[step], label="leave"))
+    fast = replace(slow, demands_ns=np.where(slow.demands_ns == 50, 1, slow.demands_ns))
+    result = run(program([slow, fast], arrivals((0, 0), (0, 1), (0, 1), (0, 1))))
+    assert completed(result) == [60, 70, 80, 90]
+
+
+@both
+def test_a_request_passes_several_gates(run: Run) -> None:
+    graph = GraphBuilder("two stages")
+    first = graph.enter(GATES, after=[0], label="first")
+    second = graph.enter(OTHER_GATE, after=[first], label="second")
+    step = graph.delay(-1, 10, after=[second], label="read")
+    step = graph.turn(first, after=[step], label="read in order")
+    step = graph.leave(first, after=[step], label="leave")
+    step = graph.use(ONE, 20, after=[step], label="commit")
+    step = graph.turn(second, after=[step], label="commit in order")
+    template = graph.finish(reply=graph.leave(second, after=[step], label="leave"))
+    result = run(program([template], arrivals((0, 0), (0, 0))))
+    assert completed(result) == [30, 50]
+    assert result.held_ns[[GATES, OTHER_GATE]].tolist() == [20, 80]
+
+
+@both
+def test_an_unbound_gate_lets_all_pass(run: Run) -> None:
+    row = [FREE, ONE, UNBOUND, UNBOUND, STORE, POOLS]
+    result = run(program([pipelined(100), pipelined(10)], arrivals((0, 0), (5, 1)), rows=[row]))
+    assert completed(result) == [101, 16]
+
+
+# ----------------------------------------------------------------------------------- branches
+
+
+@both
+def test_a_branch_takes_one_side_and_accounts_only_that(run: Run) -> None:
+    templates = [pipelined(50), probe(conditions.gate_empty(GATES))]
+    result = run(program(templates, arrivals((0, 0)), arrivals((10, 1), (70, 1))))
+    assert latencies(result, 1) == [1, 100]
+    assert (taken(result, "cpu_ns", 1), taken(result, "messages", 1)) == (101, 1)
+    assert result.streams[1].taken_uses == 2
+    # The plan tells what the first stream took.
+    assert result.streams[0].taken_uses == 0 and not result.streams[0].taken.any()
+
+
+@both
+def test_alone_counts_every_ticket_but_ones_own(run: Run) -> None:
+    graph = GraphBuilder("last one")
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    step = graph.delay(-1, 10, after=[ticket], label="work")
+    yes, no = graph.branch(conditions.alone(ticket), after=[step], label="alone?")
+    longer = graph.delay(-1, 100, after=[yes], label="alone")
+    step = graph.leave(ticket, after=[graph.merge([longer, no])], label="leave")
+    result = run(program([graph.finish(reply=step)], arrivals((0, 0), (5, 0), (8, 0))))
+    # At 10 and 15 the third is there too; at 18 it is alone.
+    assert latencies(result) == [10, 10, 110]
+
+
+@both
+def test_a_merge_waits_for_the_side_taken_and_for_what_runs_anyway(run: Run) -> None:
+    def template(outside_ns: int) -> Template:
+        graph = GraphBuilder("merge")
+        outside = graph.delay(-1, outside_ns, after=[0], label="outside")
+        yes, no = graph.branch(conditions.gate_empty(GATES), after=[0], label="branch")
+        left = [graph.delay(-1, ns, after=[yes], label="yes") for ns in (20, 30)]
+        right = graph.delay(-1, 500, after=[no], label="no")
+        # It would run only after what is outside, but the branch decides at once that it does not.
+        right = graph.join([right, graph.delay(-1, 900, after=[outside], label="late")])
+        return graph.finish(reply=graph.merge([*left, right, outside]))
+
+    result = run(program([template(7), template(70)], arrivals((0, 0), (0, 1))))
+    assert latencies(result) == [30, 70]
+    # The late step runs nonetheless: it lies on no side.
+    assert result.end_ns == 970
+
+
+@both
+def test_nested_branches_are_skipped_as_a_whole(run: Run) -> None:
+    def template(test: Test) -> Template:
+        graph = GraphBuilder("nested")
+        yes, no = graph.branch(test, after=[0], label="outer")
+        inner_yes, inner_no = graph.branch(conditions.idle(ONE), after=[yes], label="inner")
+        ends = [
+            graph.use(FREE, ns, after=[side], label="end", messages=1)
+            for side, ns in ((inner_yes, 10), (inner_no, 20))
+        ]
+        inner = graph.merge(ends)
+        return graph.finish(reply=graph.merge([inner, graph.use(FREE, 40, after=[no], label="no")]))
+
+    always, never = conditions.always(), conditions.cached(STORE, 0)
+    result = run(program([template(always), template(never)], arrivals((0, 0), (0, 1, [(0, 1)]))))
+    assert latencies(result) == [10, 40]
+    assert (taken(result, "messages"), result.streams[0].taken_uses) == (1, 2)
+
+
+@both
+def test_a_test_and_what_follows_it_are_one(run: Run) -> None:
+    graph = GraphBuilder("test and set")
+    yes, no = graph.branch(conditions.gate_empty(GATES), after=[0], label="free?")
+    ticket = graph.enter(GATES, after=[yes], label="enter")
+    held = graph.leave(ticket, after=[graph.delay(-1, 30, after=[ticket], label="hold")], label="leave")
+    result = run(program([graph.finish(reply=graph.merge([held, no]))], arrivals((9, 0), (9, 0), (9, 0))))
+    assert latencies(result) == [30, 0, 0]
+
+
+@both
+def test_idle_asks_for_a_free_server(run: Run) -> None:
+    graph = GraphBuilder("busy")
+    busy = graph.finish(reply=graph.use(ONE, 50, after=[0], label="use"))
+    requests = arrivals((0, 0), (10, 1), (49, 1), (50, 1), (60, 1))
+    result = run(program([busy, probe(conditions.idle(ONE))], requests))
+    # Arrivals come before the end of a service of the same time.
+    assert latencies(result)[1:] == [1, 1, 1, 100]
+    rows = [[FREE, UNBOUND, GATES, OTHER_GATE, STORE, POOLS]]
+    result = run(program([busy, probe(conditions.idle(ONE))], arrivals((0, 0), (10, 1)), rows=rows))
+    assert latencies(result)[1] == 100
+
+
+# --------------------------------------------------------------------------------------- pins
+
+
+@both
+def test_pinned_holds_while_others_have_every_key(run: Run) -> None:
+    templates = [pinning(0, 50), probe(conditions.pinned(1))]
+
+    def asked(time_ns: int, first: int, stop: int) -> tuple[int, int, list[tuple[int, int]]]:
+        return time_ns, 1, [(0, 0), (first, stop)]
+
+    requests = arrivals(
+        (0, 0, [(10, 14)]),
+        (5, 0, [(13, 16)]),
+        asked(6, 10, 16),
+        asked(7, 9, 11),
+        asked(8, 15, 17),
+        asked(9, 7, 7),
+        asked(51, 13, 16),
+        asked(52, 10, 14),
+        asked(56, 13, 14),
+    )
+    # Until 50 the keys 10 to 15 are pinned, until 55 still 13 to 15; a range without keys always is.
+    assert latencies(run(program(templates, requests)))[2:] == [100, 1, 1, 100, 100, 1, 1]
+
+
+@both
+def test_ones_own_pins_count_only_for_pinned_by_any(run: Run) -> None:
+    def template(test: Test) -> Template:
+        graph = GraphBuilder("pins and asks")
+        pins = [graph.pin(keys, after=[0], label="pin") for keys in (0, 1)]
+        yes, no = graph.branch(test, after=pins, label="branch")
+        step = graph.merge([graph.delay(-1, 100, after=[yes], label="yes"), no])
+        for pin in pins:
+            step = graph.unpin(pin, after=[step], label="unpin")
+        return graph.finish(reply=step)
+
+    templates = [template(conditions.pinned(0)), template(conditions.pinned_by_any(0)), pinning(0, 200)]
+    ranges = [(1, 4), (2, 6)]
+    result = run(
+        program(templates, arrivals((0, 0, ranges), (1, 1, ranges), (200, 2, [(1, 4)]), (201, 0, ranges)))
+    )
+    assert latencies(result) == [0, 100, 200, 100]
+
+
+@both
+def test_thousands_of_pins_are_kept_apart(run: Run) -> None:
+    requests = [(index, 0, [(100 * index, 100 * index + 90)]) for index in range(60)]
+    asked = [(60 + index, 1, [(0, 0), (100 * index, 100 * index + 90)]) for index in range(20)]
+    missed = [(80 + index, 1, [(0, 0), (100 * index, 100 * index + 91)]) for index in range(20)]
+    templates = [pinning(0, 1000), probe(conditions.pinned(1))]
+    result = run(program(templates, arrivals(*requests, *asked, *missed)))
+    assert latencies(result)[60:] == [100] * 20 + [1] * 20
+
+
+# ------------------------------------------------------------------------------------- caches
+
+
+def changing(word: str) -> Template:
+    graph = GraphBuilder(word)
+    change = graph.fill if word == "fill" else graph.drop
+    return graph.finish(reply=change(STORE, 0, after=[0], label=word))
+
+
+@both
+def test_a_cache_keeps_the_most_recent_keys(run: Run) -> None:
+    templates = [changing("fill"), changing("drop"), probe(conditions.cached(STORE, 0))]
+
+    def step(time_ns: int, template: int, first: int, stop: int) -> tuple[int, int, list[tuple[int, int]]]:
+        return time_ns, template, [(first, stop)]
+
+    requests = arrivals(
+        step(0, 2, 1, 2),
+        step(1, 0, 1, 4),  # 1 2 3
+        step(2, 2, 1, 4),
+        step(3, 0, 1, 2),  # 2 3 1
+        step(4, 0, 9, 10),  # 3 1 9
+        step(5, 2, 2, 3),
+        step(6, 2, 1, 2),
+        step(7, 2, 3, 4),
+        step(8, 1, 1, 3),  # 3 9
+        step(9, 2, 1, 2),
+        step(10, 0, 20, 25),  # 22 23 24
+        step(11, 2, 22, 25),
+        step(12, 2, 21, 22),
+        step(13, 2, 9, 10),
+    )
+    probed = [late for late in latencies(run(program(templates, requests))) if late]
+    assert probed == [1, 100, 1, 100, 100, 1, 100, 1, 1]
+
+
+@both
+def test_caches_of_two_resources_are_apart_and_an_unbound_one_has_nothing(run: Run) -> None:
+    templates = [changing("fill"), probe(conditions.cached(STORE, 0))]
+    resources = [*RESOURCES, (CACHE, 2000)]
+    rows = [
+        list(range(6)),
+        [FREE, ONE, GATES, OTHER_GATE, 6, POOLS],
+        [FREE, ONE, GATES, OTHER_GATE, -1, POOLS],
+    ]
+    streams = [
+        arrivals((0, 0, [(0, 3)]), (10, 1, [(0, 3)])),
+        arrivals((5, 1, [(0, 3)]), (6, 0, [(0, 1500)]), (10, 1, [(0, 1500)])),
+        arrivals((6, 0, [(0, 3)]), (10, 1, [(0, 3)])),
+    ]
+    for row, stream in enumerate(streams):
+        stream.row = row
+    result = run(program(templates, *streams, rows=rows, resources=resources))
+    assert [latencies(result, index) for index in range(3)] == [[0, 100], [1, 0, 100], [0, 1]]
+
+
+# ------------------------------------------------------------------------------------- spawns
+
+
+def spawning(spawned: Template, test: Test | None = None) -> Template:
+    graph = GraphBuilder("spawning")
+    step = graph.use(ONE, 10, after=[0], label="work")
+    step = graph.spawn(spawned, after=[step], label="spawn", test=test)
+    return graph.finish(reply=step)
+
+
+def background(demand_ns: int) -> Template:
+    graph = GraphBuilder("background")
+    return graph.finish(reply=graph.use(ONE, demand_ns, after=[0], label="apart", device_write_bytes=7))
+
+
+@both
+def test_a_spawned_graph_runs_apart_from_the_request_that_spawned_it(run: Run) -> None:
+    apart = background(100)
+    result = run(program([spawning(apart), apart], arrivals((0, 0), (5, 0), (300, 0))))
+    # The second's work, waiting since 5, is served from 10 to 20; then both spawned graphs in turn.
+    assert completed(result) == [10, 20, 310]
+    assert result.spawned[0].issued_ns.tolist() == [10, 20, 310]
+    assert result.spawned[0].completed_ns.tolist() == [120, 220, 410]
+    assert result.spawned[0].templates.tolist() == [1, 1, 1]
+    assert result.spawned[0].bindings.tolist() == [0, 0, 0]
+    assert len(result.streams[0].issued_ns) == 3
+
+
+@both
+def test_a_spawn_asks_its_test_and_has_its_requests_keys(run: Run) -> None:
+    graph = GraphBuilder("holds its keys")
+    pin = graph.pin(0, after=[0], label="pin")
+    step = graph.use(FREE, 50, after=[pin], label="apart")
+    apart = graph.finish(reply=graph.unpin(pin, after=[step], label="unpin"))
+    spawner, prober = spawning(apart, conditions.gate_empty(GATES)), probe(conditions.pinned(0))
+    templates = [spawner, apart, prober, pipelined(30)]
+    keys = [(4, 6)]
+    result = run(
+        program(templates, arrivals((0, 3), (5, 0, keys), (40, 0, keys), (70, 2, keys), (101, 2, keys)))
+    )
+    # The gate is taken when the first comes to spawn, at 15, and empty at 50.
+    assert result.spawned[0].issued_ns.tolist() == [50]
+    assert latencies(result)[3:] == [100, 1]
+
+
+@both
+def test_spawned_graphs_spawn_and_each_stream_counts_its_own(run: Run) -> None:
+    apart = background(1)
+    between = spawning(apart)
+    templates = [spawning(between), between, apart]
+    result = run(program(templates, arrivals((0, 0)), arrivals((100, 1), (200, 2))))
+    assert result.spawned[0].templates.tolist() == [1, 2]
+    assert result.spawned[0].issued_ns.tolist() == [10, 20]
+    assert result.spawned[1].templates.tolist() == [2]
+    assert result.spawned[1].completed_ns.tolist() == [111]
+
+
+@both
+def test_what_is_spawned_comes_after_clients_requests_of_the_same_time(run: Run) -> None:
+    graph = GraphBuilder("apart")
+    step = graph.use(FREE, 10, after=[0], label="as long")
+    apart = graph.finish(reply=graph.use(ONE, 5, after=[step], label="then one"))
+    graph = GraphBuilder("spawns first")
+    spawn = graph.spawn(apart, after=[0], label="spawn")
+    step = graph.use(FREE, 10, after=[spawn], label="as long")
+    spawner = graph.finish(reply=graph.use(ONE, 5, after=[step], label="then one"))
+    result = run(program([spawner, apart], arrivals((0, 0))))
+    assert completed(result) == [15]
+    assert result.spawned[0].completed_ns.tolist() == [20]
+    assert SPAWNED_FROM > 1 << 48
+
+
+# --------------------------------------------------------------------------------- accounting
+
+
+@both
+def test_what_is_accounted_per_service_is_accounted_once_for_a_batch(run: Run) -> None:
+    graph = GraphBuilder("sync")
+    step = graph.use(0, 100, after=[0], label="sync", cpu_ns=3)
+    graph.per_service(step, device_write_bytes=4096)
+    template = graph.finish(reply=step)
+    requests = [(time_ns, 0) for time_ns in (0, 1, 2, 3, 250)]
+    result = run(program([template], arrivals(*requests), resources=[(BATCH, 1)], bin_ns=100))
+    # Three services: the first alone, the next three together, the last alone.
+    assert completed(result) == [100, 200, 200, 200, 350]
+    assert taken(result, "device_write_bytes") == 3 * 4096
+    assert taken(result, "cpu_ns") == 5 * 3
+    assert result.streams[0].taken_uses == 5
+    bins = result.bins[:, [COUNTER_INDEX["device_write_bytes"], COUNTER_INDEX["cpu_ns"]]]
+    assert bins.tolist() == [[0, 0], [4096, 3], [4096, 9], [4096, 3]]
+    # Where nobody shares a service, each accounts it; where nothing is bound, none does.
+    alone = run(program([template], arrivals(*requests), resources=[(FIFO, 1)]))
+    assert taken(alone, "device_write_bytes") == 5 * 4096
+    unbound = run(program([template], arrivals(*requests), resources=[(FIFO, 1)], rows=[[UNBOUND]]))
+    assert (taken(unbound, "device_write_bytes"), taken(unbound, "cpu_ns")) == (0, 0)
+
+
+@both
+def test_spawned_requests_account_on_their_own(run: Run) -> None:
+    apart = probe(conditions.always())
+    result = run(program([spawning(apart), apart], arrivals((0, 0), (50, 1))))
+    assert taken(result, "cpu_ns") == 100
+    assert result.spawned[0].taken[COUNTER_INDEX["cpu_ns"]] == 100
+    assert result.spawned[0].taken_uses == 1
+
+
+def test_a_template_says_whether_its_plan_tells_all() -> None:
+    assert pipelined(10).planned
+    assert spawning(background(1)).planned
+    assert not probe(conditions.always()).planned
+    assert [one.keyed for one in (pipelined(1), pinning(0, 1), spawning(pinning(1, 1)))] == [
+        False,
+        True,
+        True,
+    ]
+
+
+# ----------------------------------------------------------------------------------- refusals
+
+
+def gate_twice(graph: GraphBuilder) -> int:
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    first = graph.turn(ticket, after=[ticket], label="once")
+    second = graph.turn(ticket, after=[first], label="twice")
+    return graph.leave(ticket, after=[second], label="leave")
+
+
+def leave_beside_turn(graph: GraphBuilder) -> int:
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    turn = graph.turn(ticket, after=[ticket], label="turn")
+    return graph.join([turn, graph.leave(ticket, after=[ticket], label="leave")])
+
+
+def leave_on_one_side(graph: GraphBuilder) -> int:
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    yes, no = graph.branch(conditions.always(), after=[ticket], label="branch")
+    return graph.merge([graph.leave(ticket, after=[yes], label="leave"), no])
+
+
+def release_on_one_side(graph: GraphBuilder) -> int:
+    held = graph.acquire(POOLS, after=[0], label="acquire")
+    yes, no = graph.branch(conditions.always(), after=[held], label="branch")
+    return graph.merge([graph.release(POOLS, after=[yes], label="release"), no])
+
+
+def leave_before_enter(graph: GraphBuilder) -> int:
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    return graph.leave(ticket, after=[0], label="leave")
+
+
+def both_sides_at_once(graph: GraphBuilder) -> int:
+    sides = graph.branch(conditions.always(), after=[0], label="branch")
+    return graph.join(sides)
+
+
+def reply_on_one_side(graph: GraphBuilder) -> int:
+    yes, _ = graph.branch(conditions.always(), after=[0], label="branch")
+    return graph.use(FREE, 1, after=[yes], label="use")
+
+
+def inner_branch_left_open(graph: GraphBuilder) -> int:
+    yes, no = graph.branch(conditions.always(), after=[0], label="outer")
+    inner, _ = graph.branch(conditions.always(), after=[yes], label="inner")
+    return graph.merge([inner, no])
+
+
+REFUSED: list[tuple[Callable[[GraphBuilder], int], str]] = [
+    (lambda graph: graph.enter(GATES, after=[0], label="in"), "in: enter and leave do not balance"),
+    (lambda graph: graph.pin(0, after=[0], label="pin"), "pin: pin and unpin do not balance"),
+    (lambda graph: graph.pin(2, after=[0], label="pin"), "got key range 2, wanted 0 to 1"),
+    (lambda graph: graph.fill(STORE, -1, after=[0], label="fill"), "got key range -1"),
+    (lambda graph: graph.turn(0, after=[0], label="turn"), "turn: got step 0, wanted an enter"),
+    (lambda graph: graph.leave(7, after=[0], label="leave"), "leave: got step 7, wanted an enter"),
+    (lambda graph: graph.unpin(0, after=[0], label="unpin"), "unpin: got step 0, wanted a pin"),
+    (lambda graph: graph.branch(Test(0), after=[0], label="branch")[0], "branch: got no test"),
+    (
+        lambda graph: graph.branch(conditions.alone(0), after=[0], label="branch")[0],
+        "got step 0, wanted an enter",
+    ),
+    (lambda graph: graph.per_service(0, cpu_ns=1) or 0, "got step 0, wanted a use"),
+    (gate_twice, "twice: got a second turn of 'enter', wanted one"),
+    (leave_beside_turn, "leave: wanted it after the turn 'turn'"),
+    (leave_on_one_side, "enter: enter and leave do not balance"),
+    (release_on_one_side, "acquires and releases do not balance"),
+    (leave_before_enter, "leave: wanted it to run only after 'enter'"),
+    (both_sides_at_once, "join: got predecessors on both sides of a branch"),
+    (reply_on_one_side, "wanted a step that always runs"),
+    (inner_branch_left_open, "merge: got sides of different branches"),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), REFUSED)
+def test_a_graph_that_cannot_be_is_refused(build: Callable[[GraphBuilder], int], message: str) -> None:
+    graph = GraphBuilder("refused")
+    with pytest.raises(ValueError, match=message):
+        graph.finish(reply=build(graph))
+
+
+def test_what_is_given_back_on_either_side_balances() -> None:
+    graph = GraphBuilder("either side")
+    ticket = graph.enter(GATES, after=[0], label="enter")
+    sides = graph.branch(conditions.alone(ticket), after=[ticket], label="branch")
+    ends = [
+        graph.leave(ticket, after=[graph.turn(ticket, after=[side], label="turn")], label="leave")
+        for side in sides
+    ]
+    assert graph.finish(reply=graph.merge(ends)).steps == 8
+
+
+@both
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (None, "got no keys, template 'pinning' wants them"),
+        ([[3, 2], [0, 0]], "key ranges that are none"),
+        ([[-1, 2], [0, 0]], "key ranges that are none"),
+        ([[0, 1 << 60], [0, 0]], "key ranges that are none"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused(run: Run, keys: list[list[int]] | None, message: str) -> None:
+    stream = arrivals((0, 0, [(one[0], one[1]) for one in keys or []]))
+    stream.without_keys = keys is None
+    with pytest.raises(ProgramError, match=message):
+        run(program([pinning(0, 1)], stream))
+
+
+@both
+def test_a_spawned_template_has_to_be_in_the_book(run: Run) -> None:
+    with pytest.raises(ProgramError, match="'spawning' spawns 'background', wanted that in the book too"):
+        run(program([spawning(background(1))], arrivals((0, 0))))
+
+
+@both
+def test_a_role_has_to_be_bound_to_what_its_word_uses(run: Run) -> None:
+    rows = [[FREE, ONE, POOLS, OTHER_GATE, STORE, POOLS]]
+    with pytest.raises(ProgramError, match="role 2 is 'r5', a pool, wanted gate"):
+        run(program([pipelined(1)], arrivals((0, 0)), rows=rows))

@@ -1,0 +1,270 @@
+"""One request explained: times are the engine's, bytes the planner's, sources those of the models."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripesim.scenarios.build import build_cell, build_models
+from stripesim.scenarios.explain import CATEGORIES, ExplainError, Timeline, TimelineStep, explain
+from stripesim.scenarios.explain_record import RecordingError, record
+from stripesim.scenarios.loader import parse_scenario
+from stripesim.scenarios.schema import Cell
+from stripesim.sim.graph import COUNTERS, GraphBuilder
+from stripesim.sim.machine import FIFO, Program, RequestChunk, Resources
+from stripesim.sim.run import simulate
+from stripesim.sim.workload import Synthetic
+
+SCENARIO = """
+schemes = ["rep:3", "rs:4,2"]
+[cluster]
+hosts = 7
+osds_per_host = 1
+pg_num = 64
+[workload]
+requests = 1
+queue_depth = 1
+"""
+
+
+def one(op: str, scheme: str, size_bytes: int = 4096, **more: object) -> Timeline:
+    (timeline,) = explain(op, scheme, size_bytes, **more)  # type: ignore[arg-type]
+    return timeline
+
+
+def labelled(timeline: Timeline, label: str) -> list[TimelineStep]:
+    found = [told for told in timeline.steps if told.step.label == label]
+    assert found, f"no step {label!r}"
+    return found
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize("op", ["write", "read"])
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+def test_latency_and_bytes_are_those_of_a_whole_run(engine: str, op: str, scheme: str) -> None:
+    told = parse_scenario(SCENARIO)
+    built = build_models(told)
+    flat = (1.0,) * 256
+    models = replace(built, ssd=replace(built.ssd, read_quantiles=flat, write_quantiles=flat))
+    setting = build_cell(told, Cell(scheme, op, "seq", 8192), models)  # type: ignore[arg-type]
+    workload = Synthetic(
+        pattern="seq", block_bytes=8192, image_bytes=1 << 30, read_fraction=float(op == "read"), requests=1,
+        queue_depth=1,
+    )  # fmt: skip
+    row = simulate(setting.pool, workload.start(), engine=engine).row
+    timeline = one(op, scheme, 8192, sets=["cluster.hosts=7"])
+    assert row["latency_mean_ns"] == timeline.latency_ns
+    totals = timeline.totals()
+    for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes", "public_net_bytes"):
+        assert row[f"{counter}_per_client_byte"] * 8192 == pytest.approx(totals.get(counter, 0))
+    assert row["cpu_ns_per_op"] == totals["cpu_ns"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    op=st.sampled_from(["write", "read"]),
+    scheme=st.sampled_from(["rep:2", "rep:3", "rs:4,2"]),
+    size_bytes=st.integers(1, 200_000),
+    offset_bytes=st.integers(0, 3 << 20),
+    state=st.sampled_from(["healthy", "degraded"]),
+    image=st.sampled_from(["prefilled", "pristine"]),
+    generation=st.sampled_from(["kraken", "pacific"]),
+)
+def test_a_timeline_is_consistent(
+    op: str, scheme: str, size_bytes: int, offset_bytes: int, state: str, image: str, generation: str
+) -> None:
+    timeline = one(
+        op, scheme, size_bytes, offset_bytes=offset_bytes, state=state, image=image, generation=generation
+    )
+    spent = timeline.latency_by_category_ns()
+    assert list(spent) == list(CATEGORIES)
+    assert min(spent.values()) >= 0
+    assert sum(spent.values()) == timeline.latency_ns
+    ends = {(told.step.graph, told.step.index): told.step.end_ns for told in timeline.steps}
+    for told in timeline.steps:
+        step = told.step
+        assert 0 <= step.ready_ns <= step.start_ns <= step.end_ns <= timeline.end_ns
+        assert 0 <= told.coding_ns <= step.duration_ns
+        assert all(ends.get((step.graph, i), 0) <= step.ready_ns for i in step.predecessors)
+        # What takes time says where the time comes from, unless it is a fraction of a nanosecond.
+        assert told.shares or step.duration_ns <= 1, step
+        assert all(share.parameter in timeline.parameters for share in told.shares)
+    for index, after in zip(timeline.path, timeline.path[1:], strict=False):
+        assert timeline.steps[index].step.end_ns == timeline.steps[after].step.ready_ns
+    for hold in timeline.holds:
+        assert hold.start_ns <= hold.end_ns
+    assert json.loads(json.dumps(timeline.to_json()))["latency_ns"] == timeline.latency_ns
+
+
+def test_a_read_of_a_copy_by_hand() -> None:
+    timeline = one("read", "rep:3")
+    models = build_models(parse_scenario(SCENARIO))
+    cpu, nic, messages = models.cpu, models.public_nic, models.messages
+    request, reply = messages.request_header_bytes, messages.reply_bytes + 4096
+    wanted = (
+        models.client.submit_ns + 2 * nic.latency_ns
+        + 2 * nic.serialise_ns(request) + 2 * nic.serialise_ns(reply)
+        + cpu.message_ns(request) + cpu.message_ns(reply)
+        + cpu.op_prepare_ns + cpu.store_read_ns + models.ssd.read_ns(4096)
+    )  # fmt: skip
+    # Each of eleven steps is rounded to a nanosecond.
+    assert timeline.latency_ns == pytest.approx(wanted, abs=11)
+    assert timeline.latency_by_category_ns()["wait"] == 0
+
+
+def test_the_terms_of_a_step_add_up_to_it() -> None:
+    timeline = one("write", "rs:6,3")
+    models = build_models(parse_scenario(SCENARIO))
+    (told,) = labelled(timeline, "encode and send")
+    shares = {share.parameter: share.change_ns for share in told.shares}
+    assert shares.keys() == {"cpu.sub_op_send_ns", "kernel.encode"}
+    assert shares["cpu.sub_op_send_ns"] == round(8 * models.cpu.sub_op_send_ns)
+    assert (
+        shares["kernel.encode"] == told.coding_ns == pytest.approx(models.encode_ns("rs:6,3", 24576), abs=1)
+    )
+    assert sum(shares.values()) == pytest.approx(told.step.duration_ns, abs=2)
+    (sent,) = labelled(timeline, "request sent")
+    rate = next(share for share in sent.shares if share.parameter == "public_nic.rate_bits_per_s")
+    assert rate.change_ns == pytest.approx(-sent.step.duration_ns / 2, abs=1)
+    assert timeline.parameters["kernel.encode"]["provenance"] == "measured"
+    assert timeline.parameters["public_nic.rate_bits_per_s"]["provenance"] == "given"
+
+
+def test_lanes_and_branches() -> None:
+    timeline = one("write", "rs:4,2", sets=["cluster.hosts=7"])
+    assert {told.lane for told in labelled(timeline, "client submits")} == {"client"}
+    sent = labelled(timeline, "sub-write sent")
+    assert sorted(told.branch for told in sent if told.branch is not None) == [1, 2, 3, 4, 5]
+    assert {told.lane for told in sent} == {"primary"}
+    noted = [told for told in labelled(timeline, "sub-write reply") if told.step.duration_ns]
+    assert {told.lane for told in noted} == {"primary"}
+    assert sorted(told.branch for told in noted if told.branch is not None) == [1, 2, 3, 4, 5]
+    (coded,) = labelled(timeline, "encode and send")
+    assert (coded.lane, coded.branch) == ("primary", None)
+
+
+def test_a_lock_spans_the_commit_or_the_dispatch() -> None:
+    held = {}
+    for scope in ("commit", "dispatch", "none"):
+        timeline = one("write", "rep:3", sets=[f"cluster.pg_lock_scope={scope}"])
+        held[scope] = sum(hold.end_ns - hold.start_ns for hold in timeline.holds if hold.role == "pg.lock")
+    assert held["commit"] > held["dispatch"] > held["none"] == 0
+
+
+def test_a_write_in_a_pipeline_is_told_from_entering_to_leaving() -> None:
+    timeline = one("write", "rs:4,2", generation="pacific")
+    entered = [told.step.end_ns for told in timeline.steps if told.step.word == "enter"]
+    left = [told.step.end_ns for told in timeline.steps if told.step.word == "leave"]
+    found = [(hold.start_ns, hold.end_ns) for hold in timeline.holds if hold.role == "pg.pipeline"]
+    assert found == list(zip(entered, left, strict=True)) != []
+
+
+def test_degraded_reads_decode_and_ask_another_shard() -> None:
+    healthy, hurt = one("read", "rs:4,2"), one("read", "rs:4,2", state="degraded")
+    assert healthy.latency_by_category_ns()["coding"] == 0
+    assert hurt.latency_by_category_ns()["coding"] > 0
+    assert hurt.missing == (1,)
+    assert hurt.osds[1] == -1
+    asked = {told.branch for told in labelled(hurt, "SSD read")}
+    assert asked == {0, 2, 3, 4}
+    assert one("read", "rs:4,2", state="degraded", lost_shard=0).primary == 1
+
+
+def test_a_repair_reads_k_shards_and_writes_one() -> None:
+    size = 6 * 4096 * 10
+    timeline = one("repair", "rs:6,3", size, lost_shard=4)
+    totals = timeline.totals()
+    assert totals["device_read_bytes"] == size
+    assert {told.branch for told in labelled(timeline, "SSD write")} == {4}
+    assert (
+        sum(told.step.counted["device_write_bytes"] for told in labelled(timeline, "SSD write")) == size // 6
+    )
+    assert timeline.missing == (4,)
+    assert any(hold.role == "primary.recovery" for hold in timeline.holds)
+    assert labelled(timeline, "decode and push")[0].coding_ns > 0
+
+
+def test_a_scenario_that_ships_can_be_the_cluster() -> None:
+    small = one("write", "rs:6,3")
+    koh = one("write", "rs:6,3", scenario="koh2017")
+    # Nine shards on four hosts: some share the primary's host and cross no wire.
+    assert koh.totals()["private_net_bytes"] < small.totals()["private_net_bytes"]
+    assert one("write", "rs:6,3", scenario="koh2017", sets=["cluster.private_gbit_per_s=1.0"]).latency_ns > (
+        koh.latency_ns
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"op": "delete"}, "wanted one of write, read, repair"),
+        ({"schemes": []}, "--scheme: got none"),
+        ({"schemes": "none"}, "a bare device"),
+        ({"schemes": "rs:6"}, "wanted the form rs:k,m"),
+        ({"size_bytes": 0}, "--size: got 0, wanted 1 byte or more"),
+        ({"size_bytes": (4 << 20) + 1}, "crosses an object"),
+        ({"offset_bytes": -1}, "--offset: got -1"),
+        ({"offset_bytes": (4 << 20) - 1, "size_bytes": 2}, "crosses an object"),
+        ({"state": "sick"}, "wanted one of healthy, degraded"),
+        ({"state": "degraded", "lost_shard": 3}, "wanted 0 to 2 for rep:3"),
+        ({"image": "new"}, "workload.image"),
+        ({"generation": "luminous"}, "generation"),
+        ({"op": "repair", "offset_bytes": 1}, "a repair rebuilds a whole object"),
+        ({"op": "repair", "state": "degraded"}, "wanted neither"),
+        ({"scenario": "nowhere"}, "got no scenario of this name"),
+        ({"state": "degraded", "schemes": "rep:1"}, "no OSD is left|wanted"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused(asked: dict[str, object], message: str) -> None:
+    full = {"op": "write", "schemes": "rep:3", "size_bytes": 4096, **asked}
+    with pytest.raises(ValueError, match=message):
+        explain(full.pop("op"), full.pop("schemes"), full.pop("size_bytes"), **full)  # type: ignore[arg-type]
+    assert issubclass(ExplainError, ValueError)
+
+
+class _Requests:
+    """A stream of so many requests."""
+
+    depth = 1
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def take(self, count: int) -> RequestChunk:
+        zeros = np.zeros(min(count, self.left), dtype=np.int64)
+        self.left -= len(zeros)
+        return RequestChunk(zeros[:, None], zeros[:, None], zeros)
+
+
+class _Book:
+    def __init__(self) -> None:
+        graph = GraphBuilder("two pieces at one server")
+        pieces = [graph.use(0, 100, after=[0], label="piece", cpu_ns=100) for _ in range(2)]
+        self.templates = [graph.finish(reply=graph.join(pieces))]
+        self.bindings = np.zeros((1, 1), dtype=np.int64)
+
+
+def program(requests: int) -> Program:
+    server = Resources(("server",), ("server",), np.array([1]), np.array([FIFO]))
+    return Program(resources=server, book=_Book(), streams=[_Requests(requests)])
+
+
+def test_the_recording_tells_waits_and_service_apart() -> None:
+    steps, reply_ns, graphs = record(program(1))
+    assert (reply_ns, graphs) == (200, [0])
+    pieces = [step for step in steps if step.label == "piece"]
+    assert [(step.ready_ns, step.start_ns, step.end_ns) for step in pieces] == [(0, 0, 100), (0, 100, 200)]
+    assert [step.wait_ns for step in pieces] == [0, 100]
+    assert [step.counted for step in pieces] == [{"cpu_ns": 100}] * 2
+    assert "cpu_ns" in COUNTERS
+
+
+@pytest.mark.parametrize("requests", [0, 2])
+def test_only_one_request_is_recorded(requests: int) -> None:
+    with pytest.raises(RecordingError, match=f"got {requests} requests, wanted one"):
+        record(program(requests))

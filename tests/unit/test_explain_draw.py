@@ -1,0 +1,164 @@
+"""A timeline drawn and told: rows, bars, cuts, tables, and the command that prints them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stripesim.__main__ import main
+from stripesim.scenarios.explain import Timeline, explain
+from stripesim.scenarios.explain_axis import TimeAxis
+from stripesim.scenarios.explain_draw import draw_timelines
+from stripesim.scenarios.explain_text import GLYPHS, byte_words, drawing, heading, latency_words, table_rows
+
+
+@pytest.fixture(scope="module")
+def writes() -> list[Timeline]:
+    return explain("write", ["rep:3", "rs:4,2"], 4096)
+
+
+stretches = st.lists(
+    st.tuples(st.integers(0, 10**6), st.integers(0, 10**5)).map(lambda pair: (pair[0], sum(pair))),
+    min_size=1,
+)
+
+
+@given(busy=stretches, times=st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)))
+def test_an_axis_keeps_the_order_of_times_and_shows_what_is_busy(
+    busy: list[tuple[int, int]], times: tuple[int, int]
+) -> None:
+    end_ns = max(1, *(high for _, high in busy))
+    axis = TimeAxis.around(busy, end_ns)
+    early, late = sorted(min(time, end_ns) for time in times)
+    assert axis.place(early) <= axis.place(late) + 1e-9
+    assert axis.place(0) == pytest.approx(0)
+    for low, high in axis.cuts:
+        assert low < high
+        assert not any(start < high and stop > low for start, stop in busy)
+    for low, high in busy:
+        # Outside cuts the axis is to scale.
+        assert axis.place(high) - axis.place(low) == pytest.approx((high - low) / 1e3, abs=1e-6)
+
+
+def test_ticks_stand_in_no_cut() -> None:
+    axis = TimeAxis.around([(0, 500_000), (3_000_000, 4_000_000)], 4_000_000)
+    assert axis.cuts
+    ticks = axis.ticks_us()
+    assert 4 <= len(ticks) <= 14
+    assert not [t for t in ticks for low, high in axis.cuts if low < t * 1000 < high]
+
+
+def test_the_figure_has_a_panel_for_each_scheme_on_one_axis(writes: list[Timeline]) -> None:
+    figure, caption = draw_timelines(writes)
+    above, below = figure.axes
+    assert above.get_xlim() == below.get_xlim()
+    assert [text.get_text() for text in above.get_yticklabels()][:3] == ["client", "primary", "locks"]
+    assert len(below.get_yticklabels()) == 3 + 6
+    assert any("reply at" in text.get_text() for text in above.texts)
+    assert "3-replication" in caption
+    assert "RS(4,2)" in caption
+    # Bars: at least one for each stretch of service of 3-replication that is not a piece of another.
+    busy = sum(bool(told.category and told.step.duration_ns) for told in writes[0].steps)
+    assert busy // 2 < len(above.patches)
+
+
+def test_shards_without_work_share_a_row() -> None:
+    figure, _ = draw_timelines(explain("read", ["rs:4,2"], 4096))
+    names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert "shards 4–5 (not asked)" in names
+    figure, _ = draw_timelines(explain("read", ["rs:4,2"], 4096, state="degraded"))
+    names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert any("1 is down" in name for name in names)
+
+
+def test_the_terminal_drawing_shows_who_works_when(writes: list[Timeline]) -> None:
+    copies, coded = writes
+    lines = drawing(copies, columns=100)
+    assert [line.split()[0] for line in lines[:4]] == ["client", "primary", "PG", "shard"]
+    assert all(len(line) <= 100 for line in lines[:-1])
+    client = lines[0].split("client", 1)[1]
+    assert GLYPHS["client"] in client
+    assert GLYPHS["ssd"] not in client
+    assert all(GLYPHS["ssd"] in line for line in lines if line.startswith("shard"))
+    shared = drawing(copies, columns=100, end_ns=coded.end_ns)
+    assert len(shared[3].rstrip()) < len(lines[3].rstrip())
+
+
+def test_the_table_counts_every_byte_once(writes: list[Timeline]) -> None:
+    for timeline in writes:
+        rows = table_rows(timeline)
+        assert [row.start_ns for row in rows] == sorted(row.start_ns for row in rows)
+        for counter, amount in timeline.totals().items():
+            assert sum(row.counted.get(counter, 0) for row in rows) == amount
+        assert any(row.what == "PG lock" for row in rows)
+    assert any(row.after_reply for row in table_rows(writes[1]))
+
+
+def test_words(writes: list[Timeline]) -> None:
+    copies = writes[0]
+    assert heading(copies) == "3-replication: 4KiB write, kraken"
+    assert latency_words(copies).startswith(f"{copies.latency_ns / 1e3:,.1f} µs: ")
+    assert byte_words({"device_read_bytes": 24576, "messages": 3}) == "24 KiB read"
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["stripesim", "explain", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def test_the_command_prints_drawing_table_and_sources(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "write", "--scheme", "rep:3", "--scheme", "rs:4,2", "--size", "4k") == 0
+    out = capsys.readouterr().out
+    for words in ("RS(4,2): 4KiB write", "encode and send", "cpu.sub_op_send_ns", "reply at", "assumed"):
+        assert words in out
+
+
+def test_the_command_writes_json_and_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = ("repair", "--scheme", "rs:4,2", "--size", "1MiB", "--json", "-", "--out", str(tmp_path))
+    assert call(monkeypatch, *told) == 0
+    (request,) = json.loads(capsys.readouterr().out)["requests"]
+    assert request["op"] == "repair"
+    assert request["totals"]["device_read_bytes"] == 1 << 20
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"explain-repair.json", "explain-repair.svg", "explain-repair.png", "captions.md"}
+    first = (tmp_path / "explain-repair.svg").read_bytes()
+    assert call(monkeypatch, *told) == 0
+    assert (tmp_path / "explain-repair.svg").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("write", "--size", "much"), "--size: got 'much'"),
+        (("write", "--offset", "-4"), "--offset"),
+        (("erase",), "erase"),
+        (("write", "--scheme", "rs:0,2"), "wanted"),
+    ],
+)
+def test_bad_arguments_end_with_status_2(
+    arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = ["numpy", "polars", "matplotlib", "pydantic", "numba", "scipy", "simpy"]
+    told = f"import sys, stripesim; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

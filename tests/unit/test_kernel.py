@@ -1,0 +1,136 @@
+"""Kernel costs: evaluation, tables, JSON, errors."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stripesim.models.kernel import AffineKnee, KernelCost, KernelTable, KernelTableError
+from stripesim.models.kernel_json import load_table, merge_tables, table_from_json, table_to_json
+
+PROVENANCE = {"basis": "measured", "cpu": {"name": "test"}, "versions": {}, "date": "2026-01-01"}
+
+
+def cost(op: str = "encode", erasures: int = 0, fixed_ns: float = 100.0, **changes: Any) -> KernelCost:
+    fields: dict[str, Any] = {
+        "backend": "b1",
+        "scheme": "rs:6,3",
+        "op": op,
+        "erasures": erasures,
+        "total": AffineKnee(fixed_ns, 0.5, 1000.0, 2.0),
+        "copy": AffineKnee(50.0, 0.1),
+        "net": AffineKnee(40.0, 0.25),
+        "size_min_bytes": 1,
+        "size_max_bytes": 2000,
+        "points": 8,
+        "residual_median": 0.01,
+        "residual_max": 0.02,
+    }
+    return KernelCost(**(fields | changes))
+
+
+def table(*costs: KernelCost) -> KernelTable:
+    return KernelTable("t", PROVENANCE, costs)
+
+
+def test_a_knee_changes_the_slope_once() -> None:
+    line = AffineKnee(100.0, 0.5, 1000.0, 2.0)
+    assert [line.duration_ns(x) for x in (0, 1000, 1001, 2000)] == [100.0, 600.0, 602.0, 2600.0]
+    assert AffineKnee(7.0, 2.0).duration_ns(10**9) == 7.0 + 2e9
+
+
+def test_copy_cost_stands_apart() -> None:
+    assert cost().duration_ns(400) == 300.0
+    assert cost().duration_ns(400, without_copy=True) == 140.0
+    with pytest.raises(KernelTableError, match="its copy cost was not measured"):
+        cost(copy=None, net=None).duration_ns(400, without_copy=True)
+    with pytest.raises(KernelTableError, match="data_bytes: got -1"):
+        cost().duration_ns(-1)
+
+
+def test_look_up_takes_the_first_backend_that_has_it() -> None:
+    t = table(cost(), cost(backend="b2", fixed_ns=7.0), cost(backend="b2", scheme="rs:4,2", fixed_ns=9.0))
+    assert t.encode_ns(0, scheme="rs:6,3") == 100.0
+    assert t.encode_ns(0, scheme="rs:6,3", backend="b2") == 7.0
+    assert t.encode_ns(0, scheme="rs:4,2") == 9.0
+    assert t.backends == ("b1", "b2")
+    assert t.schemes("b1") == ("rs:6,3",)
+
+
+def test_what_is_absent_is_told_with_what_is_there() -> None:
+    t = table(cost())
+    with pytest.raises(KernelTableError, match="no encode of rs:8,3 with 0 erasures; it has schemes rs:6,3"):
+        t.encode_ns(1, scheme="rs:8,3")
+    with pytest.raises(KernelTableError, match="by b9; it has backends b1"):
+        t.encode_ns(1, scheme="rs:6,3", backend="b9")
+    with pytest.raises(KernelTableError, match="no decode of rs:6,3 with 1 erasures"):
+        t.decode_ns(1, scheme="rs:6,3", erasures=2)
+    with pytest.raises(KernelTableError, match="no reconstruct of rs:6,3"):
+        t.reconstruct_ns(1, scheme="rs:6,3")
+
+
+def test_decode_beyond_the_measured_erasures_repeats_the_last_step() -> None:
+    t = table(cost("decode", 1, 100.0), cost("decode", 2, 130.0))
+    assert t.decode_ns(0, scheme="rs:6,3", erasures=2) == 130.0
+    assert t.decode_ns(0, scheme="rs:6,3", erasures=3) == 160.0
+    # A faster second erasure is noise: a third does not come cheaper than the second.
+    falling = table(cost("decode", 1, 100.0), cost("decode", 2, 90.0))
+    assert falling.decode_ns(0, scheme="rs:6,3", erasures=4) == 90.0
+
+
+def test_reconstruct_falls_back_to_a_decode_of_one() -> None:
+    assert table(cost("decode", 1, 30.0)).reconstruct_ns(0, scheme="rs:6,3") == 30.0
+    both = table(cost("decode", 1, 30.0), cost("reconstruct", 1, 5.0))
+    assert both.reconstruct_ns(0, scheme="rs:6,3") == 5.0
+
+
+def test_json_round_trip_keeps_everything() -> None:
+    t = table(
+        cost(), cost("decode", 1, copy=None, net=None), cost("reconstruct", 1, total=AffineKnee(1.0, 2.0))
+    )
+    back = table_from_json(table_to_json(t))
+    assert back == t
+    assert math.isinf(back.costs[2].total.knee_bytes)
+
+
+def test_merge_lets_the_first_table_win() -> None:
+    old, new = table(cost(), cost("decode", 1)), table(cost(fixed_ns=1.0))
+    merged = merge_tables("m", [new, old])
+    assert merged.encode_ns(0, scheme="rs:6,3") == 1.0
+    assert len(merged.costs) == 2
+    assert merged.provenance["merged"] == [PROVENANCE]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "wanted"),
+    [
+        (lambda text: text[:50], "x.json:.*not JSON"),
+        (lambda text: "[]", "format: got 'list'"),
+        (lambda text: text.replace("table-1", "table-9"), "wanted 'stripesim-kernel-table-1'"),
+        (lambda text: text.replace('"op": "encode"', '"op": "hash"'), "op: got 'hash', wanted one of encode"),
+        (lambda text: text.replace('"points": 8', '"points": "8"'), "points: got '8', wanted int"),
+        (lambda text: text.replace('"scheme"', '"shape"'), "scheme: missing"),
+        (
+            lambda text: text.replace('"fixed_ns": 100.0', '"fixed_ns": -1'),
+            "fixed_ns: got -1, wanted a number",
+        ),
+        (lambda text: text.replace('"cpu"', '"gpu"'), "provenance: missing cpu"),
+    ],
+)
+def test_broken_documents_give_one_clear_line(break_it: Any, wanted: str) -> None:
+    with pytest.raises(KernelTableError, match=wanted) as caught:
+        table_from_json(break_it(table_to_json(table(cost()))), where="x.json")
+    assert str(caught.value).startswith("x.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_impossible_costs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(KernelTableError, match="encode: erasures: got 2, wanted 0"):
+        cost("encode", 2)
+    with pytest.raises(KernelTableError, match="two costs for the same operation"):
+        table(cost(), cost())
+    with pytest.raises(KernelTableError, match="got nan"):
+        AffineKnee(math.nan, 1.0)
+    with pytest.raises(KernelTableError, match="cannot read"):
+        load_table(tmp_path / "absent.json")

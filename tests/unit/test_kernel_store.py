@@ -1,0 +1,109 @@
+"""Tables on disk: those that ship hold what they say, and measured ones find their place."""
+
+from pathlib import Path
+
+import pytest
+
+from stripesim.calibration import kernel_store
+from stripesim.calibration.kernel_ceph import ceph_rows, ceph_table_from
+from stripesim.models.coding import parse_scheme
+from stripesim.models.kernel import AffineKnee, KernelCost, KernelTable, KernelTableError
+
+KERNELS_CSV = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/kernels.csv"
+needs_kernels = pytest.mark.skipif(not KERNELS_CSV.exists(), reason=f"{KERNELS_CSV} is not there")
+
+
+def small_table(scheme: str, fixed_ns: float) -> KernelTable:
+    cost = KernelCost("b", scheme, "encode", 0, AffineKnee(fixed_ns, 1.0), None, None, 1, 2, 2, 0.0, 0.0)
+    provenance = {"basis": "measured", "cpu": {"name": "c"}, "versions": {}, "date": "2026-01-01"}
+    return KernelTable("mine", provenance, (cost,))
+
+
+def test_shipped_tables_load_and_their_schemes_parse() -> None:
+    names = kernel_store.shipped_table_names()
+    assert {kernel_store.DEFAULT_TABLE, kernel_store.CEPH_TABLE} <= set(names)
+    for name in names:
+        table = kernel_store.shipped_table(name)
+        assert table.name == name
+        assert table.provenance["basis"] == "measured"
+        for scheme in table.schemes():
+            assert parse_scheme(scheme).kind == "erasure"
+
+
+def test_default_table_has_the_studied_codes_with_every_operation() -> None:
+    table = kernel_store.default_table()
+    for scheme in ("rs:6,3", "rs:10,4", "rs:9,3", "rs:12,3"):
+        m = parse_scheme(scheme).m
+        encode_ns = table.encode_ns(24576, scheme=scheme)
+        net_ns = table.encode_ns(24576, scheme=scheme, without_copy=True)
+        assert 0 < net_ns < encode_ns
+        for erasures in range(m + 1):
+            assert table.decode_ns(24576, scheme=scheme, erasures=erasures) > 0
+        assert table.reconstruct_ns(24576, scheme=scheme) > 0
+
+
+def test_default_table_fits_its_measurements() -> None:
+    table = kernel_store.default_table()
+    residuals = table.provenance["relative_residuals"]
+    assert residuals["cost_count"] == len(table.costs)
+    assert residuals["max"] == max(cost.residual_max for cost in table.costs)
+    # Medians of nine samples on a shared machine repeat within a few per cent; the fit must not add to that.
+    assert residuals["median_of_medians"] < 0.05
+
+
+@needs_kernels
+def test_ceph_table_is_what_its_source_gives() -> None:
+    assert ceph_table_from(KERNELS_CSV) == kernel_store.ceph_table()
+
+
+@needs_kernels
+def test_ceph_rows_count_the_padding_and_put_the_default_plugin_first() -> None:
+    rows = ceph_rows(KERNELS_CSV)
+    assert rows[0]["backend"] == "jerasure:reed_sol_van"
+    # 4 plugins and techniques, 3 codes, 3 operations, 2 sizes.
+    assert len(rows) == 72
+    sizes = {(r["backend"], r["scheme"]): set() for r in rows}
+    for r in rows:
+        sizes[r["backend"], r["scheme"]].add(r["size_bytes"])
+    assert sizes["isa:reed_sol_van", "rs:6,3"] == {24576, 6 * 174784}
+    assert sizes["jerasure:cauchy_good", "rs:6,3"] == {6 * 98304, 6 * 196608}
+
+
+def test_a_bad_source_gives_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(KernelTableError, match="cannot read"):
+        ceph_rows(tmp_path / "absent.csv")
+    path = tmp_path / "k.csv"
+    path.write_text("lib,k\nceph-16.2.15,6\n")
+    with pytest.raises(KernelTableError, match="columns: missing backend"):
+        ceph_rows(path)
+
+
+def test_saving_keeps_what_was_there_and_finds_it_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    path = kernel_store.save_table(small_table("rs:2,1", 5.0))
+    assert path == tmp_path / "stripesim" / "kernel_tables" / "mine.json"
+    kernel_store.save_table(small_table("rs:4,2", 7.0))
+    kernel_store.save_table(small_table("rs:2,1", 6.0))
+    table = kernel_store.named_table("mine")
+    assert table.encode_ns(0, scheme="rs:2,1") == 6.0
+    assert table.encode_ns(0, scheme="rs:4,2") == 7.0
+
+
+def test_unknown_tables_and_unwritable_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(KernelTableError, match="got 'nonesuch', wanted one of"):
+        kernel_store.named_table("nonesuch")
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(KernelTableError, match="cannot write"):
+        kernel_store.save_table(small_table("rs:2,1", 5.0), blocked / "below")
+
+
+def test_cpu_is_described_and_named() -> None:
+    cpu = kernel_store.cpu_description()
+    assert cpu["name"]
+    name = kernel_store.table_name(cpu)
+    assert name == name.lower()
+    assert " " not in name

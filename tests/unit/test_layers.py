@@ -1,0 +1,134 @@
+"""Imports run one way: models and traces know nothing else, then sim, calibration, scenarios."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# The table of the design: what each folder may know of stripesim, besides itself.
+KNOWS = {
+    "models": set(),
+    "traces": set(),
+    "sim": {"models", "traces"},
+    "calibration": {"models", "sim", "traces"},
+    "scenarios": {"models", "traces", "sim", "calibration"},
+}
+# What everybody may know: the version, which is data.
+HARMLESS = {"_version"}
+
+
+def modules(folder):
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imported(source, name="a file"):
+    """Every module that a file names in an import: also under TYPE_CHECKING or in a function."""
+    for node in ast.walk(ast.parse(source, name)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name}:{node.lineno}: got a relative import, wanted stripesim.…"
+            yield node.module, node.lineno
+            if node.module == "stripesim":
+                yield from ((f"stripesim.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "import_module",
+            "importlib.import_module",
+        ):
+            told = node.args[0]
+            if ast.unparse(told).startswith("f'{__name__}."):
+                # A package that loads its own modules late stays inside itself.
+                continue
+            assert isinstance(told, ast.Constant), f"{name}:{node.lineno}: a computed import"
+            yield told.value, node.lineno
+
+
+def arrows(folder):
+    """Pairs of a place and the part of stripesim that is imported there."""
+    for path in modules(folder):
+        for module, line in imported(path.read_text("utf-8"), str(path)):
+            parts = module.split(".")
+            if parts[0] == "stripesim" and len(parts) > 1:
+                yield f"{path.relative_to(ROOT)}:{line}", parts[1]
+            # The folders stand at the top of the checkout, so a short name would work there and nowhere else.
+            assert parts[0] not in KNOWS, (
+                f"{path.relative_to(ROOT)}:{line}: import {module}, wanted stripesim.{module}"
+            )
+
+
+@pytest.mark.parametrize("folder", KNOWS)
+def test_no_arrow_runs_backwards(folder):
+    found = list(arrows(folder))
+    # A folder that imports nothing of its own either would mean that this test reads nothing.
+    assert any(part == folder for _, part in found)
+    wrong = [
+        f"{place}: {folder} imports {part}"
+        for place, part in found
+        if part not in KNOWS[folder] | HARMLESS | {folder}
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_the_command_line_knows_the_command_line():
+    for folder in KNOWS:
+        assert not [place for place, part in arrows(folder) if part.startswith(("cli", "__main__"))]
+
+
+@pytest.mark.parametrize(
+    ("folder", "libraries"),
+    [
+        # Measured numbers and pure functions need no simulation kernel, no tables, no files of scenarios.
+        ("models", {"simpy", "polars", "pydantic", "typer", "rich", "matplotlib", "scipy"}),
+        ("sim", {"polars", "pydantic", "typer", "rich", "matplotlib", "pyeclib"}),
+    ],
+)
+def test_libraries_stay_in_their_layer(folder, libraries):
+    # The reader of the real codec is the one model that wraps a library.
+    allowed = {"models/coding/codec.py"}
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in modules(folder)
+        for module, line in imported(path.read_text("utf-8"), str(path))
+        if module.split(".")[0] in libraries and str(path.relative_to(ROOT)) not in allowed
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_only_one_engine_is_made_of_simpy_and_none_of_the_model_knows_an_engine():
+    users = {
+        path.name
+        for path in modules("sim")
+        for module, _ in imported(path.read_text("utf-8"), str(path))
+        if module.split(".")[0] == "simpy"
+    }
+    assert users == {"engine_simpy.py"}
+    for path in modules("sim/paths"):
+        for module, line in imported(path.read_text("utf-8"), str(path)):
+            assert not module.startswith("stripesim.sim.engine"), f"{path}:{line}"
+
+
+def test_engines_know_no_scheme():
+    for name in ("engine_simpy.py", "engine_compiled.py", "compiled_kernel.py", "machine.py", "graph.py"):
+        for module, line in imported((ROOT / "sim" / name).read_text("utf-8"), name):
+            assert "coding" not in module, f"sim/{name}:{line}: {module}"
+
+
+def test_the_reader_of_imports_sees_hidden_ones():
+    source = (
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    from stripesim.sim.graph import Template\n"
+        "def late():\n    import stripesim.scenarios.build\n    from stripesim import traces\n"
+        "    import_module('stripesim.cli')\n"
+    )
+    assert {module for module, _ in imported(source)} == {
+        "typing",
+        "stripesim.sim.graph",
+        "stripesim.scenarios.build",
+        "stripesim",
+        "stripesim.traces",
+        "stripesim.cli",
+    }
+    with pytest.raises(AssertionError, match="relative import"):
+        list(imported("from . import build"))

@@ -1,0 +1,84 @@
+"""Processor time, client, message sizes, PG lock: small models, each refusal and each term."""
+
+from dataclasses import fields
+
+import pytest
+
+from stripesim.models.clock import round_ns
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.messages import MessageModel
+from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.provenance import Provenance
+
+CPU_NUMBERS = {f.name: 0.0 for f in fields(CpuModel) if f.name != "provenance"} | {"cores_per_host": 1}
+MESSAGE_NUMBERS = {f.name: 1 for f in fields(MessageModel) if f.name != "provenance"}
+
+
+def told(numbers):
+    return {**numbers, "provenance": dict.fromkeys(numbers, Provenance("assumed", "a test"))}
+
+
+def cpu(**numbers):
+    return CpuModel(**told({**CPU_NUMBERS, **numbers}))
+
+
+def lock(scope="commit", threads=1):
+    origin = {"worker_threads_count": Provenance("assumed", "a test")}
+    return PgLockModel(scope=scope, worker_threads_count=threads, provenance=origin)
+
+
+def test_a_message_costs_its_base_and_its_bytes():
+    assert cpu().message_ns(4096) == 0
+    assert cpu(message_base_ns=100.0).message_ns(4096) == 100
+    assert cpu(message_ns_per_byte=0.5).message_ns(4096) == 2048
+    assert cpu(message_base_ns=100.0, message_ns_per_byte=0.5).message_ns(4096) == 2148
+
+
+@pytest.mark.parametrize("name", [name for name in CPU_NUMBERS if name != "cores_per_host"])
+def test_cpu_refuses_negative_times(name):
+    with pytest.raises(ValueError, match=f"^CpuModel: {name}: got -1, wanted a number of 0 or above$"):
+        cpu(**{name: -1})
+
+
+def test_cpu_refuses_no_core_and_a_fraction_above_one():
+    with pytest.raises(ValueError, match="cores_per_host: got 0, wanted a number above 0"):
+        cpu(cores_per_host=0)
+    with pytest.raises(ValueError, match=r"user_fraction: got 1.5, wanted 0 to 1"):
+        cpu(user_fraction=1.5)
+    assert cpu(user_fraction=1.0).user_fraction == 1
+
+
+def test_client_refuses_no_thread_and_negative_time():
+    with pytest.raises(ValueError, match="submit_threads_count: got 0, wanted a number above 0"):
+        ClientModel(**told({"submit_threads_count": 0, "submit_ns": 1.0}))
+    with pytest.raises(ValueError, match="submit_ns: got -1, wanted a number of 0 or above"):
+        ClientModel(**told({"submit_threads_count": 1, "submit_ns": -1}))
+
+
+@pytest.mark.parametrize("name", list(MESSAGE_NUMBERS))
+def test_messages_refuse_negative_sizes(name):
+    with pytest.raises(ValueError, match=f"^MessageModel: {name}: got -1, wanted a number of 0 or above$"):
+        MessageModel(**told({**MESSAGE_NUMBERS, name: -1}))
+
+
+def test_lock_knows_its_scopes():
+    assert [lock(scope).overlaps for scope in ("commit", "dispatch", "none")] == [False, True, True]
+    with pytest.raises(ValueError, match="scope: got 'ever', wanted one of commit, dispatch, none"):
+        lock("ever")
+    with pytest.raises(ValueError, match="worker_threads_count: got 0"):
+        lock(threads=0)
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "whole_ns"),
+    [(0, 0), (0.5, 0), (1.5, 2), (2.5, 2), (2.500001, 3), (7, 7), (2**53 - 1, 2**53 - 1)],
+)
+def test_clock_rounds_halves_to_even(duration_ns, whole_ns):
+    assert round_ns(duration_ns) == whole_ns
+    assert type(round_ns(duration_ns)) is int
+
+
+@pytest.mark.parametrize("duration_ns", [-1, -1e-9, 2.0**53, float("inf"), float("nan")])
+def test_clock_refuses_what_is_no_duration(duration_ns):
+    with pytest.raises(ValueError, match=r"^duration: got .* ns, wanted a number from 0 to 2\*\*53$"):
+        round_ns(duration_ns)

@@ -1,0 +1,227 @@
+"""Parameter sets: every number says where it is from, and a wrong set is told in one line."""
+
+import inspect
+import tomllib
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from stripesim.calibration import parameter_sets
+from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, lognormal_factors, names
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.messages import MessageModel
+from stripesim.models.nic import NicModel
+from stripesim.models.object_store import ObjectStoreModel
+from stripesim.models.pacific import PacificMessages, PacificStore
+from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.provenance import KINDS, unit_of
+from stripesim.models.ssd import FACTOR_POINTS, SsdModel
+from stripesim.scenarios.build import build_models
+from stripesim.scenarios.execute import MODEL_NAMES, parameters_of
+from stripesim.scenarios.loader import load_scenario, shipped_scenarios
+
+# The model that each table of a parameter set feeds, with what the scenario adds to it.
+TABLES = {
+    "client": (ClientModel, {}),
+    "cpu": (CpuModel, {"cores_per_host": 1}),
+    "public_nic": (NicModel, {"rate_bits_per_s": 1.0}),
+    "private_nic": (NicModel, {"rate_bits_per_s": 1.0}),
+    "messages": (MessageModel, {}),
+    "pg_lock": (PgLockModel, {"scope": "commit"}),
+    "ssd": (SsdModel, {}),
+    "store": (ObjectStoreModel, {}),
+}
+# Models of a generation that has numbers of its own.
+OF_SET = {"pacific": {"messages": PacificMessages, "store": PacificStore}}
+# Numbers without a unit in their names: plain counts.
+COUNTS = {"channels", "raid0_drives", "cores_per_host"}
+
+CLIENT = """
+[client.submit_threads_count]
+value = 1
+provenance = "code"
+source = "one thread"
+
+[client.submit_ns]
+value = 45000
+provenance = "fitted"
+source = "some rows"
+confidence_interval = [40000.0, 50000.0]
+"""
+
+
+def tables_of(name):
+    return tomllib.loads((files("stripesim.calibration.parameters") / f"{name}.toml").read_text("utf-8"))
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Put parameter sets into a folder of their own."""
+    monkeypatch.setattr(parameter_sets, "files", lambda _package: tmp_path)
+
+    def write(text, name="mine.toml"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return ParameterSet("mine") if name == "mine.toml" else None
+
+    return write
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_table_that_ships_builds_its_model(name):
+    chosen = ParameterSet(name)
+    for table in tables_of(name):
+        kind, given = TABLES[table]
+        model = chosen.model(OF_SET.get(name, {}).get(table, kind), table, given)
+        for row in model.parameters():
+            assert row["provenance"] in KINDS
+            assert len(row["source"]) > 10
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_number_that_ships_has_its_unit_in_its_name(name):
+    for table, numbers in tables_of(name).items():
+        for key in numbers:
+            named = any(key.endswith(suffix) for suffix in ("_count", "_fraction", "_factor", "_quantiles"))
+            assert unit_of(key) != "1" or named or key in COUNTS, f"{name}: [{table}] {key}"
+
+
+@pytest.mark.parametrize("name", shipped_scenarios())
+def test_a_scenario_lists_every_number_of_its_models_with_provenance(name):
+    models = build_models(load_scenario(name))
+    rows = parameters_of(models)
+    listed = {row["name"] for row in rows}
+    for part in MODEL_NAMES:
+        model = getattr(models, part)
+        for number in model.number_names():
+            if not number.endswith("_quantiles"):
+                assert f"{part}.{number}" in listed
+    assert all(row["provenance"] in KINDS and row["source"] and row["unit"] for row in rows)
+    by_name = {row["name"]: row for row in rows}
+    assert by_name["cpu.cores_per_host"]["provenance"] == "given"
+    assert by_name["private_nic.rate_bits_per_s"]["unit"] == "bit/s"
+
+
+def test_no_model_has_a_default_for_a_number():
+    # A default would be a number without provenance.
+    for kind, _ in TABLES.values():
+        for parameter in inspect.signature(kind).parameters.values():
+            assert parameter.default is inspect.Parameter.empty, f"{kind.__name__}.{parameter.name}"
+
+
+def test_numbers_keep_value_provenance_and_interval(written):
+    model = written(CLIENT).model(ClientModel, "client")
+    assert (model.submit_threads_count, model.submit_ns) == (1, 45000)
+    assert model.provenance["submit_ns"].kind == "fitted"
+    assert model.provenance["submit_ns"].confidence_interval == (40000, 50000)
+    assert model.provenance["submit_threads_count"].confidence_interval is None
+
+
+def test_what_the_scenario_gives_wins_and_says_so(written):
+    model = written(CLIENT).model(ClientModel, "client", {"submit_ns": 7.0})
+    assert model.submit_ns == 7
+    assert model.provenance["submit_ns"].kind == "given"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "mine.toml: [client]: missing"),
+        ("[client\n", "mine.toml: Expected"),
+        (
+            CLIENT.replace("submit_ns", "submit_us"),
+            "mine.toml: [client]: missing ['submit_ns'], unknown ['submit_us']",
+        ),
+        (CLIENT.replace('"code"', '"guessed"'), "submit_threads_count: provenance: got kind 'guessed'"),
+        (CLIENT.replace('"some rows"', '""'), "submit_ns: provenance: got an empty source"),
+        (CLIENT.replace('source = "some rows"', ""), "[client]: submit_ns: missing source"),
+        (
+            CLIENT.replace('source = "some rows"', "").replace('provenance = "fitted"', ""),
+            "[client]: submit_ns: missing provenance and source",
+        ),
+        (
+            CLIENT.replace("value = 45000", ""),
+            "submit_ns: got provenance, source, confidence_interval, wanted a value",
+        ),
+        (CLIENT.replace("value = 45000", "value = 45000\nunit = 's'"), "submit_ns: unknown unit"),
+        (CLIENT.replace("45000", '"fast"'), "submit_ns: value: got 'fast', wanted a number"),
+        (CLIENT.replace("45000", "-1"), "submit_ns: got -1, wanted a number of 0 or above"),
+        (CLIENT.replace("45000", "nan"), "submit_ns: got nan, wanted a number of 0 or above"),
+        (
+            "[client]\nsubmit_ns = 45000\n",
+            "submit_ns: got 45000, wanted a value, a file or a lognormal_sigma",
+        ),
+    ],
+)
+def test_a_wrong_set_is_told_in_one_line(written, text, line):
+    with pytest.raises(ParameterSetError) as caught:
+        written(text).model(ClientModel, "client")
+    assert line in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["nowhere", "", "koh2017.toml"])
+def test_an_unknown_set_is_told_with_those_there_are(name):
+    with pytest.raises(ParameterSetError, match=f"^parameter set: got {name!r}, wanted one of .*koh2017"):
+        ParameterSet(name)
+
+
+def ssd_text(**lines):
+    numbers = {name: f"value = {value}" for name, value in SSD_NUMBERS.items()} | lines
+    origin = 'provenance = "assumed"\nsource = "a test"'
+    return "\n".join(f"[ssd.{name}]\n{line}\n{origin}\n" for name, line in numbers.items())
+
+
+SSD_NUMBERS = {
+    "channels": 1,
+    "raid0_drives": 1,
+    "read_base_ns": 1,
+    "read_ns_per_byte": 1,
+    "write_base_ns": 1,
+    "write_ns_per_byte": 1,
+    "flush_base_ns": 1,
+    "steady_state_write_factor": 1,
+    "ftl_write_factor": 1,
+    "block_bytes": 512,
+}
+
+
+def test_a_distribution_from_a_file_is_scaled_to_mean_one(written):
+    written("factor\n" + "1\n" * 128 + "3\n" * 128, "column.csv")
+    chosen = written(ssd_text(read_quantiles='file = "column.csv"', write_quantiles="lognormal_sigma = 0.5"))
+    ssd = chosen.model(SsdModel, "ssd")
+    assert ssd.read_quantiles == (0.5,) * 128 + (1.5,) * 128
+    assert np.mean(ssd.write_quantiles) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        (None, "wanted a CSV file with a column factor"),
+        ("other\n1\n", "wanted a CSV file with a column factor ('factor')"),
+        ("factor\nfast\n", "could not convert string to float"),
+        ("factor\n", "wanted finite factors of 0 or above, not all 0"),
+        ("factor\n" + "nan\n" * 256, "wanted finite factors of 0 or above, not all 0"),
+        ("factor\n" + "-1\n3\n" * 128, "wanted finite factors of 0 or above, not all 0"),
+        ("factor\n" + "1\n" * 255, "got 255 points of mean 1.0000, the least 1.0, wanted 256 points"),
+    ],
+)
+def test_a_wrong_distribution_file_is_told_in_one_line(written, column, said):
+    if column is not None:
+        written(column, "column.csv")
+    chosen = written(ssd_text(read_quantiles='file = "column.csv"', write_quantiles="lognormal_sigma = 0"))
+    with pytest.raises(ParameterSetError) as caught:
+        chosen.model(SsdModel, "ssd")
+    assert said in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.3, 0.752])
+def test_lognormal_factors_are_a_lognormal_of_mean_one(sigma):
+    factors = np.array(lognormal_factors(sigma))
+    assert len(factors) == FACTOR_POINTS
+    assert factors.mean() == pytest.approx(1)
+    assert (np.diff(factors) >= 0).all()
+    # The middle of a lognormal of mean 1 lies at exp(-sigma²/2); 256 points cut the tail by under 2 %.
+    assert np.median(factors) == pytest.approx(np.exp(-(sigma**2) / 2), rel=0.02)
+    assert np.log(factors).std() == pytest.approx(sigma, rel=0.02, abs=1e-12)

@@ -1,0 +1,212 @@
+"""The repair of one object, counted by hand; two lost OSDs; what stays down."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stripesim.calibration.kernel_store import shipped_table
+from stripesim.sim import roles
+from stripesim.sim.cluster import NO_OSD, RecoveryLimits
+from stripesim.sim.graph import ACQUIRE, DELAY, RELEASE
+from stripesim.sim.paths import repair_path
+from stripesim.sim.run import Repair, simulate
+from stripesim.sim.workload import Synthetic
+
+KIB = 1024
+MIB = 1 << 20
+
+
+def traffic(nic, *sizes_bytes):
+    return sum(nic.traffic_bytes(size) for size in sizes_bytes)
+
+
+def repair(make_context, models, scheme, lost, *, size=4 * MIB, **told):
+    return repair_path(make_context(models, scheme, **told), lost=lost, object_size_bytes=size)
+
+
+@pytest.mark.parametrize(("scheme", "k", "width"), [("rs:6,3", 6, 9), ("rs:10,4", 10, 14), ("rs:4,2", 4, 6)])
+def test_a_code_reads_k_chunks_and_writes_one(models, make_context, counted, scheme, k, width):
+    # The last stripe is padded, so a shard is a whole number of chunks.
+    shard = -(-4 * MIB // (k * 4 * KIB)) * 4 * KIB
+    told = counted(repair(make_context, models, scheme, [width - 1]), width)
+    assert told["device_read_bytes"] == k * shard
+    assert told["device_write_bytes"] == shard + models.store.metadata_bytes
+    sizes = models.messages
+    reads = traffic(
+        models.private_nic, sizes.sub_read_request_bytes, sizes.sub_read_reply_header_bytes + shard
+    )
+    push = traffic(models.private_nic, sizes.sub_write_header_bytes + shard, sizes.sub_reply_bytes)
+    # The primary is one of the k sources; the target is another host.
+    assert told["private_net_bytes"] == (k - 1) * reads + push
+    assert told["public_net_bytes"] == 0
+    assert told["encode_bytes"] == shard * k
+
+
+def test_a_copy_is_read_once_and_pushed(models, make_context, counted):
+    told = counted(repair(make_context, models, "rep:3", [2]), 3)
+    assert told["device_read_bytes"] == 4 * MIB
+    assert told["device_write_bytes"] == 4 * MIB + models.store.metadata_bytes
+    sizes = models.messages
+    assert told["private_net_bytes"] == traffic(
+        models.private_nic, sizes.sub_write_header_bytes + 4 * MIB, sizes.sub_reply_bytes
+    )
+    assert told["encode_bytes"] == 0
+
+
+def test_two_copies_are_pushed_from_one_read(models, make_context, counted):
+    told = counted(repair(make_context, models, "rep:3", [1, 2]), 3)
+    assert told["device_read_bytes"] == 4 * MIB
+    assert told["device_write_bytes"] == 2 * (4 * MIB + models.store.metadata_bytes)
+
+
+def test_two_shards_are_decoded_at_once(models, make_context, counted):
+    one, two = (counted(repair(make_context, models, "rs:6,3", lost), 9) for lost in ([8], [7, 8]))
+    assert two["device_read_bytes"] == one["device_read_bytes"]
+    assert two["device_write_bytes"] == 2 * one["device_write_bytes"]
+    assert two["encode_bytes"] == one["encode_bytes"]
+
+
+def test_what_is_missing_besides_is_neither_read_nor_written(models, make_context, counted):
+    path = repair(make_context, models, "rs:6,3", [8], missing={1})
+    used = {roles.role_name(role) for role in path.roles.tolist()}
+    assert "shard[1].ssd" not in used and "shard[6].ssd" in used
+    assert counted(path, 9)["device_read_bytes"] == 6 * 171 * 4 * KIB
+
+
+@pytest.mark.parametrize("name", ["amd-epyc-family25-model17", "ceph-16.2.15"])
+def test_rebuilding_costs_what_the_kernel_table_says(models, make_context, counted, name):
+    """A table without a reconstruct of its own gives that of a decode of one erasure."""
+    kernel = shipped_table(name)
+    free = replace(models, kernel=kernel)
+    told = free.rebuild_ns("rs:6,3", 24 * KIB, 1)
+    cost = kernel.cost(scheme="rs:6,3", op="reconstruct" if "amd" in name else "decode", erasures=1)
+    assert told == cost.duration_ns(24 * KIB, without_copy=cost.copy is not None) > 0
+    assert free.rebuild_ns("rs:6,3", 24 * KIB, 2) == free.decode_ns("rs:6,3", 24 * KIB, 2) > 0
+    assert counted(repair(make_context, free, "rs:6,3", [8]), 9)["cpu_ns"] > 171 * told
+
+
+def test_rounds_move_the_object_piece_by_piece(models, make_context, counted):
+    whole = repair(make_context, models, "rs:6,3", [8])
+    limits = RecoveryLimits(chunk_bytes=1 * MIB)
+    pieces = repair(make_context, models, "rs:6,3", [8], recovery=limits)
+    one, many = counted(whole, 9), counted(pieces, 9)
+    # 1 MiB is rounded up to 43 stripes of 24 KiB; 171 stripes take four rounds.
+    assert pieces.labels.count("start repair") == 4
+    assert whole.labels.count("start repair") == 1
+    for same in ("device_read_bytes", "encode_bytes"):
+        assert one[same] == many[same]
+    assert many["device_write_bytes"] - one["device_write_bytes"] == 3 * models.store.metadata_bytes
+    assert many["messages"] == 4 * one["messages"]
+
+
+def test_slots_are_held_from_the_first_read_to_the_end_of_the_pause(models, make_context):
+    path = repair(make_context, models, "rs:6,3", [7, 8], recovery=RecoveryLimits(sleep_ns=5_000_000))
+    slots = [roles.RECOVERY_SLOT, *(roles.shard_role(shard, roles.BACKFILL_SLOT) for shard in (7, 8))]
+    for slot in slots:
+        steps = [step for step, role in enumerate(path.roles.tolist()) if role == slot]
+        assert [path.words[step] for step in steps] == [ACQUIRE, RELEASE]
+        assert steps[0] <= 3 and steps[1] >= path.steps - 3
+    (pause,) = np.flatnonzero(path.words == DELAY)[path.demands_ns[path.words == DELAY] == 5_000_000]
+    assert path.labels[pause] == "recovery sleep"
+    assert DELAY not in [
+        path.words[step]
+        for step, label in enumerate(repair(make_context, models, "rs:6,3", [8]).labels)
+        if label == "recovery sleep"
+    ]
+
+
+def test_reservations_are_taken_in_the_order_given(models, make_context):
+    for lost in ([7, 8], [8, 7]):
+        path = repair(make_context, models, "rs:6,3", lost)
+        taken = [
+            role
+            for role, word in zip(path.roles.tolist(), path.words.tolist(), strict=True)
+            if word == ACQUIRE
+        ]
+        assert taken[1:3] == [roles.shard_role(shard, roles.BACKFILL_SLOT) for shard in lost]
+
+
+def reads(requests=20):
+    return Synthetic(
+        pattern="rand",
+        block_bytes=4 * KIB,
+        image_bytes=64 * MIB,
+        read_fraction=1.0,
+        requests=requests,
+        queue_depth=2,
+    ).start()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+@pytest.mark.parametrize("max_active", [1, 3])
+def test_two_lost_osds_whose_targets_cross_do_not_block_each_other(models, make_pool, engine, max_active):
+    """Half of the groups rebuild shard 4 on OSD 6 and shard 5 on OSD 7, the others the other way round."""
+    acting = [[group % 4, *(np.arange(3) + group + 1) % 4, NO_OSD, NO_OSD] for group in range(16)]
+    targets = [[*row[:4], *((6, 7) if group % 2 else (7, 6))] for group, row in enumerate(acting)]
+    pool = make_pool(
+        models,
+        "rs:4,2",
+        osds=8,
+        acting=acting,
+        object_bytes=MIB,
+        recovery=RecoveryLimits(max_active=max_active),
+    )
+    result = simulate(
+        pool, reads(), repair=Repair(targets=np.array(targets), image_objects=64), engine=engine
+    )
+    assert result.row["repair_objects"] == 64
+    assert result.row["repair_objects_pending"] == 0
+    # Every object loses two shards of 64 stripes.
+    assert result.row["repair_lost_bytes"] == 64 * 2 * 64 * 4 * KIB
+    assert result.row["repair_device_read_bytes_per_lost_byte"] == pytest.approx(4 / 2)
+
+
+def test_osds_that_only_stay_down_are_not_rebuilt(models, make_pool):
+    # OSD 4 is lost and OSD 5 is only down: CRUSH still maps shard 5 to it, and moves shard 4 to OSD 6.
+    pool = make_pool(models, "rs:4,2", osds=8, acting=[[0, 1, 2, 3, NO_OSD, NO_OSD]], object_bytes=MIB)
+    told = Repair(targets=np.array([[0, 1, 2, 3, 6, 5]]), image_objects=8, stay_down=(5,))
+    row = simulate(pool, reads(), repair=told).row
+    assert row["repair_lost_bytes"] == 8 * 64 * 4 * KIB
+    assert row["repair_device_read_bytes_per_lost_byte"] == 4
+    nothing = Repair(targets=np.array([[0, 1, 2, 3, 4, 5]]), image_objects=8, stay_down=(4, 5))
+    row = simulate(pool, reads(), repair=nothing).row
+    assert row["repair_objects"] == row["repair_lost_bytes"] == 0
+
+
+def test_a_shard_without_a_new_home_is_told(models, make_pool):
+    pool = make_pool(models, "rs:4,2", osds=6, acting=[[0, 1, 2, 3, 4, NO_OSD]], object_bytes=MIB)
+    told = Repair(targets=np.array([[0, 1, 2, 3, 4, NO_OSD]]), image_objects=8)
+    with pytest.raises(
+        ValueError, match=r"placement group 0: CRUSH found no new OSD for shard 5; wanted a spare"
+    ):
+        simulate(pool, reads(), repair=told)
+
+
+def test_copies_that_crush_moved_up_still_get_one_new_home_each(models, make_pool):
+    # firstn closes the gap: the new OSD comes last, not in the slot that was lost.
+    pool = make_pool(models, "rep:3", osds=5, acting=[[NO_OSD, 1, 2]], object_bytes=MIB)
+    told = Repair(targets=np.array([[1, 2, 4]]), image_objects=8)
+    result = simulate(pool, reads(), repair=told)
+    assert result.row["repair_lost_bytes"] == 8 * MIB
+    names = list(pool.cluster.resources.names)
+    busy = result.engine_run.busy_ns
+    assert busy[names.index("osd.4.ssd")] > 0
+    assert busy[names.index("osd.3.ssd")] == busy[names.index("osd.0.ssd")] == 0
+
+
+def test_the_fewer_at_a_time_the_longer(models, make_pool):
+    acting = [[group % 5, (group + 1) % 5, NO_OSD] for group in range(8)]
+    targets = np.array([[*row[:2], 5] for row in acting])
+
+    def seconds(**limits):
+        pool = make_pool(
+            models, "rep:3", osds=6, acting=acting, object_bytes=MIB, recovery=RecoveryLimits(**limits)
+        )
+        return simulate(pool, reads(), repair=Repair(targets=targets, image_objects=32)).row["repair_s"]
+
+    one = seconds(max_active=1)
+    assert seconds(max_active=4) < one
+    # One target and one reservation: the 32 pauses follow each other.
+    paused = seconds(max_active=1, sleep_ns=50_000_000)
+    assert paused == pytest.approx(one + 32 * 0.05, rel=0.02)

@@ -1,0 +1,232 @@
+"""From requests to templates: what shares one is alike, what crosses objects is split and rejoined."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stripesim.sim.paths import read_path, write_path
+from stripesim.sim.planner import RequestPlanner
+from stripesim.sim.pool import Book
+from stripesim.sim.recording import account
+from stripesim.sim.run import simulate
+from stripesim.sim.workload import Replay, Requests, Synthetic
+
+KIB = 1024
+MIB = 1 << 20
+
+
+def listed(requests, *, depth=4, arrivals=None):
+    """A workload of (is write, offset, length) on image 0."""
+    columns = list(zip(*requests, strict=True)) or [(), (), ()]
+    return Replay(
+        Requests(
+            is_write=np.array(columns[0], dtype=bool),
+            images=np.zeros(len(requests), dtype=np.int64),
+            offsets_bytes=np.array(columns[1], dtype=np.int64),
+            lengths_bytes=np.array(columns[2], dtype=np.int64),
+            arrivals_ns=None if arrivals is None else np.array(arrivals, dtype=np.int64),
+        ),
+        queue_depth=depth,
+    )
+
+
+def plan(pool, requests, *, prefilled=True, chunk=4096):
+    book = Book(pool.bindings())
+    planner = RequestPlanner(pool, book, listed(requests), prefilled=prefilled)
+    chunks = []
+    while len(part := planner.take(chunk)):
+        chunks.append(part)
+    templates = np.concatenate([part.templates[:, 0] for part in chunks])
+    return book, templates, planner.planned
+
+
+@pytest.fixture(scope="module")
+def uncached(models, change):
+    return change(models, store={"read_cache_bytes": 0})
+
+
+def same(left, right):
+    return all(
+        np.array_equal(getattr(left, name), getattr(right, name))
+        for name in ("words", "roles", "demands_ns", "successors", "successor_starts", "amounts")
+    )
+
+
+@pytest.mark.parametrize("prefilled", [True, False])
+@pytest.mark.parametrize(
+    ("scheme", "unit"), [("rep:3", 4 * KIB), ("rs:4,2", 4 * KIB), ("rs:6,3", KIB), ("rs:6,3", 6 * KIB)]
+)
+@settings(max_examples=15, deadline=None)
+@given(
+    requests=st.lists(
+        st.tuples(st.booleans(), st.integers(0, 500_000), st.integers(1, 130_000)), min_size=1, max_size=12
+    ),
+    chunk=st.integers(1, 5),
+)
+def test_a_shared_template_is_the_one_the_request_would_have_had_alone(
+    uncached, make_pool, prefilled, scheme, unit, requests, chunk
+):
+    """Shifting request and object together must change nothing: neither steps nor bytes nor times."""
+    size_bytes = 256 * KIB
+    pool = make_pool(uncached, scheme, object_bytes=size_bytes, unit_bytes=unit)
+    book, templates, planned = plan(pool, requests, prefilled=prefilled, chunk=chunk)
+    sizes: dict[int, int] = {}
+    at = 0
+    for is_write, start, length in requests:
+        offset, end = start, start + length
+        while offset < end:
+            number, within = divmod(offset, size_bytes)
+            part = min(end, (number + 1) * size_bytes) - offset
+            before = size_bytes if prefilled else sizes.get(number, 0)
+            told = {"offset_bytes": within, "length_bytes": part, "object_size_bytes": before}
+            path = write_path if is_write else read_path
+            assert same(book.templates[templates[at]], path(pool.contexts[0], **told)), told
+            assert planned.lengths_bytes[at] == part
+            if is_write:
+                sizes[number] = max(sizes.get(number, 0), within + part)
+            offset += part
+            at += 1
+    assert at == len(templates)
+
+
+def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool):
+    pool = make_pool(uncached, "rs:6,3")
+    stripe = 24 * KIB
+    requests = [(True, index * stripe + 4 * KIB, 4 * KIB) for index in range(100)]
+    book, templates, _ = plan(pool, requests)
+    assert len(book.templates) == 1 and set(templates.tolist()) == {0}
+    book, _, _ = plan(pool, [*requests, (True, 8 * KIB, 4 * KIB), (False, 4 * KIB, 4 * KIB)])
+    assert len(book.templates) == 3
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+def test_a_request_across_objects_is_split_and_rejoined(uncached, make_pool, scheme):
+    pool = make_pool(uncached, scheme, object_bytes=64 * KIB)
+    requests = [(False, 60 * KIB, 8 * KIB), (False, 0, 4 * KIB), (False, 10 * KIB, 200 * KIB)]
+    _, _, planned = plan(pool, requests)
+    assert planned.owners.tolist() == [0, 0, 1, 2, 2, 2, 2]
+    assert (planned.lengths_bytes / KIB).tolist() == [4, 4, 4, 54, 64, 64, 18]
+    result = simulate(pool, listed(requests))
+    assert len(result.requested.lengths_bytes) == 3
+    assert (result.requested.lengths_bytes / KIB).tolist() == [8, 4, 200]
+    stream = result.engine_run.streams[0]
+    assert len(stream.issued_ns) == 7
+    assert result.requested.completed_ns.tolist() == [
+        stream.completed_ns[:2].max(),
+        stream.completed_ns[2],
+        stream.completed_ns[3:].max(),
+    ]
+    assert result.row["requests"] == 3
+
+
+def test_owners_go_on_from_chunk_to_chunk(uncached, make_pool):
+    pool = make_pool(uncached, "rep:3", object_bytes=64 * KIB)
+    requests = [(False, 60 * KIB, 8 * KIB)] * 5
+    for chunk in (1, 2, 5):
+        _, _, planned = plan(pool, requests, chunk=chunk)
+        assert planned.owners.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def device_reads(pool, requests, **told):
+    result = simulate(pool, listed(requests, depth=1), **told)
+    return result.row["device_read_bytes_per_client_byte"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "stripe"), [("rep:3", 4 * KIB), ("rs:6,3", 24 * KIB), ("rs:10,4", 40 * KIB)]
+)
+@pytest.mark.parametrize("block", [KIB, 2 * KIB, 4 * KIB])
+def test_sequential_reads_read_each_byte_from_the_device_once(models, make_pool, scheme, stripe, block):
+    pool = make_pool(models, scheme)
+    count = 10 * stripe // block
+    requests = [(False, index * block, block) for index in range(count)]
+    assert device_reads(pool, requests) == 1
+
+
+@pytest.mark.parametrize(("scheme", "factor"), [("rep:3", 4), ("rs:6,3", 24)])
+def test_without_a_cache_small_sequential_reads_read_again_and_again(uncached, make_pool, scheme, factor):
+    requests = [(False, index * KIB, KIB) for index in range(240)]
+    assert device_reads(make_pool(uncached, scheme), requests) == factor
+
+
+def test_a_write_drops_what_the_cache_holds(models, make_pool):
+    pool = make_pool(models, "rep:3")
+    again = [(False, 0, 4 * KIB), (False, 0, 4 * KIB)]
+    assert device_reads(pool, again) == 1 / 2
+    assert device_reads(pool, [again[0], (True, 0, 4 * KIB), again[1]]) == 2 / 3
+
+
+@pytest.mark.parametrize(("unit", "cached_again"), [(4 * KIB, 0), (KIB, 0), (16 * KIB, 0), (6 * KIB, 0)])
+def test_a_stripe_read_twice_is_read_once_whatever_its_unit(models, make_pool, unit, cached_again):
+    pool = make_pool(models, "rs:4,2", unit_bytes=unit)
+    stripe = 4 * unit
+    once = simulate(pool, listed([(False, 0, stripe)], depth=1)).row
+    twice = simulate(pool, listed([(False, 0, stripe)] * 2, depth=1)).row
+    more = 2 * twice["device_read_bytes_per_client_byte"] - once["device_read_bytes_per_client_byte"]
+    assert more == cached_again
+
+
+def test_pristine_and_prefilled_images(models, make_pool):
+    pool = make_pool(models, "rs:6,3", object_bytes=24 * KIB * 10)
+    last = [(True, 9 * 24 * KIB, 4 * KIB)]
+    pristine = simulate(pool, listed(last), prefilled=False).row
+    prefilled = simulate(pool, listed(last), prefilled=True).row
+    meta = models.store.metadata_bytes + models.store.roll_forward_log_bytes
+    # Ten stripes are filled; over existing data one stripe is read and written.
+    assert pristine["device_write_bytes_per_client_byte"] == 9 * (10 * 4 * KIB + meta) / (4 * KIB)
+    assert pristine["device_read_bytes_per_client_byte"] == 0
+    assert prefilled["device_write_bytes_per_client_byte"] == 9 * (4 * KIB + meta) / (4 * KIB)
+    assert prefilled["device_read_bytes_per_client_byte"] == 6
+    # The second write finds the object as the first one left it.
+    both = simulate(pool, listed(last * 2, depth=1), prefilled=False).row
+    assert both["device_write_bytes_per_client_byte"] * 2 == pytest.approx(
+        pristine["device_write_bytes_per_client_byte"] + prefilled["device_write_bytes_per_client_byte"]
+    )
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_bare_device_moves_whole_blocks(models, make_pool, write):
+    pool = make_pool(models, "none")
+    row = simulate(pool, listed([(write, index * MIB, KIB) for index in range(20)])).row
+    moved, other = ("write", "read") if write else ("read", "write")
+    assert row[f"device_{moved}_bytes_per_client_byte"] == 4
+    assert row[f"device_{other}_bytes_per_client_byte"] == 0
+    assert row["private_net_bytes_per_client_byte"] == row["public_net_bytes_per_client_byte"] == 0
+
+
+def test_accounts_are_sums_over_plans(uncached, make_pool):
+    pool = make_pool(uncached, "rs:4,2", groups=3, hosts=[0, 0, 1, 1, 2, 2])
+    workload = Synthetic(
+        pattern="rand",
+        block_bytes=4 * KIB,
+        image_bytes=64 * MIB,
+        read_fraction=0.5,
+        requests=50,
+        queue_depth=8,
+    ).start()
+    book = Book(pool.bindings())
+    planner = RequestPlanner(pool, book, workload, prefilled=True)
+    stream = simulate(
+        pool,
+        Synthetic(
+            pattern="rand",
+            block_bytes=4 * KIB,
+            image_bytes=64 * MIB,
+            read_fraction=0.5,
+            requests=50,
+            queue_depth=8,
+        ).start(),
+    ).engine_run.streams[0]
+    planner.take(50)
+    told = account(stream, book)
+    by_hand = dict.fromkeys(told, 0)
+    for template, binding in zip(stream.templates.tolist(), stream.bindings.tolist(), strict=True):
+        path = book.templates[template]
+        row = [*(book.bindings[binding] >= 0).tolist(), True]
+        for step in range(path.steps):
+            if row[path.roles[step]]:
+                for column, name in enumerate(list(told)[:-1]):
+                    by_hand[name] += int(path.amounts[step, column])
+                by_hand["uses"] += int(path.words[step] == 1)
+    assert told == by_hand

@@ -1,0 +1,169 @@
+"""What a run says of itself: bottleneck, utilisation, Little's law, the window, the fingerprint."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from stripesim.sim.run import simulate
+from stripesim.sim.workload import Synthetic
+
+KIB = 1024
+MIB = 1 << 20
+
+
+def load(*, read=0.0, depth=64, requests=600, block=4 * KIB, rate=None, pattern="rand"):
+    return Synthetic(
+        pattern=pattern,
+        block_bytes=block,
+        image_bytes=1 << 30,
+        read_fraction=read,
+        requests=requests,
+        queue_depth=depth,
+        rate_per_s=rate,
+    ).start()
+
+
+@pytest.fixture(scope="module")
+def fast(models, change):
+    """A cluster on which nothing takes long, to slow one thing down."""
+    quick = {name: 100 for name in models.cpu.number_names() if name.endswith("_ns")}
+    return change(
+        models,
+        client={"submit_ns": 100},
+        cpu=quick,
+        ssd={
+            "read_base_ns": 100,
+            "write_base_ns": 100,
+            "read_ns_per_byte": 0.001,
+            "write_ns_per_byte": 0.001,
+        },
+        public_nic={"rate_bits_per_s": 1e12},
+        private_nic={"rate_bits_per_s": 1e12},
+        pg_lock={"scope": "dispatch"},
+        store={"read_cache_bytes": 0},
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "read"),
+    [
+        ("private.tx", {"private_nic": {"rate_bits_per_s": 1e8}}, 0.0),
+        ("public.tx", {"public_nic": {"rate_bits_per_s": 1e9}}, 1.0),
+        ("ssd", {"ssd": {"channels": 1, "raid0_drives": 1, "read_base_ns": 2_000_000}}, 1.0),
+        ("client.submit", {"client": {"submit_ns": 1_000_000}}, 0.0),
+        ("cpu", {"cpu": {"cores_per_host": 1, "message_base_ns": 500_000}}, 1.0),
+    ],
+)
+def test_the_slowed_resource_is_the_bottleneck(fast, change, make_pool, kind, numbers, read):
+    # So many groups that two requests hardly ever meet in one.
+    pool = make_pool(change(fast, **numbers), "rep:3", groups=2048, osds=4)
+    row = simulate(pool, load(read=read)).row
+    if kind == "public.tx":
+        # Replies of four hosts meet at the one client, whose receiving side is as slow.
+        assert row["bottleneck"] in ("public.tx", "client.rx")
+    else:
+        assert row["bottleneck"] == kind
+    # Who waits for it may hold a lock or a thread that others wait for in turn.
+    assert row["bottleneck_wait_fraction"] > 0.4
+    assert 0.5 < row["bottleneck_utilisation"] <= 1
+
+
+def test_one_placement_group_is_the_bottleneck_where_its_lock_spans_the_commit(models, make_pool):
+    row = simulate(make_pool(models, "rep:3", groups=1), load()).row
+    assert row["bottleneck"] == "pg.lock"
+    assert row["bottleneck_utilisation"] > 0.99
+
+
+def test_nobody_waits_alone(models, make_pool):
+    row = simulate(make_pool(models, "rep:1", groups=4), load(read=1.0, depth=1, requests=50)).row
+    assert row["bottleneck"] == "none"
+    assert row["bottleneck_wait_fraction"] == 0
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+@pytest.mark.parametrize("read", [0.0, 1.0])
+@pytest.mark.parametrize("depth", [1, 16, 200])
+def test_utilisation_is_a_fraction_and_little_holds(models, make_pool, scheme, read, depth):
+    pool = make_pool(models, scheme, groups=16, osds=6)
+    result = simulate(pool, load(read=read, depth=depth))
+    resources, run = pool.cluster.resources, result.engine_run
+    busy = np.maximum(run.busy_ns, run.held_ns) / (resources.capacities * run.end_ns)
+    assert (busy >= 0).all() and (busy <= 1).all()
+    assert 0 <= result.row["cpu_utilisation"] <= 1
+    asked = result.requested
+    # Exactly: the time integral of the number in the system is the sum of the times in it.
+    events = np.r_[
+        np.stack([asked.issued_ns, np.ones(600, dtype=np.int64)], axis=1),
+        np.stack([asked.completed_ns, -np.ones(600, dtype=np.int64)], axis=1),
+    ]
+    events = events[np.lexsort((events[:, 1], events[:, 0]))]
+    number = np.cumsum(events[:, 1])
+    integral = (number[:-1] * np.diff(events[:, 0])).sum()
+    assert integral == asked.latencies_ns.sum()
+    assert number.max() <= depth
+    # In the steady window, with the loop full: number = rate × latency, to the noise of its edges.
+    if depth < 100:
+        assert result.row["iops"] * result.row["latency_mean_ns"] / 1e9 == pytest.approx(depth, rel=0.1)
+
+
+def test_an_open_loop_far_below_saturation_gives_its_rate(models, make_pool):
+    pool = make_pool(models, "rep:3", groups=64)
+    result = simulate(pool, load(read=1.0, depth=0, rate=500.0, requests=4000))
+    # 4000 arrivals tell the rate to 1.6 %; the window leaves some out.
+    assert result.row["iops"] == pytest.approx(500, rel=0.06)
+    assert result.row["throughput_ci_low"] <= 500 * 4 * KIB * 1.06
+    assert result.row["throughput_ci_high"] >= 500 * 4 * KIB * 0.94
+
+
+def test_columns_are_consistent(models, make_pool):
+    result = simulate(make_pool(models, "rs:4,2", groups=16), load(read=0.5))
+    row = result.row
+    assert row["throughput_bytes_per_s"] == pytest.approx(row["iops"] * 4 * KIB)
+    assert row["throughput_ci_low"] <= row["throughput_bytes_per_s"] <= row["throughput_ci_high"]
+    order = ["latency_p50_ns", "latency_p95_ns", "latency_p99_ns", "latency_max_ns"]
+    assert sorted(row[name] for name in order) == [row[name] for name in order]
+    assert row["latency_max_ns"] <= result.requested.latencies_ns.max()
+    assert row["simulated_s"] == result.engine_run.end_ns / 1e9
+
+
+def test_the_fingerprint_is_that_of_all_completions_in_order_of_issue(models, make_pool):
+    result = simulate(make_pool(models, "rep:3", groups=4), load(requests=100))
+    times = result.requested.completed_ns
+    assert result.sha256 == hashlib.sha256(times.astype("<i8").tobytes()).hexdigest()
+    assert (np.diff(result.requested.issued_ns) >= 0).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_a_bounded_run_counts_what_completed(models, make_pool, engine):
+    pool = make_pool(models, "rep:3", groups=8)
+    result = simulate(pool, load(requests=None, depth=8), until_ns=50_000_000, engine=engine)
+    asked = result.requested
+    assert result.engine_run.end_ns == 50_000_000
+    assert result.row["requests"] == asked.done.sum() < len(asked.issued_ns)
+    assert (~asked.done).sum() == 8
+    assert (asked.completed_ns[asked.done] <= 50_000_000).all()
+
+
+def test_a_run_too_short_for_any_request_says_so(models, make_pool):
+    result = simulate(make_pool(models, "rep:3"), load(requests=None, depth=8), until_ns=10)
+    assert result.row["requests"] == 0
+    assert "iops" not in result.row
+
+
+@pytest.mark.parametrize("requests", [1, 2, 19, 20, 21])
+def test_few_requests_still_make_a_row(models, make_pool, requests):
+    row = simulate(make_pool(models, "rep:3"), load(requests=requests, depth=4)).row
+    assert row["requests"] == requests
+    assert row["iops"] > 0 and row["latency_mean_ns"] > 0
+
+
+def test_bins_sum_to_the_account(models, make_pool):
+    from stripesim.sim.graph import COUNTERS
+
+    told = simulate(make_pool(models, "rs:4,2", groups=4), load(requests=80), bin_ns=1_000_000)
+    sums = dict(zip(COUNTERS, told.engine_run.bins.sum(axis=0).tolist(), strict=True))
+    client_bytes = 80 * 4 * KIB
+    for name in ("device_read_bytes", "device_write_bytes", "private_net_bytes", "public_net_bytes"):
+        assert sums[name] == told.row[f"{name}_per_client_byte"] * client_bytes
+    assert sums["cpu_ns"] == pytest.approx(told.row["cpu_ns_per_op"] * 80)

@@ -1,0 +1,156 @@
+"""Results survive the way to disk and back, are replaced whole, and are readable on a terminal."""
+
+import json
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from rich.console import Console
+
+from stripesim.scenarios.results import (
+    RESULT_SCHEMA,
+    ResultsError,
+    print_table,
+    rows_frame,
+    write_files,
+    write_results,
+)
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    filled: dict[str, Any] = {
+        name: 1.0 if dtype is pl.Float64 else 1 if dtype is pl.Int64 else "x"
+        for name, dtype in RESULT_SCHEMA.items()
+    }
+    return filled | {"scheme": "rs:6,3", "op": "write", "pattern": "rand", "block_size_bytes": 4096} | changes
+
+
+def printed(rows: pl.DataFrame, width: int) -> str:
+    console = Console(width=width, file=StringIO(), color_system=None, legacy_windows=False)
+    print_table(rows, console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_rows_have_the_columns_in_order_and_nulls_where_nothing_is_known() -> None:
+    frame = rows_frame([{"op": "read", "scheme": "rep:3", "iops": 5, "own_column": 3}, row()])
+    assert frame.columns == [*RESULT_SCHEMA, "own_column"]
+    assert {name: frame.schema[name] for name in RESULT_SCHEMA} == dict(RESULT_SCHEMA)
+    assert frame["iops"].to_list() == [5.0, 1.0]
+    assert frame["bottleneck"].to_list() == [None, "x"]
+    assert rows_frame([]).schema == dict(RESULT_SCHEMA)
+
+
+def test_rows_of_the_wrong_type_are_refused() -> None:
+    with pytest.raises(ResultsError, match=r"^result rows: got "):
+        rows_frame([row(iops="many")])
+
+
+def test_files_hold_what_was_given(tmp_path: Path) -> None:
+    rows = rows_frame([row(iops=1 / 3), row(block_size_bytes=None, throughput_ci_low=None)])
+    provenance = {"seed": np.int64(3), "share": np.float64(0.5), "path": Path("a/b"), "name": "é"}
+    paths = write_results(
+        tmp_path / "new" / "out", rows, provenance, {"report.html": "<p>é</p>", "raw.bin": b"\x00"}
+    )
+    assert [path.name for path in paths] == [
+        "results.parquet",
+        "results.csv",
+        "report.html",
+        "raw.bin",
+        "provenance.json",
+    ]
+    assert pl.read_parquet(paths[0]).equals(rows)
+    assert pl.read_csv(paths[1], schema=dict(RESULT_SCHEMA)).equals(rows)
+    assert paths[2].read_text(encoding="utf-8") == "<p>é</p>"
+    assert json.loads(paths[4].read_text(encoding="utf-8")) == {
+        "seed": 3,
+        "share": 0.5,
+        "path": "a/b",
+        "name": "é",
+    }
+    assert sorted(path.name for path in paths[0].parent.iterdir()) == sorted(path.name for path in paths)
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    rows = rows_frame([row()])
+    first, second = (write_results(tmp_path / name, rows, {"seed": 1}) for name in "ab")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_nothing_changes_unless_all_can_be_written(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a.txt": b"old"})
+    with pytest.raises(ResultsError, match="wanted a folder results can be written to"):
+        write_files(tmp_path, {"a.txt": b"new", "no/such/folder.txt": b""})
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_bytes() == b"old"
+
+
+def test_a_file_in_the_way_is_an_error_of_one_line(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("", encoding="utf-8")
+    with pytest.raises(ResultsError) as caught:
+        write_results(tmp_path / "out", rows_frame([row()]), {})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "provenance", "extra", "said"),
+    [
+        (pl.DataFrame({"scheme": ["x"]}), {}, {}, "got no column op, pattern, block_size_bytes"),
+        (rows_frame([row(series=[1, 2])]), {}, {}, "got lists in series"),
+        (rows_frame([row()]), {"x": {1, 2}}, {}, "provenance: got a set"),
+        (rows_frame([row()]), {"x": float("nan")}, {}, "provenance: got "),
+        (rows_frame([row()]), {}, {"../x": ""}, "extra file: got '../x'"),
+        (rows_frame([row()]), {}, {"results.csv": ""}, "extra file: got 'results.csv'"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_before_writing(
+    tmp_path: Path, rows: pl.DataFrame, provenance: dict[str, Any], extra: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ResultsError, match=re.escape(said)):
+        write_results(tmp_path, rows, provenance, extra)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_table_scales_units_and_names_the_bottleneck() -> None:
+    rows = rows_frame(
+        [
+            row(
+                throughput_bytes_per_s=36.84e6,
+                throughput_ci_low=35.84e6,
+                throughput_ci_high=37.84e6,
+                latency_mean_ns=544.2e6,
+                latency_p99_ns=1.5e9,
+                iops=8994.0,
+                cpu_ns_per_op=123_400.0,
+                bottleneck="pg_lock [x]",
+                bottleneck_utilisation=0.987,
+            )
+        ]
+    )
+    text = printed(rows, 200)
+    body = text.splitlines()[4 if not text.splitlines()[0].strip() else 3]
+    for part in ("rs:6,3", "4KiB", "36.8 ±1.0", "544", "1,500", "8,994", "123", "pg_lock [x] 99 %"):
+        assert part in body
+    for unit in ("[MB/s]", "[ms]", "[B/B]", "[µs/op]", "[IOPS]"):
+        assert unit in text
+    assert "left out" not in text
+
+
+def test_missing_values_read_as_such_and_zero_as_zero() -> None:
+    rows = rows_frame(
+        [{"scheme": "rep:3", "op": "trace", "pattern": "trace", "iops": 0.0, "latency_mean_ns": np.nan}]
+    )
+    assert re.search(r"rep:3 +trace +trace +– +0 +– +– ", printed(rows, 200))
+
+
+def test_a_narrow_table_leaves_columns_out_and_says_so() -> None:
+    rows = rows_frame([row(bottleneck="private network", bottleneck_utilisation=0.9)])
+    text = printed(rows, 80)
+    assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
+    assert "columns left out: " in " ".join(text.split())
+    assert "private network 90 %" in text
+    assert "…" not in text

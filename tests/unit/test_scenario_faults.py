@@ -1,0 +1,213 @@
+"""Every fault of a scenario is reported, at its place, in one line, and all at once."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from stripesim.scenarios.loader import ScenarioError, load_scenario, parse_scenario
+
+GOOD = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n'
+
+
+def faults(text: str, *, sets: list[str] | None = None, seed: int | None = None) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(text, label="s.toml", sets=sets or [], seed=seed)
+    return caught.value.faults
+
+
+def test_all_faults_come_at_once_with_their_lines() -> None:
+    text = """generation = "krakn"
+schemes = ["rep:3",
+  "rs:x"]
+[cluster]
+hosts = 4.0
+osd_per_host = 3
+[workload]
+block_sizes_bytes = [
+  "4k",
+  "4q",
+]
+patterns = ["zig"]
+"""
+    said = faults(text, sets=["workload.queue_depth=0"])
+    places = [line.split(" got ")[0] for line in said]
+    assert places == [
+        "s.toml:1: generation:",
+        "s.toml:3: schemes:",
+        "s.toml:5: cluster.hosts:",
+        "s.toml:6: cluster.osd_per_host:",
+        "s.toml:7: workload.requests:",
+        "s.toml:10: workload.block_sizes_bytes:",
+        "s.toml:12: workload.patterns:",
+        "--set: workload.queue_depth:",
+    ]
+    assert all(", wanted " in line for line in said)
+    assert said[0] == 's.toml:1: generation: got "krakn", wanted "kraken" or "pacific"'
+    assert said[3].endswith('got unknown key "osd_per_host", wanted "osds_per_host"')
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("hosts = 0", "a number of at least 1"),
+        ("hosts = true", "a whole number"),
+        ('hosts = "4"', "a whole number"),
+        ("hosts = 1979-05-27", "a whole number"),
+        (f"hosts = 0x{'f' * 5000}", "a whole number"),
+        ("public_gbit_per_s = 0", "a number above 0"),
+        ("public_gbit_per_s = nan", "a finite number"),
+        ("public_gbit_per_s = inf", "a finite number"),
+        ("ssd = 3", "text in quotes"),
+        ('ssd = ""', "text that is not empty"),
+        ("ssd = 1979-05-27", "text in quotes"),
+        ('failure_domain_erasure = "rak"', '"osd", "host" or "rack"'),
+        ('object_bytes = "0k"', "a size of 1 byte or more"),
+        ("stripe_unit_bytes = '8MiB'", "at most cluster.object_bytes (4MiB)"),
+        ("racks = 3", "a divisor of cluster.hosts (4)"),
+        ('failure_domain_replicated = "rack"', "cluster.racks too"),
+        ('crush_rule = "r"', "cluster.crush_map too"),
+        ('crush_map = "gone.txt"', "a file"),
+        ("queue_depth = 4", '"workload.queue_depth"'),
+    ],
+)
+def test_cluster_faults(line: str, wanted: str) -> None:
+    (said,) = faults(GOOD + "[cluster]\n" + line)
+    assert said.startswith(f"s.toml:5: cluster.{line.split(maxsplit=1)[0]}: got ")
+    assert wanted in said.partition(", wanted ")[2]
+    assert "\n" not in said
+    assert len(said) < 250
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        ("", "workload.requests: got neither requests nor duration_s"),
+        ("requests = 1\nduration_s = 1", "workload.duration_s: got both requests and duration_s"),
+        ("requests = 1\nops = ['read']\nread_fraction = 0.5", "workload.read_fraction: got both ops"),
+        ("requests = 1\nread_fraction = 1.5", "workload.read_fraction: got 1.5"),
+        ("requests = 1\nkind = 'open'", "workload.rate_per_s: got nothing"),
+        ("requests = 1\nrate_per_s = 5.0", "workload.rate_per_s: got 5.0, wanted no rate"),
+        ("kind = 'trace'", "workload.trace: got nothing"),
+        ("kind = 'trace'\ntrace = 'gone.csv'", "workload.trace: got gone.csv (no such file)"),
+        (f"kind = 'trace'\ntrace = '~{'x' * 5000}'", "(no such file)"),
+        ("requests = 1\nspeed = 2.0", "workload.speed: got 2.0, wanted this key only with"),
+        ("requests = 1\nimage_bytes = '1k'", "workload.block_sizes_bytes: got 4KiB, wanted at most"),
+        ("requests = 1\nops = ['read', 'read']", "workload.ops: got read twice"),
+        ("requests = 1\nblock_sizes_bytes = [4096, '4k']", "workload.block_sizes_bytes: got 4096 twice"),
+        ("requests = 1\npatterns = []", "workload.patterns: got [], wanted a list with at least one value"),
+    ],
+)
+def test_workload_faults(workload: str, said: str) -> None:
+    (line,) = faults(f'schemes = ["rep:3"]\n[workload]\n{workload}\n')
+    assert said in line
+
+
+def test_schemes_wider_than_the_cluster_say_how_to_fit_them() -> None:
+    text = 'schemes = [\n"rep:3",\n"rs:6,3",\n]\nworkload.requests = 1\n'
+    assert faults(text) == [
+        "s.toml:3: schemes: got rs:6,3 (9 shards) with failure_domain host (4 hosts), "
+        'wanted at most 4 shards or cluster.failure_domain_erasure = "osd"'
+    ]
+    parse_scenario(text, sets=["cluster.failure_domain_erasure=osd"])
+    parse_scenario(text, sets=["cluster.hosts=9"])
+    # Where not even single OSDs are enough, that way out is not offered.
+    (said,) = faults(text, sets=["cluster.osds_per_host=2"])
+    assert said.endswith("wanted at most 4 shards")
+
+
+def test_one_bare_device_fits_any_cluster() -> None:
+    parse_scenario(GOOD, sets=["schemes=none", "cluster.hosts=1", "cluster.osds_per_host=1"])
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["repair.lost_osds=[24]"], "got 24, wanted an OSD from 0 to 23"),
+        (["repair.lost_osds=[-1]"], "got -1, wanted a number of at least 0"),
+        (["repair.lost_osds=[0, 6, 12]"], "got OSDs down in 3 hosts, wanted at most 2"),
+        (["repair.lost_osds=[0, 1, 2, 3, 4, 5]", "cluster.hosts=3"], "got 2 hosts left with an OSD up"),
+        (["repair.lost_osds=[3]", "degraded.missing_osds=[3]"], "got 3, which repair.lost_osds names too"),
+        (["degraded.missing_osds=[3, 3]"], "got 3 twice"),
+        (["repair.max_backfills=1"], "repair.lost_osds: got nothing, wanted a list of OSD numbers"),
+    ],
+)
+def test_lost_osds_must_exist_and_leave_the_data_whole(sets: list[str], said: str) -> None:
+    (line,) = faults(GOOD, sets=sets)
+    assert said in line
+
+
+def test_losing_all_osds_of_one_host_is_one_failure() -> None:
+    scenario = parse_scenario(GOOD, sets=["repair.lost_osds=[0, 1, 2, 3, 4, 5]"])
+    assert scenario.repair is not None
+    assert scenario.repair.lost_osds == (0, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "written"),
+    [
+        ("a = 1\nb ==\n", 2, "b =="),
+        ("a = 1\na = 2", 2, "a = 2"),
+        ("x", 1, "x"),
+        ("\n\nv = [1,\n", 3, "v = [1,"),
+    ],
+)
+def test_syntax_errors_have_their_line(text: str, line: int, written: str) -> None:
+    (said,) = faults(text)
+    assert said.startswith(f's.toml:{line}: syntax: got "{written}" (')
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "1" * 5000])
+def test_limits_of_the_parser_are_no_tracebacks(text: str) -> None:
+    (said,) = faults(text)
+    assert "wanted TOML" in said
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ("nonsense", '--set: "nonsense": got no "=", wanted key=value'),
+        ("a b=1", '--set: "a b=1": got "a b" for a key'),
+        ("=1", 'got "" for a key'),
+        ("seed=1\nname=2", "--set: seed: got "),
+        ("seed\nx=2", "for a key"),
+        ("seed=", '--set: seed: got "", wanted a TOML value'),
+        ("schemes=[1", '--set: schemes: got "[1", wanted a TOML value'),
+        ("seed.x=1", "--set: seed.x: got a key inside seed, wanted seed itself"),
+        ("schemes=[1]", "--set: schemes: got 1, wanted text in quotes"),
+        ("workload.requests=many", '--set: workload.requests: got "many", wanted a whole number'),
+        ("cluster.host=3", '--set: cluster.host: got unknown key "host", wanted "hosts"'),
+        ("zzz=3", "wanted one of name, description"),
+    ],
+)
+def test_override_faults(item: str, said: str) -> None:
+    (line,) = faults("seed = 3\n" + GOOD, sets=[item])
+    assert said in line
+
+
+def test_a_bad_seed_is_reported_at_its_option() -> None:
+    assert faults(GOOD, seed=-1) == ["--seed: seed: got -1, wanted a number of at least 0"]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    latin = tmp_path / "latin.toml"
+    latin.write_bytes(b'name = "x"\ndescription = "\xe9"\n')
+    cases = {
+        str(latin): f"{latin}:2: got a byte that is not UTF-8",
+        str(tmp_path): "wanted a file that can be read",
+        str(tmp_path / "gone.toml"): "got no such file, wanted a scenario file or one of koh2017",
+        "koh2071": 'wanted "koh2017"; one of koh2017, quickstart, repair',
+        "": "got no scenario of this name",
+        "x\0y": "got no scenario of this name",
+        "a" * 5000: "got no scenario of this name",
+    }
+    for name, said in cases.items():
+        with pytest.raises(ScenarioError) as caught:
+            load_scenario(name)
+        assert said in str(caught.value)
+        assert len(caught.value.faults) == 1
+
+
+def test_errors_can_be_rebuilt() -> None:
+    error = ScenarioError("a\nb")
+    assert pickle.loads(pickle.dumps(error)).faults == ["a", "b"]

@@ -1,0 +1,152 @@
+"""Scenarios that ship, overrides, cells, hash and JSON schema."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pydantic
+import pytest
+
+from stripesim.scenarios.loader import load_scenario, parse_scenario, shipped_scenarios
+from stripesim.scenarios.schema import Cell, cells, schema_json
+
+SCENARIOS_DIR = Path(__file__).resolve().parents[2] / "scenarios"
+GOOD = 'schemes = ["rep:3", "rs:2,1"]\n[workload]\nrequests = 10\n'
+
+
+def test_what_ships_loads_and_is_named_after_its_file() -> None:
+    assert {"koh2017", "quickstart", "repair"} <= set(shipped_scenarios())
+    for name in shipped_scenarios():
+        scenario = load_scenario(name)
+        assert scenario.name == name
+        assert cells(scenario)
+        assert scenario.hash() == load_scenario(SCENARIOS_DIR / f"{name}.toml").hash()
+
+
+def test_koh2017_is_the_cluster_of_section_iii() -> None:
+    scenario = load_scenario("koh2017")
+    cluster, workload = scenario.cluster, scenario.workload
+    assert (cluster.hosts, cluster.osds_per_host, cluster.pg_num) == (4, 6, 1024)
+    assert (cluster.object_bytes, cluster.stripe_unit_bytes) == (4 * 2**20, 4096)
+    assert (workload.queue_depth, workload.image, workload.image_bytes) == (256, "prefilled", 100 * 10**9)
+    assert workload.block_sizes_bytes == tuple(1024 * 2**power for power in range(8))
+    assert len(cells(scenario)) == 3 * 2 * 2 * 8
+
+
+def test_json_schema_in_the_repository_is_the_one_generated() -> None:
+    assert (SCENARIOS_DIR / "schema.json").read_text(encoding="utf-8") == schema_json()
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(schema_json())
+    jsonschema.Draft202012Validator.check_schema(loaded)
+    return loaded
+
+
+def test_scenarios_that_ship_obey_the_json_schema_and_point_to_it(schema: dict[str, Any]) -> None:
+    for name in shipped_scenarios():
+        text = (SCENARIOS_DIR / f"{name}.toml").read_text(encoding="utf-8")
+        assert text.startswith("#:schema ./schema.json\n")
+        jsonschema.validate(tomllib.loads(text), schema)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"schemes": []},
+        {"schemes": ["rep:3"], "worklod": {}},
+        {"schemes": ["rep:3"], "cluster": {"hosts": 0}},
+        {"schemes": ["rep:3"], "cluster": {"object_bytes": "4q"}},
+        {"schemes": ["rep:3"], "workload": {"ops": ["erase"]}},
+    ],
+)
+def test_json_schema_refuses_what_the_loader_refuses(
+    schema: dict[str, Any], document: dict[str, Any]
+) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema)
+
+
+def test_every_key_is_described(schema: dict[str, Any]) -> None:
+    tables = [schema, *schema["$defs"].values()]
+    for table in tables:
+        assert all(len(key["description"]) > 10 for key in table["properties"].values())
+
+
+def test_overrides_take_toml_values_bare_words_and_single_values_for_lists() -> None:
+    scenario = parse_scenario(
+        GOOD,
+        sets=[
+            'schemes=["rs:2,1"]',
+            "workload.requests=2000",
+            "workload.block_sizes_bytes=64k",
+            "workload.patterns=rand",
+            "cluster.object_bytes=8MiB",
+            "cluster.ssd = my-ssd",
+            "workload.queue_depth=1",
+            "workload.queue_depth=2",
+            "repair.lost_osds=0",
+        ],
+        seed=7,
+    )
+    assert scenario.schemes == ("rs:2,1",)
+    assert scenario.workload.requests == 2000
+    assert scenario.workload.block_sizes_bytes == (65536,)
+    assert scenario.workload.patterns == ("rand",)
+    assert scenario.cluster.object_bytes == 8 * 2**20
+    assert scenario.cluster.ssd == "my-ssd"
+    assert scenario.workload.queue_depth == 2
+    assert scenario.repair is not None
+    assert scenario.repair.lost_osds == (0,)
+    assert scenario.seed == 7
+
+
+def test_an_override_takes_its_alternative_away() -> None:
+    timed = parse_scenario(GOOD, sets=["workload.duration_s=2"])
+    assert (timed.workload.requests, timed.workload.duration_s) == (None, 2.0)
+    mixed = parse_scenario(GOOD + 'ops = ["read"]\n', sets=["workload.read_fraction=0.7"])
+    assert {cell.op for cell in cells(mixed)} == {"mixed"}
+
+
+def test_cells_come_in_the_order_of_the_scenario() -> None:
+    scenario = parse_scenario(
+        GOOD + 'ops = ["write", "read"]\npatterns = ["rand"]\nblock_sizes_bytes = ["8k", "4k"]'
+    )
+    expected = [
+        Cell(scheme, op, "rand", size_bytes)
+        for scheme in ("rep:3", "rs:2,1")
+        for op in ("write", "read")
+        for size_bytes in (8192, 4096)
+    ]
+    assert cells(scenario) == expected
+
+
+def test_a_trace_is_one_cell_for_each_scheme_found_beside_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("", encoding="utf-8")
+    path = tmp_path / "s.toml"
+    path.write_text('schemes = ["rep:3"]\nworkload = { kind = "trace", trace = "t.csv" }\n', encoding="utf-8")
+    scenario = load_scenario(path)
+    assert cells(scenario) == [Cell("rep:3", "trace", "trace", None)]
+    assert scenario.resolve("t.csv") == tmp_path / "t.csv"
+    assert scenario.resolve("/t.csv") == Path("/t.csv")
+
+
+def test_hash_depends_on_content_only(tmp_path: Path) -> None:
+    base = parse_scenario(GOOD)
+    (tmp_path / "other.toml").write_text("# a comment\n" + GOOD, encoding="utf-8")
+    assert load_scenario(tmp_path / "other.toml").hash() == base.hash()
+    # A default written out, a size in another unit and a scheme with blanks around it say the same.
+    same = parse_scenario(GOOD, sets=["cluster.object_bytes=4096k", 'schemes=[" rep:3", "rs:2,1"]'])
+    assert same.hash() == base.hash()
+    changed = [parse_scenario(GOOD, sets=[item]).hash() for item in ("seed=2", "cluster.hosts=5", "name=x")]
+    assert len({base.hash(), *changed}) == 4
+
+
+def test_scenarios_are_immutable() -> None:
+    scenario = parse_scenario(GOOD)
+    with pytest.raises(pydantic.ValidationError, match="frozen"):
+        scenario.seed = 3  # type: ignore[misc]

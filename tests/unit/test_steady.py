@@ -1,0 +1,89 @@
+"""Where the steady state begins, and whether intervals cover as often as they say."""
+
+import numpy as np
+import pytest
+
+from stripesim.sim.steady import BATCHES, batch_means, mser5, throughput_interval
+
+
+@pytest.mark.parametrize("skipped", [0, 50, 200, 400])
+def test_mser_finds_the_end_of_a_step(skipped):
+    noise = np.random.default_rng(1).normal(10, 1, 1000)
+    noise[:skipped] += 30
+    # Batches of five: the end can be told to within one of them, and noise may add a few.
+    assert skipped <= mser5(noise) <= skipped + 50
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_mser_cuts_most_of_an_exponential_transient(seed):
+    index = np.arange(2000)
+    series = 10 + 40 * np.exp(-index / 50) + np.random.default_rng(seed).normal(0, 1, 2000)
+    cut = mser5(series)
+    # After 4 time constants less than the noise of one observation is left; 20 would be 1000 for nothing.
+    assert 100 <= cut <= 1000
+    assert abs(series[cut:].mean() - 10) < 0.25 < abs(series.mean() - 10)
+
+
+def test_mser_keeps_a_short_or_constant_series():
+    assert mser5([1.0, 50.0] * 9) == 0
+    assert mser5([]) == 0
+    assert mser5([7.0] * 100) == 0
+
+
+def test_mser_leaves_out_at_most_half_and_whole_batches():
+    rising = np.arange(1000.0)
+    assert mser5(rising) == 500
+    assert mser5(np.r_[rising, [3.0, 4.0]]) % 5 == 0
+
+
+def test_mser_does_not_change_with_unit_or_offset():
+    series = np.random.default_rng(3).normal(0, 1, 500)
+    series[:60] += 9
+    assert mser5(series) == mser5(series * 1e6 + 1e9) == mser5(series * 1e-3) > 0
+
+
+def test_an_interval_of_batches_is_students():
+    # 1 to 5: mean 3, standard deviation sqrt(2.5), t(0.975, 4) = 2.7764.
+    told = batch_means([1, 2, 3, 4, 5])
+    assert told.mean == 3
+    assert told.high - told.mean == pytest.approx(2.7764 * (2.5 / 5) ** 0.5, rel=1e-4)
+    assert told.mean - told.low == pytest.approx(told.high - told.mean)
+
+
+def test_too_few_batches_give_no_interval():
+    assert batch_means([1.0, 2.0]) == (batch_means([1.0, 2.0]))
+    told = batch_means([1.0, 2.0])
+    assert (told.mean, told.low, told.high) == (1.5, None, None)
+
+
+def test_intervals_cover_the_mean_as_often_as_they_say():
+    covered = 0
+    for seed in range(200):
+        # Correlated within a batch, like latencies: 20 batches of 50 of a first-order process.
+        noise = np.random.default_rng(seed).normal(0, 1, 1000)
+        series = np.empty(1000)
+        value = 0.0
+        for index, shock in enumerate(noise):
+            value = 0.5 * value + shock
+            series[index] = value
+        told = batch_means(series.reshape(BATCHES, 50).mean(axis=1))
+        covered += told.low <= 0 <= told.high
+    # Of 200 intervals of 95 %, 180 to 198 cover unless something is wrong (binomial, 3 in 1000).
+    assert 180 <= covered <= 198
+
+
+def test_throughput_intervals_cover_the_rate_of_a_poisson_process():
+    covered = 0
+    for seed in range(200):
+        times = np.cumsum(np.random.default_rng(seed).exponential(1e6, 3000))
+        told = throughput_interval(times, np.ones(3000), 0.0, 2e9)
+        covered += told.low <= 1000 <= told.high
+        assert told.mean == pytest.approx((times <= 2e9).sum() / 2)
+    assert 180 <= covered <= 198
+
+
+def test_throughput_counts_amounts_inside_the_window_only():
+    times = np.array([1.0, 2.0, 3.0, 4.0]) * 1e9
+    amounts = np.array([10.0, 20.0, 40.0, 80.0])
+    assert throughput_interval(times, amounts, 1e9, 3e9).mean == pytest.approx((20 + 40) / 2)
+    assert throughput_interval(times, amounts, 5e9, 5e9).mean == 0

@@ -1,0 +1,255 @@
+"""What is to run: values split, grids and lists laid out, every fault said; tasks named by content."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stripesim.scenarios import sweep_task
+from stripesim.scenarios.schema import cells
+from stripesim.scenarios.sweep_plan import SweepError, SweepPlan, plan_sweep, split_values
+from stripesim.scenarios.sweep_task import attempt, make_task, run_task
+
+TINY = """name = "tiny"
+schemes = ["rep:3", "rs:6,3"]
+[cluster]
+pg_num = 32
+failure_domain_erasure = "osd"
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+requests = 120
+queue_depth = 8
+image_bytes = "1GB"
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+def faults(path: Path, **options: object) -> list[str]:
+    with pytest.raises(SweepError) as caught:
+        plan_sweep(path, **options)  # type: ignore[arg-type]
+    return str(caught.value).splitlines()
+
+
+def points(plan: SweepPlan) -> list[dict[str, object]]:
+    return [dict(task.swept) for task in plan.tasks if task.cell.scheme == "rep:3" and task.replication == 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1", ["1"]),
+        ("4k,8k , 1MiB", ["4k", "8k", "1MiB"]),
+        ('["rep:3"],["rs:6,3"]', ['["rep:3"]', '["rs:6,3"]']),
+        ("\"a,b\",'c,d',e", ['"a,b"', "'c,d'", "e"]),
+        (r'"a\",b",c', [r'"a\",b"', "c"]),
+        (r"'a\',b", [r"'a\'", "b"]),
+        ("{a = 1, b = [2, 3]},{}", ["{a = 1, b = [2, 3]}", "{}"]),
+        ("it's,its", ["it's", "its"]),
+    ],
+)
+def test_only_commas_outside_brackets_and_quotes_split(text: str, values: list[str]) -> None:
+    assert split_values(text) == values
+
+
+@pytest.mark.parametrize("text", ["", "1,", ",1", "1,,2", "[1,2", '"a,b', "1]", "["])
+def test_values_that_are_empty_or_do_not_close_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"that close|between the commas"):
+        split_values(text)
+
+
+def test_several_over_make_a_grid_and_the_last_moves_fastest(tiny: Path) -> None:
+    plan = plan_sweep(tiny, over=["workload.queue_depth=4,8", "workload.block_sizes_bytes=4k,64KiB"])
+    assert plan.keys == ("workload.queue_depth", "workload.block_sizes_bytes")
+    assert plan.points == 4
+    assert [tuple(point.values()) for point in points(plan)] == [
+        (4, 4096),
+        (4, 65536),
+        (8, 4096),
+        (8, 65536),
+    ]
+    assert [task.cell.scheme for task in plan.tasks[:2]] == ["rep:3", "rs:6,3"]
+
+
+def test_zipped_keys_move_together_and_cross_with_the_grid(tiny: Path) -> None:
+    plan = plan_sweep(
+        tiny,
+        zipped=["workload.queue_depth=4,8", "cluster.pg_num=16,32"],
+        over=["workload.image=pristine,prefilled"],
+    )
+    found = {(p["workload.image"], p["workload.queue_depth"], p["cluster.pg_num"]) for p in points(plan)}
+    assert found == {
+        (image, depth, groups) for image in ("pristine", "prefilled") for depth, groups in ((4, 16), (8, 32))
+    }
+
+
+def test_a_list_is_read_from_csv(tiny: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "points.csv"
+    listed.write_text('workload.queue_depth, schemes\n4, "[""rs:6,3""]"\n\n8, rep:3\n')
+    plan = plan_sweep(tiny, list_file=listed)
+    assert [(t.swept["workload.queue_depth"], t.cell.scheme) for t in plan.tasks] == [
+        (4, "rs:6,3"),
+        (8, "rep:3"),
+    ]
+
+
+def test_faults_of_a_list_come_with_their_lines(tiny: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "points.csv"
+    listed.write_text("workload.queue_depth,cluster.hosts\n4\n0,4\n")
+    said = faults(tiny, list_file=listed)
+    assert f"{listed}:2: got 1 values, wanted 2" in said
+    # The other points are still read, though what the file alone says is held back.
+    listed.write_text("workload.queue_depth,cluster.hosts\n4,4\n0,4\n")
+    assert faults(tiny, list_file=listed) == [
+        f"{listed}:3: workload.queue_depth: got 0, wanted a number of at least 1"
+    ]
+
+
+def test_all_faults_come_at_once(tiny: Path) -> None:
+    said = faults(
+        tiny,
+        over=["workload.queue_depth=0,8", "cluster.hosts=4,x", "foo", "workload.requests=1,,2"],
+        sets=["workload.image_bytes=0"],
+        replications=0,
+    )
+    assert sorted(line.partition(" got ")[0] for line in said) == [
+        '--over: "foo":',
+        "--over: cluster.hosts:",
+        "--over: workload.queue_depth:",
+        "--over: workload.requests:",
+        "--replications:",
+        "--set: workload.image_bytes:",
+    ]
+    assert all(", wanted " in line for line in said)
+
+
+def test_a_fault_of_some_points_names_one(tiny: Path) -> None:
+    said = faults(tiny, over=["cluster.hosts=1,4"])
+    assert len(said) == 2
+    assert all(line.startswith(f"{tiny}:2: schemes: ") for line in said)
+    assert all(line.endswith("(at cluster.hosts=1)") for line in said)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"over": ["workload.queue_depth=1", "workload.queue_depth=2"]}, "got it twice"),
+        ({"over": ["workload.queue_depth=1", "workload={requests = 2}"]}, "got workload.queue_depth swept"),
+        ({"over": ["workload.queue_depth=1"], "sets": ["workload.queue_depth=2"]}, "got --set"),
+        ({"over": ["workload.block_sizes_bytes=4k,4096"]}, "twice, wanted each cell once"),
+        ({"over": ['schemes=["rep:3"],["rep:3","rep:2"]']}, "twice, wanted each cell once"),
+        ({"over": ["schemes=rep:3,rs:6,3"]}, "one with a comma in quotes"),
+        ({"zipped": ["workload.queue_depth=1,2", "cluster.pg_num=8"]}, "wanted as many values for each key"),
+        ({"replications": 2, "seed": 2**63 - 1}, "wanted seeds below 2^63"),
+        ({"over": ["workload.queue_depth=" + ",".join(map(str, range(1, 400)))] * 3}, "wanted fewer"),
+        ({"list_file": "nowhere.csv"}, "wanted a CSV file"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tiny: Path, options: dict[str, object], words: str) -> None:
+    assert any(words in line for line in faults(tiny, **options))
+
+
+def test_replications_share_seeds_between_points(tiny: Path) -> None:
+    plan = plan_sweep(tiny, over=["workload.queue_depth=4,8"], replications=3, seed=7)
+    assert {task.scenario.seed - task.replication for task in plan.tasks} == {7}
+    assert [task.replication for task in plan.tasks[:4]] == [0, 1, 2, 0]
+    assert len({task.task_id for task in plan.tasks}) == len(plan.tasks) == 12
+
+
+def test_swept_columns_hold_one_type(tiny: Path) -> None:
+    plan = plan_sweep(tiny, over=['schemes=["rep:3"],["rep:2","rs:6,3"]', "cluster.public_gbit_per_s=10,2.5"])
+    assert {task.swept["schemes"] for task in plan.tasks} == {'["rep:3"]', '["rep:2", "rs:6,3"]'}
+    assert {task.swept["cluster.public_gbit_per_s"] for task in plan.tasks} == {10.0, 2.5}
+
+
+def test_a_sweep_widened_later_keeps_the_names_of_its_tasks(tiny: Path) -> None:
+    narrow = plan_sweep(tiny, over=["workload.queue_depth=4"])
+    wide = plan_sweep(
+        tiny, over=["workload.queue_depth=4,8"], sets=['schemes=["rep:3","rep:2","rs:6,3"]'], replications=2
+    )
+    assert {task.task_id for task in narrow.tasks} < {task.task_id for task in wide.tasks}
+
+
+def test_the_name_covers_what_the_row_depends_on(tiny: Path) -> None:
+    def ids(**options: object) -> set[str]:
+        return {task.task_id for task in plan_sweep(tiny, **options).tasks}  # type: ignore[arg-type]
+
+    plain = ids()
+    assert ids(sets=["description=other", "name=other"]) == plain
+    for change in (
+        {"seed": 9},
+        {"engine": "simpy"},
+        {"sets": ["cluster.pg_num=16"]},
+        {"sets": ["generation=pacific"]},
+    ):
+        assert not ids(**change) & plain
+
+
+def test_the_name_covers_the_content_of_a_map(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_sweep(tiny)
+    scenario = plan.scenario.model_copy(
+        update={"cluster": plan.scenario.cluster.model_copy(update={"crush_map": "m.txt"})}
+    )
+    cell = cells(scenario)[0]
+    monkeypatch.setattr(sweep_task, "_file_sha256", lambda path: "a")
+    first = make_task(scenario, cell, swept={}).task_id
+    monkeypatch.setattr(sweep_task, "_file_sha256", lambda path: "b")
+    assert make_task(scenario, cell, swept={}).task_id != first
+
+
+def test_a_row_is_a_pure_function_of_its_task(tiny: Path) -> None:
+    (task, *_) = plan_sweep(tiny, over=["workload.queue_depth=4,8"]).tasks
+    first = run_task(task)
+    again = run_task(pickle.loads(pickle.dumps(task)))
+    assert first.pop("engine_wall_s") > 0
+    again.pop("engine_wall_s")
+    assert first == again
+    assert {type(value) for value in first.values()} <= {str, int, float, bool, type(None)}
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_engines_give_the_same_row(tiny: Path, engine: str) -> None:
+    (reference, *_), (task, *_) = plan_sweep(tiny).tasks, plan_sweep(tiny, engine=engine).tasks
+    want, got = run_task(reference), run_task(task)
+    for row in (want, got):
+        row.pop("engine_wall_s")
+    assert got == want
+
+
+def test_a_worker_with_other_source_or_numbers_refuses(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task, *_) = plan_sweep(tiny).tasks
+    monkeypatch.setattr(sweep_task, "_models_sha256", lambda *_: "other")
+    assert "other parameter sets" in str(attempt(task).reason)
+    monkeypatch.setattr(sweep_task, "code_sha256", lambda: "other")
+    outcome = attempt(task)
+    assert outcome.row is None
+    assert "another stripesim" in str(outcome.reason)
+
+
+def test_the_fingerprint_of_the_source_covers_every_module_a_task_loads(tiny: Path) -> None:
+    program = """
+import pickle, sys
+from stripesim.scenarios.sweep_task import run_task, source_files
+run_task(pickle.loads(sys.stdin.buffer.read()))
+covered = {str(path) for path in source_files().values()}
+from pathlib import Path
+for name, module in sorted(sys.modules.items()):
+    if name.startswith("stripesim.") and str(Path(module.__file__).resolve()) not in covered:
+        print(name)
+"""
+    for engine in ("compiled", "simpy"):
+        (task, *_) = plan_sweep(tiny, engine=engine).tasks
+        done = subprocess.run(
+            [sys.executable, "-c", program], input=pickle.dumps(task), capture_output=True, check=True
+        )
+        left = [name for name in done.stdout.decode().split() if not name.startswith("stripesim.calibration")]
+        # Packages themselves hold a sentence each; the version has a place of its own in the name.
+        assert left == ["stripesim._version", "stripesim.scenarios"]

@@ -1,0 +1,88 @@
+"""Workers that die: their items are done by others, or given up with a reason, and never lost.
+
+What workers do here comes from the standard library, since a fresh interpreter must be able to import it.
+"""
+
+import math
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from stripesim.scenarios.sweep_pool import Death, PoolError, cores_usable, run_pool
+
+
+def test_each_item_is_done_once() -> None:
+    answers = list(run_pool(math.factorial, range(40), jobs=2))
+    assert sorted(answers) == [(item, math.factorial(item)) for item in range(40)]
+
+
+def test_workers_have_one_thread_each_and_are_other_processes() -> None:
+    names = ["NUMBA_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"]
+    wanted = {name: os.environ.get(name, "1") for name in names}
+    assert dict(run_pool(os.getenv, names, jobs=1)) == wanted
+
+
+def test_an_item_that_kills_its_workers_is_given_up_and_the_others_are_done() -> None:
+    # Signal 0 only asks whether one may send signals.
+    answers = dict(run_pool(signal.raise_signal, [0, int(signal.SIGKILL), -0], jobs=1, attempts_max=2))
+    death = answers[int(signal.SIGKILL)]
+    assert isinstance(death, Death)
+    assert death.reason == "2 workers died over it, the last killed by SIGKILL"
+    assert len(answers) == 2
+
+
+def test_the_item_of_a_killed_worker_is_done_by_another() -> None:
+    answers = run_pool(time.sleep, [0.0, 0.7, 0.0, 0.0], jobs=2)
+    first = next(answers)
+    victims = multiprocessing.active_children()
+    assert victims
+    # One of them sleeps, the other may; both die.
+    for victim in victims:
+        assert victim.pid is not None
+        os.kill(victim.pid, signal.SIGKILL)
+    rest = list(answers)
+    assert sorted(item for item, _ in [first, *rest]) == [0.0, 0.0, 0.0, 0.7]
+    assert not any(isinstance(answer, Death) for _, answer in rest)
+
+
+def test_workers_that_cannot_start_are_told_at_once() -> None:
+    class Unloadable:
+        def __reduce__(self) -> tuple[object, ...]:
+            return os._exit, (7,)
+
+    with pytest.raises(PoolError, match="got exit status 7 before they were ready"):
+        list(run_pool(Unloadable(), [1, 2, 3], jobs=2))  # type: ignore[arg-type]
+
+
+def test_closing_stops_workers_in_the_middle_of_their_items() -> None:
+    answers = run_pool(time.sleep, [0.0, 600.0, 600.0], jobs=2)
+    next(answers)
+    begun = multiprocessing.active_children()
+    answers.close()
+    assert begun
+    assert not multiprocessing.active_children()
+
+
+def test_a_signal_meant_for_the_terminal_does_not_stop_workers() -> None:
+    answers = run_pool(time.sleep, [0.0, 0.5], jobs=1)
+    next(answers)
+    (worker,) = multiprocessing.active_children()
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGINT)
+    assert [answer for _, answer in answers] == [None]
+
+
+def test_the_pool_works_from_a_thread() -> None:
+    found: list[tuple[int, object]] = []
+    thread = threading.Thread(target=lambda: found.extend(run_pool(math.factorial, [3, 4], jobs=2)))
+    thread.start()
+    thread.join()
+    assert sorted(found, key=lambda pair: pair[0]) == [(3, 6), (4, 24)]
+
+
+def test_there_is_a_core_to_use() -> None:
+    assert 1 <= cores_usable() <= (os.cpu_count() or 1)

@@ -1,0 +1,137 @@
+"""Means over replications, and the verdict on the steady state."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from stripesim.scenarios.sweep_stats import aggregate, unsteady_reason
+
+
+def frame(values: list[float | None], **columns: object) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "scheme": ["rep:3"] * len(values),
+            "op": "read",
+            "pattern": "seq",
+            "block_size_bytes": 4096,
+            "replication": range(len(values)),
+            "iops": pl.Series("iops", values, dtype=pl.Float64),
+            **columns,
+        }
+    )
+
+
+def test_the_interval_is_students() -> None:
+    values: list[float | None] = [10.0, 12.0, 11.0, 15.0, 9.5]
+    row = aggregate(frame(values)).to_dicts()[0]
+    low, high = stats.t.interval(0.95, 4, loc=np.mean(values), scale=stats.sem(values))
+    assert row["replications"] == 5
+    assert (row["iops"], row["iops_ci_low"], row["iops_ci_high"]) == pytest.approx((11.5, low, high))
+
+
+def test_the_interval_covers_as_often_as_it_says() -> None:
+    # 1,000 intervals of 5 normal values each: 950 expected, standard deviation 6.9; 4 of those allowed.
+    draws = np.random.default_rng(1).normal(100.0, 20.0, size=(1000, 5))
+    rows = pl.concat([frame(list(draw)).with_columns(point=pl.lit(i)) for i, draw in enumerate(draws)])
+    told = aggregate(rows, ["point"])
+    covered = told.filter((pl.col("iops_ci_low") < 100) & (pl.col("iops_ci_high") > 100)).height
+    assert 922 <= covered <= 978
+
+
+def test_one_replication_has_no_interval_and_missing_values_stay_out() -> None:
+    one = aggregate(frame([7.0])).to_dicts()[0]
+    assert (one["iops"], one["iops_ci_low"], one["iops_ci_high"]) == (7.0, None, None)
+    some = aggregate(frame([7.0, None, 9.0])).to_dicts()[0]
+    assert (some["replications"], some["iops"]) == (3, 8.0)
+    none = aggregate(frame([None, None])).to_dicts()[0]
+    assert none["iops"] is None
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    row = aggregate(frame([0.1, 0.1, 0.1])).to_dicts()[0]
+    assert row["iops"] == row["iops_ci_low"] == row["iops_ci_high"] == 0.1
+
+
+def test_cells_stay_apart_and_in_order() -> None:
+    rows = pl.concat(
+        [
+            frame([1.0, 2.0], depth=8).with_columns(scheme=pl.lit("rs:6,3")),
+            frame([3.0, 4.0], depth=4),
+            frame([5.0, 6.0], depth=8),
+        ]
+    )
+    told = aggregate(rows, ["depth"])
+    assert told.select("depth", "scheme", "iops").rows() == [
+        (8, "rs:6,3", 1.5),
+        (4, "rep:3", 3.5),
+        (8, "rep:3", 5.5),
+    ]
+
+
+def test_words_are_gathered_not_averaged() -> None:
+    rows = frame(
+        [1.0, 2.0, 3.0], steady=[True, False, True], bottleneck=["ssd", "cpu", "cpu"], seed=[1, 2, 3]
+    )
+    row = aggregate(rows).to_dicts()[0]
+    assert (row["steady"], row["bottleneck"]) == (False, "cpu, ssd")
+    assert "seed" not in row
+    assert "engine_wall_s" not in row
+
+
+def test_no_rows_give_an_empty_table_with_its_columns() -> None:
+    told = aggregate(frame([1.0]).clear())
+    assert told.height == 0
+    assert {"scheme", "replications", "iops", "iops_ci_high"} <= set(told.columns)
+
+
+def closed_loop(latencies: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return issue and completion times of a closed loop, a request issued as another completes."""
+    issued, completed = [], []
+    free = np.zeros(depth)
+    for latency in latencies:
+        slot = int(np.argmin(free))
+        issued.append(free[slot])
+        free[slot] += latency
+        completed.append(free[slot])
+    order = np.argsort(issued, kind="stable")
+    return np.array(issued)[order].astype(np.int64), np.array(completed)[order].astype(np.int64)
+
+
+def verdict(latencies: np.ndarray, depth: int = 4) -> str | None:
+    issued, completed = closed_loop(latencies, depth)
+    return unsteady_reason(issued, completed, end_ns=int(completed.max()))
+
+
+def test_a_stationary_run_is_steady() -> None:
+    draws = np.random.default_rng(3)
+    verdicts = [verdict(draws.exponential(1e6, 500)) for _ in range(50)]
+    # MSER-5 sometimes cuts at the end of its search by chance; that must stay rare.
+    assert verdicts.count(None) >= 45
+
+
+def test_a_short_transient_is_cut_off() -> None:
+    draws = np.random.default_rng(4).normal(1e6, 1e5, 500)
+    draws[:40] *= 10
+    assert verdict(draws) is None
+
+
+def test_a_run_that_never_settles_is_told() -> None:
+    draws = np.random.default_rng(5).normal(1e6, 1e5, 500) * np.linspace(1, 20, 500)
+    assert "half of the run" in str(verdict(draws))
+
+
+def test_too_few_requests_are_told() -> None:
+    assert verdict(np.full(49, 1e6)) == "49 requests completed, wanted at least 50"
+    assert verdict(np.full(60, 1e6) + np.arange(60) % 7) is None
+
+
+def test_a_loop_that_runs_dry_at_once_is_told() -> None:
+    # All requests are in flight from the start: none completes before the last is issued.
+    assert "last issue" in str(verdict(np.full(200, 1e6), depth=200))
+
+
+def test_requests_cut_off_by_the_end_do_not_count() -> None:
+    issued, completed = closed_loop(np.full(100, 1e6), 4)
+    completed[40:] = -1
+    assert unsteady_reason(issued, completed, end_ns=10**7) == "40 requests completed, wanted at least 50"

@@ -1,0 +1,115 @@
+"""Rows on disk: what was kept is found again to the bit, what is damaged is found out."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from stripesim.scenarios import sweep_store
+from stripesim.scenarios.sweep_plan import SweepError
+from stripesim.scenarios.sweep_store import PartStore
+
+
+def task(number: int) -> Any:
+    return SimpleNamespace(task_id=f"{number:064x}", swept={"workload.queue_depth": number})
+
+
+def row(number: int) -> dict[str, Any]:
+    return {
+        "scheme": "rep:3",
+        "op": "write",
+        "pattern": "rand",
+        "block_size_bytes": 4096,
+        "requests": 100 + number,
+        "iops": number / 3.0,
+        "latency_mean_ns": 0.1 + number,
+        "steady": number % 2 == 0,
+        "unsteady_reason": None if number % 2 == 0 else "short",
+        "replication": 0,
+    }
+
+
+def fill(out: Path, numbers: range) -> None:
+    with PartStore(out, resume=True) as store:
+        for number in numbers:
+            store.add(task(number), row(number))
+
+
+def kept(out: Path) -> dict[str, dict[str, Any]]:
+    with PartStore(out, resume=True) as store:
+        return store.rows
+
+
+def without_null(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def test_rows_come_back_to_the_bit(tmp_path: Path) -> None:
+    fill(tmp_path, range(5))
+    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(5)}
+
+
+def test_many_files_become_one_and_no_row_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep_store, "_SINGLE_FILES_MAX", 4)
+    fill(tmp_path, range(11))
+    names = [path.name for path in (tmp_path / "parts").glob("*.parquet")]
+    assert sum(name.startswith("merged-") for name in names) == 2
+    assert len(names) == 5
+    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(11)}
+
+
+def test_a_crash_between_merging_and_removing_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_store, "_SINGLE_FILES_MAX", 3)
+    fill(tmp_path, range(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda *_, **__: None)
+        fill(tmp_path, range(2, 3))
+    assert len(list((tmp_path / "parts").glob("*.parquet"))) == 4
+    assert kept(tmp_path) == {task(n).task_id: without_null(row(n)) for n in range(3)}
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "swapped"])
+def test_a_damaged_file_is_found_set_aside_and_counted(tmp_path: Path, damage: str) -> None:
+    fill(tmp_path, range(3))
+    path = tmp_path / "parts" / f"{task(1).task_id}.parquet"
+    content = path.read_bytes()
+    if damage == "swapped":
+        pl.read_parquet(path).with_columns(iops=pl.lit(1.0)).write_parquet(path)
+    else:
+        path.write_bytes({"cut": content[: len(content) // 2], "empty": b"", "noise": b"PAR1" * 99}[damage])
+    with PartStore(tmp_path, resume=True) as store:
+        assert store.damaged == 1
+        assert set(store.rows) == {task(0).task_id, task(2).task_id}
+        store.add(task(1), row(1))
+    assert len(kept(tmp_path)) == 3
+    assert len(list((tmp_path / "parts").glob("*.damaged"))) == 1
+
+
+def test_what_a_kill_left_half_written_is_cleared_away(tmp_path: Path) -> None:
+    fill(tmp_path, range(2))
+    (tmp_path / "parts" / ".x.parquet.abc.tmp").write_bytes(b"PAR1half")
+    assert len(kept(tmp_path)) == 2
+    assert not list((tmp_path / "parts").glob(".*.tmp"))
+
+
+def test_rows_are_not_mixed_with_those_of_another_sweep_unasked(tmp_path: Path) -> None:
+    fill(tmp_path, range(1))
+    with pytest.raises(SweepError, match="wanted --resume to go on"):
+        PartStore(tmp_path, resume=False)
+
+
+def test_a_folder_has_one_writer(tmp_path: Path) -> None:
+    with PartStore(tmp_path, resume=False), pytest.raises(SweepError, match="another sweep is writing"):
+        PartStore(tmp_path, resume=True)
+    # The first one has let go.
+    PartStore(tmp_path, resume=True).__exit__(None, None, None)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SweepError, match="wanted a folder results can be written to"):
+        PartStore(tmp_path / "file", resume=False)

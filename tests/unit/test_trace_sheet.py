@@ -1,0 +1,121 @@
+"""Reuse distances against a plain count, depth by hand, the figure sheet, conversion to columns."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stripesim.traces import (
+    REQUEST_SCHEMA,
+    BlockTrace,
+    TraceError,
+    convert,
+    info,
+    load,
+    read_failures,
+    read_trace,
+)
+from stripesim.traces.figure import caption, figure_sheet
+from stripesim.traces.locality import first_touch, reuse, stack_distances
+from stripesim.traces.statistics import depth_levels, dispersion
+
+FTA = "0 0 1 5 n1 0 100 160 NULL\n1 0 1 5 n1 1 160 900 4022\n2 0 1 5 n1 0 900 1000 NULL\n"
+
+
+def requests(rows: list[tuple[int, int | None, int | None, str, int, int, bool]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=REQUEST_SCHEMA, orient="row")
+
+
+def slow_distances(names: list[int]) -> list[int]:
+    stack: list[int] = []
+    found = []
+    for name in names:
+        found.append(stack[::-1].index(name) if name in stack else -1)
+        if name in stack:
+            stack.remove(name)
+        stack.append(name)
+    return found
+
+
+def test_stack_distances_equal_those_of_a_plain_stack() -> None:
+    names = np.random.default_rng(1).integers(0, 40, 500)
+    assert stack_distances(names, 40).tolist() == slow_distances(names.tolist())
+
+
+def test_reuse_looks_at_blocks_not_at_requests() -> None:
+    # 8 KiB at 0 touch blocks 0 and 1; 4 KiB at 4096 is block 1 again, with nothing else between.
+    frame = requests(
+        [
+            (0, None, None, "a", 0, 8192, False),
+            (1, None, None, "a", 4096, 4096, True),
+            (2, None, None, "b", 0, 512, True),
+        ]
+    )
+    found = reuse(frame)
+    assert found.distances.tolist() == [-1, -1, 0, -1]
+    assert found.blocks == 3
+    assert found.hit_ratio([0, 1]).tolist() == [0, 0.25]
+    assert first_touch(frame).tolist() == [True, False, True]
+
+
+def test_depth_by_hand() -> None:
+    second = 10**9
+    frame = requests(
+        [(0, None, 3 * second, "a", 0, 512, False), (second, None, 2 * second, "a", 0, 512, False)]
+    )
+    assert depth_levels(frame).tolist() == [0, 2, 1]
+
+
+def test_dispersion_of_even_and_of_grouped_arrivals() -> None:
+    assert dispersion(np.arange(1000) * 10, 100) == 0
+    # Ten at once in every tenth window of one: mean 1, variance 9.
+    grouped = np.repeat(np.arange(101) * 100, 10)
+    assert dispersion(grouped, 10) == pytest.approx(9)
+
+
+def trace_of(count: int = 500) -> BlockTrace:
+    rng = np.random.default_rng(4)
+    issue = np.cumsum(rng.integers(1, 10**6, count))
+    done = issue + rng.integers(1, 10**6, count)
+    rows = [
+        (int(i - issue[0]), None, int(d - issue[0]), "0", int(o) * 4096, 4096, bool(w))
+        for i, d, o, w in zip(issue, done, rng.integers(0, 99, count), rng.random(count) < 0.5, strict=True)
+    ]
+    return BlockTrace(requests(rows), None, "made", "made.csv")
+
+
+@pytest.mark.parametrize("count", [1, 2, 500])
+def test_the_sheet_is_drawn_for_any_length_and_alike_each_time(tmp_path: Path, count: int) -> None:
+    trace = trace_of(count)
+    svg, png = figure_sheet(trace, tmp_path / "sheet")
+    assert png.stat().st_size > 10_000
+    again, _ = figure_sheet(trace, tmp_path / "again")
+    assert svg.read_bytes() == again.read_bytes()
+    assert f"{count:,} requests to one device" in caption(info(trace))
+
+
+def test_columns_written_are_the_columns_read(tmp_path: Path) -> None:
+    trace = trace_of()
+    for suffix, reader in ((".parquet", pl.read_parquet), (".csv", pl.read_csv)):
+        (path,) = convert(trace, tmp_path / f"t{suffix}")
+        again = reader(path).cast(REQUEST_SCHEMA)  # type: ignore[arg-type]
+        assert again.equals(trace.requests)
+    (text,) = convert(trace, tmp_path / "t.txt")
+    columns = ["issue_ns", "complete_ns", "offset_bytes", "length_bytes", "is_write"]
+    assert read_trace(text, strict=True).requests.select(columns).equals(trace.requests.select(columns))
+
+
+def test_failures_are_written_as_events_and_spans(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(FTA)
+    trace = read_failures(tmp_path / "f", strict=True)
+    events, spans = convert(trace, tmp_path / "f.parquet")
+    assert pl.read_parquet(events).equals(trace.events)
+    assert spans.name == "f.spans.parquet"
+    with pytest.raises(TraceError, match=r"got a failure trace, wanted \.parquet or \.csv"):
+        convert(trace, tmp_path / "f.txt")
+    with pytest.raises(TraceError, match=r"got suffix '\.xls', wanted one of"):
+        convert(trace, tmp_path / "f.xls")
+    with pytest.raises(TraceError, match="wanted a file that can be written"):
+        convert(trace, tmp_path / "no" / "f.csv")
+    assert load(tmp_path / "f").format == "fta"

@@ -1,0 +1,40 @@
+"""Readers of block traces and failure traces into one columnar form each; knows nothing else of stripesim."""
+
+from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, Chunk
+from stripesim.traces.failure_columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
+from stripesim.traces.failure_read import FAILURE_FORMATS, read_failures
+from stripesim.traces.failure_statistics import correlated_share, failure_info
+from stripesim.traces.faults import Fault, FaultLog, Faults, TraceError
+from stripesim.traces.load import describe, load
+from stripesim.traces.read import iter_trace, read_trace
+from stripesim.traces.registry import FORMATS, TraceFormat
+from stripesim.traces.statistics import info
+from stripesim.traces.write_blkparse import write_blkparse
+from stripesim.traces.write_columns import convert
+
+__all__ = [
+    "COMMAND_SCHEMA",
+    "EVENT_SCHEMA",
+    "FAILURE_FORMATS",
+    "FORMATS",
+    "REQUEST_SCHEMA",
+    "SPAN_SCHEMA",
+    "BlockTrace",
+    "Chunk",
+    "FailureTrace",
+    "Fault",
+    "FaultLog",
+    "Faults",
+    "TraceError",
+    "TraceFormat",
+    "convert",
+    "correlated_share",
+    "describe",
+    "failure_info",
+    "info",
+    "iter_trace",
+    "load",
+    "read_failures",
+    "read_trace",
+    "write_blkparse",
+]

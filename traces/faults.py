@@ -1,0 +1,178 @@
+"""Faults found while reading a trace: counted, located, and told in one line each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+KEPT_FAULTS = 20
+"""How many faults are kept with their place; the rest are only counted."""
+
+SHOWN_CHARACTERS = 80
+"""How much of an offending line a message repeats."""
+
+
+def shown(text: str) -> str:
+    """Return `text` quoted, without control characters, cut to `SHOWN_CHARACTERS`.
+
+    Parameters
+    ----------
+    text : str
+        What was found in the file.
+
+    Returns
+    -------
+    str
+        A quoted form that stays on one line of a terminal.
+
+    Examples
+    --------
+    >>> shown("a" * 200).count("a")
+    80
+    """
+    cut = text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
+    return repr(cut)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong in one place.
+
+    Parameters
+    ----------
+    source : str
+        File the fault is in.
+    line : int
+        Line counted from 1 in the decompressed text; 0 when the fault concerns the whole file.
+    got, wanted : str
+        What stood there, and what would have been right.
+    unit : str
+        What `line` counts: `line`, or in binary files `record`.
+    """
+
+    source: str
+    line: int
+    got: str
+    wanted: str
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        counted = self.line if self.unit == "line" else f"{self.unit} {self.line}"
+        place = f"{self.source}:{counted}" if self.line else self.source
+        return f"{place}: got {self.got}, wanted {self.wanted}"
+
+
+@dataclass(frozen=True)
+class Faults:
+    """All faults of one file.
+
+    Parameters
+    ----------
+    count : int
+        How many there were.
+    first : tuple of Fault
+        The first ones, at most `KEPT_FAULTS`.
+    """
+
+    count: int = 0
+    first: tuple[Fault, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return one message per kept fault and, if some were not kept, a last line that says how many.
+
+        Returns
+        -------
+        list of str
+        """
+        told = [str(fault) for fault in self.first]
+        if self.count > len(self.first):
+            told.append(f"… and {self.count - len(self.first)} more faults")
+        return told
+
+
+@dataclass
+class FaultLog:
+    """Collects faults, and counts of what was recognised but is no request, while a file is read.
+
+    Parameters
+    ----------
+    source : str
+        File being read, as it is named in messages.
+    unit : str
+        What places count: `line`, or in binary files `record`.
+    """
+
+    source: str
+    unit: str = "line"
+    count: int = 0
+    first: list[Fault] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, line: int, got: str, wanted: str) -> None:
+        """Note one fault.
+
+        Parameters
+        ----------
+        line : int
+            Line counted from 1, or 0 for the whole file.
+        got, wanted : str
+            What was found and what would have been right.
+        """
+        self.count += 1
+        if self.has_room:
+            self.first.append(Fault(self.source, line, got, wanted, self.unit))
+
+    def add_lines(self, lines: Iterable[tuple[int, str]], explain: Callable[[str], tuple[str, str]]) -> None:
+        """Note one fault for each of many lines; only those that are kept are explained.
+
+        Parameters
+        ----------
+        lines : iterable of (int, str)
+            Number and text of each faulty line.
+        explain : callable
+            Takes the text and returns (got, wanted).
+        """
+        for number, text in lines:
+            if self.has_room:
+                self.add(number, *explain(text))
+            else:
+                self.count += 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a further fault would be kept with its place."""
+        return len(self.first) < KEPT_FAULTS
+
+    def tally(self, what: str, count: int = 1) -> None:
+        """Count something that was recognised, is no fault, and yields no request of its own.
+
+        Parameters
+        ----------
+        what : str
+            Its name in `BlockTrace.counts`.
+        count : int
+            How many; zero adds nothing.
+        """
+        if count:
+            self.counts[what] = self.counts.get(what, 0) + count
+
+    def close(self) -> Faults:
+        """Return the frozen result, in the order of the file.
+
+        Returns
+        -------
+        Faults
+        """
+        # What concerns the whole file stands last.
+        return Faults(self.count, tuple(sorted(self.first, key=lambda fault: fault.line or math.inf)))
+
+
+class TraceError(ValueError):
+    """A trace cannot be used; its text has one line per problem.
+
+    Parameters
+    ----------
+    message : str
+        One line per problem, at most `KEPT_FAULTS` and a closing one.
+    """

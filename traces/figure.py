@@ -1,0 +1,301 @@
+"""One sheet that shows what a block trace holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.traces.columns import BlockTrace
+from stripesim.traces.locality import BLOCK_BYTES, reuse
+from stripesim.traces.statistics import (
+    NS_PER_S,
+    NS_PER_US,
+    depth_levels,
+    dispersion,
+    info,
+    service_ns,
+    windows_ns,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart.
+_READ, _WRITE, _BLACK, _GREY = "#0072B2", "#D55E00", "#000000", "#999999"
+_DIRECTIONS = ((False, _READ, "reads"), (True, _WRITE, "writes"))
+_BINS = 120
+_DOTS_MAX = 20_000
+
+Values = npt.NDArray[Any]
+
+
+def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
+    """Draw arrivals, sizes, places, reuse, depth and times of a trace on one sheet.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        The trace.
+    path : str or pathlib.Path
+        Where to write; the suffix is replaced by `.svg` and `.png`.
+
+    Returns
+    -------
+    svg, png : pathlib.Path
+        The files written.
+
+    Notes
+    -----
+    A panel whose quantity the format does not record says so and stays empty.
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    told = info(trace)
+    figure = Figure(figsize=(17, 9.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(2, 4)
+    _draw_rate(axes[0, 0], trace)
+    _draw_gaps(axes[0, 1], trace, told)
+    _draw_dispersion(axes[0, 2], trace)
+    _draw_sizes(axes[0, 3], trace)
+    _draw_places(axes[1, 0], trace)
+    _draw_reuse(axes[1, 1], trace)
+    _draw_depth(axes[1, 2], trace)
+    _draw_times(axes[1, 3], trace)
+    for letter, one in zip("abcdefgh", axes.flat, strict=True):
+        words = one.get_title()
+        one.set_title("")
+        one.set_title(f"({letter}) {words}", fontsize=11, loc="left")
+        one.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(Path(trace.source).name, fontsize=14, fontweight="bold")
+    figure.supxlabel(caption(told), fontsize=10.5, x=0.01, ha="left")
+    svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
+    # Without a date, and with names that do not hang on chance, the same trace gives the same file.
+    with rc_context({"svg.hashsalt": "stripesim"}):
+        figure.savefig(svg, metadata={"Date": None})
+    figure.savefig(png, dpi=130)
+    return svg, png
+
+
+def caption(told: dict[str, Any]) -> str:
+    """Return a caption in whole sentences.
+
+    Parameters
+    ----------
+    told : dict
+        What `info` returned.
+
+    Returns
+    -------
+    str
+    """
+    rate = f" ({_number(told['iops'])} per second)" if told["iops"] else ""
+    devices = "one device" if told["devices"] == 1 else f"{told['devices']:,} devices"
+    parts = [
+        f"{told['requests']:,} requests to {devices} over {_number(told['duration_s'])} s{rate}, "
+        f"read as {told['format']}; {told['read_ratio']:.1%} are reads, "
+        f"{told['sequential_fraction']:.1%} follow the one before without a gap.",
+        f"Sizes: mean {_size(told['bytes_mean'])}, median {_size(told['bytes_p50'])}.",
+        f"They touch {_size(told['footprint_bytes'])}; {told['reuse_ratio']:.1%} of accesses to 4 KiB blocks "
+        "go to blocks touched before.",
+    ]
+    if told["interarrival_cv2"] is not None:
+        parts.append(
+            f"Times between arrivals vary with a squared coefficient of variation of "
+            f"{told['interarrival_cv2']:,.3g} (1 for a Poisson process)."
+        )
+    for name, meaning in (("service", "dispatch to completion"), ("response", "issue to completion")):
+        if told[f"{name}_mean_us"] is not None:
+            parts.append(
+                f"{name.capitalize()} time ({meaning}): mean {_number(told[f'{name}_mean_us'])} µs, median "
+                f"{_number(told[f'{name}_p50_us'])} µs, 99th percentile {_number(told[f'{name}_p99_us'])} µs."
+            )
+    if told["faults"]:
+        parts.append(f"{told['faults']:,} faults were found in the file.")
+    return _wrapped(" ".join(parts), 200)
+
+
+def _draw_rate(axes: Axes, trace: BlockTrace) -> None:
+    issue_s = trace.requests["issue_ns"].to_numpy() / NS_PER_S
+    span = float(issue_s[-1]) or 1e-9
+    edges = np.linspace(0, span, min(_BINS, max(2, len(issue_s) // 8)) + 1)
+    is_write = trace.requests["is_write"].to_numpy()
+    base = np.zeros(len(edges) - 1)
+    for write, colour, label in _DIRECTIONS:
+        rate = np.histogram(issue_s[is_write == write], edges)[0] / np.diff(edges)
+        axes.stairs(base + rate, edges, baseline=base, fill=True, color=colour, label=label)
+        base = base + rate
+    axes.axhline(len(issue_s) / span, color=_BLACK, linewidth=1, linestyle="--", label="mean")
+    axes.set(xlabel="time [s]", ylabel="requests per second", xlim=(0, span), ylim=(0, None))
+    axes.set_title("Arrival rate")
+    axes.legend(fontsize=9)
+
+
+def _draw_gaps(axes: Axes, trace: BlockTrace, told: dict[str, Any]) -> None:
+    axes.set_title("Time between arrivals")
+    gaps_us = np.diff(trace.requests["issue_ns"].to_numpy()) / NS_PER_US
+    positive = np.sort(gaps_us[gaps_us > 0])
+    if not positive.size:
+        _empty(axes, "all requests at one time")
+        return
+    above = 1 - (np.arange(len(positive)) + (len(gaps_us) - len(positive))) / len(gaps_us)
+    axes.step(positive, above, color=_READ, where="post", label="trace")
+    mean = float(told["interarrival_mean_us"])
+    at = np.geomspace(positive[0], positive[-1], 400)
+    with np.errstate(under="ignore"):
+        axes.plot(
+            at, np.exp(-at / mean), color=_BLACK, linestyle="--", linewidth=1, label="Poisson, same mean"
+        )
+    low = 0.5 / len(gaps_us)
+    axes.set(
+        xscale="log", yscale="log", ylim=(low, 1.3), xlabel="gap [µs]", ylabel="share of gaps that are longer"
+    )
+    axes.legend(fontsize=9, loc="lower left")
+
+
+def _draw_dispersion(axes: Axes, trace: BlockTrace) -> None:
+    from matplotlib.ticker import LogLocator
+
+    axes.set_title("Burstiness by time scale")
+    issue = trace.requests["issue_ns"].to_numpy()
+    windows = windows_ns(issue)
+    fine = sorted({round(w * f) for w in windows for f in (1, 10 ** (1 / 3), 10 ** (2 / 3))})
+    fine = [w for w in fine if windows and w <= max(windows)]
+    if len(fine) < 2:
+        _empty(axes, "too short to tell")
+        return
+    axes.plot(
+        np.array(fine) / NS_PER_S, [dispersion(issue, w) for w in fine], "o-", color=_READ, label="trace"
+    )
+    axes.axhline(1, color=_BLACK, linestyle="--", linewidth=1, label="Poisson")
+    axes.set(xscale="log", yscale="log", xlabel="window [s]", ylabel="variance / mean of requests per window")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(lambda value, _: "")
+    axes.legend(fontsize=9)
+
+
+def _draw_sizes(axes: Axes, trace: BlockTrace) -> None:
+    axes.set_title("Request sizes")
+    for write, colour, label in _DIRECTIONS:
+        sizes = trace.requests.filter(trace.requests["is_write"] == write)["length_bytes"].to_numpy()
+        if sizes.size:
+            _draw_cdf(axes, sizes / 1024, colour, f"{label} ({sizes.size:,})")
+    axes.set(xlabel="size [KiB]", ylabel="share of requests at most as large", ylim=(0, 1.02))
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.legend(fontsize=9, loc="lower right")
+
+
+def _draw_places(axes: Axes, trace: BlockTrace) -> None:
+    axes.set_title("Places touched")
+    busiest = trace.requests["device"].value_counts(sort=True)["device"][0]
+    rows = trace.requests.filter(trace.requests["device"] == busiest)
+    step = -(-rows.height // _DOTS_MAX)
+    rows = rows.gather_every(step)
+    for write, colour, label in _DIRECTIONS:
+        part = rows.filter(rows["is_write"] == write)
+        axes.plot(
+            part["issue_ns"].to_numpy() / NS_PER_S,
+            part["offset_bytes"].to_numpy() / 2**30,
+            ".",
+            color=colour,
+            markersize=2,
+            alpha=0.5,
+            label=label,
+            rasterized=True,
+        )
+    note = f"device {busiest}" if trace.requests["device"].n_unique() > 1 else "offset"
+    every = "" if step == 1 else f", every {step}th request"
+    axes.set(xlabel=f"time [s]{every}", ylabel=f"{note} [GiB]")
+    # Above the panel, where no dot can lie under it.
+    axes.legend(
+        fontsize=9, markerscale=5, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0.1
+    )
+
+
+def _draw_reuse(axes: Axes, trace: BlockTrace) -> None:
+    axes.set_title("Reuse: hits of an LRU cache")
+    found = reuse(trace.requests)
+    sizes = np.unique(np.geomspace(1, max(2, found.blocks), 200).astype(np.int64))
+    axes.plot(sizes * BLOCK_BYTES / 2**20, found.hit_ratio(sizes), color=_READ, linewidth=2, label="LRU")
+    most = float((found.distances >= 0).mean())
+    axes.axhline(most, color=_BLACK, linestyle="--", linewidth=1, label="cache without limit")
+    axes.set(
+        xscale="log",
+        xlabel="cache [MiB]",
+        ylabel="share of 4 KiB accesses served",
+        ylim=(0, max(0.05, most * 1.15)),
+    )
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.legend(fontsize=9, loc="lower right")
+
+
+def _draw_depth(axes: Axes, trace: BlockTrace) -> None:
+    axes.set_title("Requests in flight")
+    levels = depth_levels(trace.requests)
+    if not levels.sum():
+        _empty(axes, "the format records no completions")
+        return
+    share = levels / levels.sum()
+    axes.plot(np.arange(len(share)), share, "o", color=_READ, markersize=4)
+    axes.vlines(np.arange(len(share)), share[share > 0].min() / 2, share, color=_READ, linewidth=1)
+    axes.set(yscale="log", xlabel="requests in flight, issue to completion", ylabel="share of time")
+
+
+def _draw_times(axes: Axes, trace: BlockTrace) -> None:
+    axes.set_title("Service and response time")
+    rows = trace.requests.drop_nulls("complete_ns")
+    drawn = False
+    for write, colour, label in _DIRECTIONS:
+        service = service_ns(trace, is_write=write)
+        if service.size:
+            _draw_cdf(axes, service / NS_PER_US, colour, f"service, {label}")
+            drawn = True
+        part = rows.filter(rows["is_write"] == write)
+        response = (part["complete_ns"] - part["issue_ns"]).to_numpy()
+        if response.size:
+            _draw_cdf(axes, response / NS_PER_US, colour, f"response, {label}", "--")
+            drawn = True
+    if not drawn:
+        _empty(axes, "the format records no completions")
+        return
+    axes.set(xscale="log", xlabel="time [µs]", ylabel="share at most as long", ylim=(0, 1.02))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.legend(fontsize=9, loc="lower right")
+
+
+def _draw_cdf(axes: Axes, values: Values, colour: str, label: str, style: str = "-") -> None:
+    at, counts = np.unique(values, return_counts=True)
+    share = np.cumsum(counts) / counts.sum()
+    # A step needs a foot: a single size would otherwise be one dot.
+    at, share = np.concatenate(([at[0]], at)), np.concatenate(([0.0], share))
+    axes.step(at, share, where="post", color=colour, linestyle=style, linewidth=1.8, label=label)
+
+
+def _empty(axes: Axes, why: str) -> None:
+    axes.text(0.5, 0.5, why, ha="center", va="center", transform=axes.transAxes, color=_GREY)
+    axes.set(xticks=[], yticks=[])
+
+
+def _size(size_bytes: float) -> str:
+    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:.3g} {name}"
+    return f"{size_bytes:.3g} B"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _wrapped(text: str, width: int) -> str:
+    import textwrap
+
+    return textwrap.fill(text, width)

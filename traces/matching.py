@@ -1,0 +1,292 @@
+"""Joins block-layer events (queue, dispatch, complete) into requests and device commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from stripesim.traces.columns import COMMAND_SCHEMA, ORDER_COLUMN, REQUEST_SCHEMA
+from stripesim.traces.faults import FaultLog
+
+SECTOR_BYTES = 512
+"""The block layer counts in sectors of 512 bytes, whatever the device's own sector size."""
+
+Event = tuple[int, str, int, str, bool, int, int]
+"""line, action, time_ns, device, is_write, sector, sectors (for X: the sector where the rest starts)."""
+
+_Place = tuple[str, bool, int]
+
+
+@dataclass(slots=True)
+class _Request:
+    line: int
+    issue_ns: int
+    device: str
+    is_write: bool
+    sector: int
+    sectors: int
+    sectors_left: int
+    dispatch_ns: int | None = None
+    complete_ns: int | None = None
+
+
+@dataclass(slots=True)
+class _Command:
+    dispatch_ns: int
+    device: str
+    is_write: bool
+    sector: int
+    sectors: int
+    sectors_left: int
+    parts: list[tuple[_Request, int, int]] = field(default_factory=list)
+    complete_ns: int | None = None
+
+
+class Matcher:
+    """State of the requests in flight; feed it events in file order.
+
+    Parameters
+    ----------
+    log : FaultLog
+        Takes note of completions before their dispatch, and of events that find no partner.
+
+    Notes
+    -----
+    A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) that lie there, same device and
+    direction, first come first: several after a merge (M, F), a part of one after a split. The rest of a
+    split request stays queued at its own sector, so its completion is that of its last part. A completion C
+    ends the oldest dispatch at its sector, preferring one of equal length; a shorter C ends a part. A C
+    without any dispatch ends the queued request itself: stacked devices (dm, md) never dispatch. A requeue R
+    puts requests back. Sectors at which requests of one device and direction overlap in flight are told apart
+    only by their start, length and age: the layout carries no request identity.
+    """
+
+    def __init__(self, log: FaultLog) -> None:
+        self._log = log
+        self._queued: dict[_Place, list[tuple[_Request, int]]] = {}
+        self._flying: dict[_Place, list[_Command]] = {}
+        self._split_off: set[tuple[_Place, int]] = set()
+        self._requests: list[_Request] = []
+        self._commands: list[_Command] = []
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Take events in file order.
+
+        Parameters
+        ----------
+        events : iterable of Event
+            Only actions Q, D, C, R and X, with at least one sector each.
+        """
+        for line, action, time_ns, device, is_write, sector, sectors in events:
+            place = (device, is_write, sector)
+            if action == "Q":
+                self._queue(line, time_ns, place, sectors)
+            elif action == "D":
+                self._dispatch(time_ns, place, sectors)
+            elif action == "C":
+                self._complete(time_ns, place, sectors)
+            elif action == "R":
+                self._requeue(place, sectors)
+            else:
+                self._split(place, sectors)
+
+    def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return requests and commands that are over since the last call.
+
+        Returns
+        -------
+        requests, commands : polars.DataFrame
+            As in `Chunk`.
+        """
+        requests, commands = self._requests, self._commands
+        self._requests, self._commands = [], []
+        return _request_rows(requests), _command_rows(commands)
+
+    def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return what is still in flight at the end of the file, with null times where nothing was seen.
+
+        Returns
+        -------
+        requests, commands : polars.DataFrame
+            As in `Chunk`.
+        """
+        commands = [command for flying in self._flying.values() for command in flying]
+        held = {id(request): request for queue in self._queued.values() for request, _ in queue}
+        held.update({id(part[0]): part[0] for command in commands for part in command.parts})
+        for request in held.values():
+            request.complete_ns = None
+        for command in commands:
+            command.complete_ns = None
+        self._log.tally("requests never completed", len(held))
+        self._requests.extend(sorted(held.values(), key=lambda request: request.line))
+        self._commands.extend(commands)
+        self._queued, self._flying = {}, {}
+        return self.take()
+
+    def _queue(self, line: int, time_ns: int, place: _Place, sectors: int) -> None:
+        end = place[2] + sectors
+        if (place, end) in self._split_off:
+            # Older kernels queue the rest of a split request again: it is the same request.
+            self._split_off.discard((place, end))
+            self._log.tally("split rests queued again")
+            return
+        request = _Request(line, time_ns, *place, sectors, sectors)
+        self._queued.setdefault(place, []).append((request, sectors))
+
+    def _dispatch(self, time_ns: int, place: _Place, sectors: int) -> None:
+        device, is_write, sector = place
+        command = _Command(time_ns, device, is_write, sector, sectors, sectors)
+        end = sector + sectors
+        at: int | None = sector
+        while at is not None and at < end:
+            part = self._take_queued((device, is_write, at), end - at)
+            if part is None:
+                at = self._next_queued(device, is_write, at, end)
+                continue
+            request, taken = part
+            if request.dispatch_ns is None:
+                request.dispatch_ns = time_ns
+            command.parts.append((request, at, taken))
+            at += taken
+        if not command.parts:
+            self._log.tally("dispatches without a request")
+        self._flying.setdefault(place, []).append(command)
+
+    def _take_queued(self, place: _Place, room: int) -> tuple[_Request, int] | None:
+        """Take what is queued at `place`, at most `room` sectors of it."""
+        queue = self._queued.get(place)
+        if not queue:
+            return None
+        if len(queue) == 1 and queue[0][1] <= room:
+            del self._queued[place]
+            return queue[0]
+        # The longest that fits, else the oldest in part: a merge takes requests whole.
+        whole = [index for index, (_, sectors) in enumerate(queue) if sectors <= room]
+        index = max(whole, key=lambda candidate: queue[candidate][1]) if whole else 0
+        request, sectors = queue.pop(index)
+        if not queue:
+            del self._queued[place]
+        taken = min(sectors, room)
+        if taken < sectors:
+            rest = (place[0], place[1], place[2] + taken)
+            self._queued.setdefault(rest, []).insert(0, (request, sectors - taken))
+        return request, taken
+
+    def _next_queued(self, device: str, is_write: bool, at: int, end: int) -> int | None:
+        """Return the next sector in (at, end) with a request: a trace begun amid traffic leaves gaps."""
+        if len(self._queued) < end - at:
+            starts = [
+                start
+                for name, direction, start in self._queued
+                if name == device and direction == is_write and at < start < end
+            ]
+            return min(starts, default=None)
+        return next((s for s in range(at + 1, end) if (device, is_write, s) in self._queued), None)
+
+    def _complete(self, time_ns: int, place: _Place, sectors: int) -> None:
+        flying = self._flying.get(place)
+        if not flying:
+            self._complete_undispatched(time_ns, place, sectors)
+            return
+        # One command at a place is the rule.
+        index = 0 if len(flying) == 1 else _best([command.sectors_left for command in flying], sectors)
+        command = flying[index]
+        if time_ns < command.dispatch_ns:
+            # That the time ran backwards has been told where it did.
+            self._log.tally("completions put off to their dispatch")
+            time_ns = command.dispatch_ns
+        flying.pop(index)
+        if not flying:
+            del self._flying[place]
+        ended = min(sectors, command.sectors_left)
+        command.sectors_left -= ended
+        if command.sectors_left:
+            rest = (place[0], place[1], place[2] + ended)
+            self._flying.setdefault(rest, []).append(command)
+            return
+        command.complete_ns = time_ns
+        self._commands.append(command)
+        for request, _, taken in command.parts:
+            request.sectors_left -= taken
+            if not request.sectors_left:
+                request.complete_ns = time_ns
+                self._requests.append(request)
+
+    def _complete_undispatched(self, time_ns: int, place: _Place, sectors: int) -> None:
+        queue = self._queued.get(place, [])
+        for index, (request, held) in enumerate(queue):
+            if held == request.sectors == sectors:
+                queue.pop(index)
+                if not queue:
+                    del self._queued[place]
+                if time_ns < request.issue_ns:
+                    self._log.tally("completions put off to their issue")
+                    time_ns = request.issue_ns
+                request.complete_ns = time_ns
+                self._requests.append(request)
+                return
+        self._log.tally("completions without a dispatch")
+
+    def _requeue(self, place: _Place, sectors: int) -> None:
+        flying = self._flying.get(place)
+        if not flying:
+            self._log.tally("requeues without a dispatch")
+            return
+        command = flying.pop(_best([one.sectors_left for one in flying], sectors))
+        if not flying:
+            del self._flying[place]
+        for request, at, taken in command.parts:
+            if request.sectors_left == request.sectors:
+                request.dispatch_ns = None
+            self._queued.setdefault((place[0], place[1], at), []).insert(0, (request, taken))
+
+    def _split(self, place: _Place, new_sector: int) -> None:
+        queue = self._queued.get(place, [])
+        for index, (request, sectors) in enumerate(queue):
+            first = new_sector - place[2]
+            if 0 < first < sectors:
+                queue[index] = (request, first)
+                rest = (place[0], place[1], new_sector)
+                self._queued.setdefault(rest, []).append((request, sectors - first))
+                self._split_off.add((rest, new_sector + sectors - first))
+                return
+        self._log.tally("splits without a request")
+
+
+def _best(lengths: list[int], wanted: int) -> int:
+    """Return the index of the first length equal to `wanted`, else of the first longer one, else 0."""
+    if wanted in lengths:
+        return lengths.index(wanted)
+    return next((index for index, length in enumerate(lengths) if length > wanted), 0)
+
+
+def _request_rows(requests: list[_Request]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            ORDER_COLUMN: [r.line for r in requests],
+            "issue_ns": [r.issue_ns for r in requests],
+            "dispatch_ns": [r.dispatch_ns for r in requests],
+            "complete_ns": [r.complete_ns for r in requests],
+            "device": [r.device for r in requests],
+            "offset_bytes": [r.sector * SECTOR_BYTES for r in requests],
+            "length_bytes": [r.sectors * SECTOR_BYTES for r in requests],
+            "is_write": [r.is_write for r in requests],
+        },
+        schema={ORDER_COLUMN: pl.Int64(), **REQUEST_SCHEMA},
+    )
+
+
+def _command_rows(commands: list[_Command]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "dispatch_ns": [c.dispatch_ns for c in commands],
+            "complete_ns": [c.complete_ns for c in commands],
+            "device": [c.device for c in commands],
+            "offset_bytes": [c.sector * SECTOR_BYTES for c in commands],
+            "length_bytes": [c.sectors * SECTOR_BYTES for c in commands],
+            "is_write": [c.is_write for c in commands],
+        },
+        schema=COMMAND_SCHEMA,
+    )

@@ -1,0 +1,276 @@
+"""A trace file as a stream of bytes: plain or compressed, in blocks of whole lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from stripesim.traces.faults import FaultLog, TraceError
+
+BLOCK_BYTES = 4 << 20
+"""Text held at a time. Memory while streaming is a small multiple of this, whatever the file's size."""
+
+LINE_BYTES_MAX = 1 << 16
+"""A longer line is no trace line: binary data are told apart from text by this without being held whole."""
+
+HEAD_BYTES = 1 << 16
+"""How much of a file is looked at to tell its format."""
+
+EXPANDED_BYTES_MAX = 1 << 30
+"""A compressed file may always expand to this much; beyond it, only so many times its own size."""
+
+EXPANSION_MAX = 500
+"""Traces compress three- to a hundredfold; what expands more is made to exhaust its reader."""
+
+_PIECE_BYTES = 1 << 20
+_ZSTD_PIECE_BYTES = 1 << 10
+
+_BROKEN: tuple[type[Exception], ...] = (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+class ByteStream(Protocol):
+    """What a format needs of an open file."""
+
+    def read1(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, b'' at the end."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive whole lines of a text file.
+
+    Parameters
+    ----------
+    first_line : int
+        Number of the first line, counted from 1.
+    data : bytes
+        The lines; the last may lack its newline.
+    """
+
+    first_line: int
+    data: bytes
+
+    def lines(self) -> list[str]:
+        """Return the lines without line ends; bytes that are no UTF-8 become U+FFFD.
+
+        Returns
+        -------
+        list of str
+            Only newlines separate: a form feed in a process name does not.
+        """
+        text = self.data.decode("utf-8", "replace")
+        return text.removesuffix("\n").split("\n") if text else []
+
+
+def _open(path: Path) -> ByteStream:
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.open(path, "rb")
+    if magic.startswith(b"\xfd7zXZ\x00"):
+        return lzma.open(path, "rb")
+    if magic.startswith(b"BZh"):
+        return bz2.open(path, "rb")
+    if magic.startswith(b"PK\x03\x04"):
+        return _open_zip(path)
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        return _Zstd(path)
+    return path.open("rb")
+
+
+def _open_zip(path: Path) -> ByteStream:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # What macOS adds beside each file is no data.
+            names = [m for m in archive.infolist() if not m.is_dir()]
+            members = [m for m in names if not m.filename.startswith("__MACOSX/")]
+            if len(members) != 1:
+                raise TraceError(f"{path}: got a zip archive of {len(members)} files, wanted one file in it")
+            # The member keeps the archive open for as long as it is read.
+            return archive.open(members[0])  # type: ignore[return-value]
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise TraceError(
+            f"{path}: got a zip archive that cannot be opened ({error}), wanted a sound one"
+        ) from None
+
+
+class _Zstd:
+    """A zstd stream whose faults are of the kind that other streams raise."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            zstandard: Any = importlib.import_module("zstandard")
+        except ImportError:
+            raise TraceError(
+                f"{path}: got a zstd stream, wanted plain, gz, xz, bz2 or zip (or zstandard installed)"
+            ) from None
+        self._broken: type[Exception] = zstandard.ZstdError
+        self._decompressor: Any = zstandard.ZstdDecompressor()
+        self._frame: Any = self._decompressor.decompressobj()
+        self._file = path.open("rb")
+        self._begun = False
+        self._ready = b""
+
+    def read1(self, size: int, /) -> bytes:
+        while not self._ready:
+            # So little at a time because a few bytes may stand for 128 KiB.
+            data = self._frame.unused_data if self._frame.eof else b""
+            data = data or self._file.read(_ZSTD_PIECE_BYTES)
+            if self._frame.eof:
+                self._frame, self._begun = self._decompressor.decompressobj(), False
+            if not data:
+                if self._begun:
+                    raise EOFError("the last frame is not complete")
+                return b""
+            self._begun = True
+            try:
+                self._ready = self._frame.decompress(data)
+            except self._broken as error:
+                raise OSError(str(error)) from None
+        piece, self._ready = self._ready[:size], self._ready[size:]
+        return piece
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Break:
+    """Why a stream ends before its time.
+
+    Parameters
+    ----------
+    got, wanted : str
+        As in a `Fault`.
+    """
+
+    got: str
+    wanted: str
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """A trace file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where it lies. Compression is told by its first bytes, never by its name.
+    block_bytes : int
+        Text per block [B].
+    """
+
+    path: Path
+    block_bytes: int = BLOCK_BYTES
+
+    def open(self) -> ByteStream:
+        """Open the decompressed bytes.
+
+        Returns
+        -------
+        ByteStream
+
+        Raises
+        ------
+        TraceError
+            When the file cannot be opened.
+        """
+        try:
+            return _open(self.path)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise TraceError(f"{self.path}: got {reason!r}, wanted a readable file") from None
+
+    def head(self) -> bytes:
+        """Return the first decompressed bytes, at most `HEAD_BYTES`.
+
+        Returns
+        -------
+        bytes
+        """
+        data = b""
+        with closing(self.open()) as stream:
+            try:
+                while len(data) < HEAD_BYTES and (piece := stream.read1(HEAD_BYTES - len(data))):
+                    data += piece
+            except _BROKEN:
+                # What could be read is enough to tell the format; reading on will locate the break.
+                return data
+        return data
+
+    def pieces(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[bytes | Break]:
+        """Yield the decompressed bytes as they come; where they end too early, a `Break` as the last item.
+
+        Parameters
+        ----------
+        piece_bytes : int
+            Most bytes at a time.
+
+        Yields
+        ------
+        bytes or Break
+        """
+        with closing(self.open()) as stream:
+            most = max(EXPANDED_BYTES_MAX, EXPANSION_MAX * self.path.stat().st_size)
+            total = 0
+            while True:
+                try:
+                    piece = stream.read1(piece_bytes)
+                except _BROKEN as error:
+                    what = f"a compressed stream that breaks off ({error or type(error).__name__})"
+                    yield Break(what, "a complete stream")
+                    return
+                if not piece:
+                    return
+                total += len(piece)
+                if total > most:
+                    yield Break(
+                        f"a compressed stream that expands more than {EXPANSION_MAX}-fold",
+                        "a trace; reading stops",
+                    )
+                    return
+                yield piece
+
+    def blocks(self, log: FaultLog) -> Iterator[Block]:
+        """Yield the text in blocks of whole lines.
+
+        Parameters
+        ----------
+        log : FaultLog
+            Takes note of a compressed stream that breaks off and of overlong lines.
+
+        Yields
+        ------
+        Block
+        """
+        line = 1
+        rest = b""
+        for piece in self.pieces(min(_PIECE_BYTES, self.block_bytes)):
+            if isinstance(piece, Break):
+                log.add(line + rest.count(b"\n"), piece.got, piece.wanted)
+                break
+            rest += piece
+            if len(rest) < self.block_bytes:
+                continue
+            cut = rest.rfind(b"\n") + 1
+            if cut:
+                yield Block(line, rest[:cut])
+                line += rest.count(b"\n", 0, cut)
+                rest = rest[cut:]
+            elif len(rest) > self.block_bytes + LINE_BYTES_MAX:
+                # One endless line: keep only enough of it to be told as a fault.
+                rest = rest[:LINE_BYTES_MAX]
+        if rest:
+            yield Block(line, rest)

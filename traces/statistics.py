@@ -1,0 +1,329 @@
+"""What a block trace holds, in numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stripesim.traces.columns import BlockTrace
+from stripesim.traces.locality import BLOCK_BYTES, reuse
+
+NS_PER_S = 1e9
+NS_PER_US = 1e3
+
+WINDOWS_MIN, WINDOWS_MAX = 20, 5_000_000
+"""Windows that a variance of counts needs, and that fit into memory."""
+
+SIZES_SHOWN = 8
+
+CACHE_SHARES = (0.01, 0.1, 0.5)
+"""Sizes of an LRU cache, as shares of the footprint."""
+
+
+def info(trace: BlockTrace) -> dict[str, Any]:
+    """Summarise a trace.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        The trace.
+
+    Returns
+    -------
+    dict
+        `format`, `requests`, `read_ratio` (by count), `bytes_mean` and `bytes_p50`, `_p90`, `_p99` (request
+        sizes that occur: nearest rank), `duration_s` (first to last issue), `iops` (requests / duration; null
+        when that is 0), `sequential_fraction` (requests that start where the request before them on the same
+        device ended), `devices` (how many), `footprint_bytes` (distinct bytes touched), `service_mean_us`,
+        `service_p50_us`, `service_p99_us` (dispatch to completion of device commands; null where not
+        recorded), `response_mean_us`, `response_p50_us`, `response_p99_us` (issue to completion of requests;
+        null likewise), `read_service_mean_us` and the like by direction, `commands`, `counts`, `faults`.
+        Bursts: `interarrival_mean_us`, `_p50_us`, `_p99_us`, `interarrival_cv2` (variance / mean squared; 1
+        for Poisson), `dispersion` (by window [s]: variance / mean of requests per window; 1 for Poisson),
+        `peak_to_mean` (busiest second against the mean). Sizes: `sizes` (the most frequent, by direction).
+        Locality: `reuse_ratio` (share of accesses to 4 KiB blocks touched before),
+        `reuse_distance_p50_bytes` (LRU stack distance where reused), `hottest_tenth_share`, `hit_ratio` (of
+        an LRU cache of a share of the footprint). Depth: `queue_depth_mean`, `queue_depth_max` (requests in
+        flight, issue to completion; null  where not recorded).
+
+    Notes
+    -----
+    Service and response differ by the wait in the host's queues; one is never given for the other.
+    """
+    requests = trace.requests
+    sizes = requests["length_bytes"]
+    duration_s = (int(requests["issue_ns"][-1]) - int(requests["issue_ns"][0])) / NS_PER_S
+    return {
+        "format": trace.format,
+        "source": trace.source,
+        "requests": requests.height,
+        "read_ratio": int((~requests["is_write"]).sum()) / requests.height,
+        "bytes_mean": _float(sizes.mean()),
+        "bytes_p50": _nearest_rank(sizes, 0.5),
+        "bytes_p90": _nearest_rank(sizes, 0.9),
+        "bytes_p99": _nearest_rank(sizes, 0.99),
+        "duration_s": duration_s,
+        "iops": requests.height / duration_s if duration_s else None,
+        "sequential_fraction": sequential_fraction(requests),
+        "devices": requests["device"].n_unique(),
+        "footprint_bytes": footprint_bytes(requests),
+        **_times("service", service_ns(trace)),
+        **_times("response", (requests["complete_ns"] - requests["issue_ns"]).drop_nulls().to_numpy()),
+        **{
+            key: value
+            for name, is_write in (("read", False), ("write", True))
+            for key, value in _times(f"{name}_service", service_ns(trace, is_write=is_write)).items()
+        },
+        **arrivals(requests),
+        "sizes": _sizes(requests),
+        **_locality(requests),
+        **_depth(requests),
+        "commands": None if trace.commands is None else trace.commands.height,
+        "counts": dict(trace.counts),
+        "faults": trace.faults.count,
+    }
+
+
+def service_ns(trace: BlockTrace, *, is_write: bool | None = None) -> npt.NDArray[np.int64]:
+    """Return the recorded service times: dispatch to completion, one per completed command.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        The trace.
+    is_write : bool, optional
+        Only this direction; both when not given.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (commands,), int64 [ns]; empty where the format does not record dispatches.
+    """
+    if trace.commands is None:
+        return np.empty(0, dtype=np.int64)
+    rows = trace.commands
+    if is_write is not None:
+        rows = rows.filter(rows["is_write"] == is_write)
+    span = rows["complete_ns"] - rows["dispatch_ns"]
+    return span.drop_nulls().to_numpy()
+
+
+def sequential_fraction(requests: pl.DataFrame) -> float:
+    """Return the share of requests that start where the one before them on the same device ended.
+
+    Parameters
+    ----------
+    requests : polars.DataFrame
+        `BlockTrace.requests`.
+
+    Returns
+    -------
+    float
+        In [0, 1]; a device's first request counts as not sequential.
+    """
+    end = (pl.col("offset_bytes") + pl.col("length_bytes")).shift(1).over("device")
+    follows = requests.select((pl.col("offset_bytes") == end).fill_null(False).alias("follows")).to_series()
+    return int(follows.sum()) / requests.height
+
+
+def footprint_bytes(requests: pl.DataFrame) -> int:
+    """Return how many distinct bytes the requests touch: the size of the union of their extents.
+
+    Parameters
+    ----------
+    requests : polars.DataFrame
+        `BlockTrace.requests`.
+
+    Returns
+    -------
+    int
+        [B], summed over devices.
+
+    Notes
+    -----
+    With extents sorted by start, each adds what lies past the furthest end so far.
+    """
+    extents = (
+        requests.lazy()
+        .select("device", "offset_bytes", (pl.col("offset_bytes") + pl.col("length_bytes")).alias("end"))
+        .sort("device", "offset_bytes")
+        .with_columns(pl.col("end").cum_max().shift(1).over("device").fill_null(0).alias("reached"))
+        .select((pl.col("end") - pl.max_horizontal("offset_bytes", "reached")).clip(0).sum().alias("bytes"))
+    )
+    return int(extents.collect()["bytes"][0])
+
+
+def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
+    """Return how requests arrive in time.
+
+    Parameters
+    ----------
+    requests : polars.DataFrame
+        `BlockTrace.requests`.
+
+    Returns
+    -------
+    dict
+        `interarrival_mean_us`, `_p50_us`, `_p99_us`, `interarrival_cv2`, `dispersion`, `peak_to_mean`; null
+        where too few requests or too short a time say nothing.
+
+    Notes
+    -----
+    The index of dispersion for counts at window w is Var N(w) / E N(w). It is 1 at all windows for a Poisson
+    process and grows with w where bursts last; windows of which fewer than `WINDOWS_MIN` fit are left out.
+
+    References
+    ----------
+    Gusella: Characterizing the variability of arrival processes with indexes of dispersion, IEEE JSAC 1991.
+    """
+    issue = requests["issue_ns"].to_numpy()
+    gaps = np.diff(issue)
+    keys = ("interarrival_mean_us", "interarrival_p50_us", "interarrival_p99_us", "interarrival_cv2")
+    told: dict[str, Any] = dict.fromkeys(keys)
+    if gaps.size and gaps.sum():
+        mean = float(gaps.mean())
+        p50, p99 = np.quantile(gaps, [0.5, 0.99]) / NS_PER_US
+        told = dict(
+            zip(keys, (mean / NS_PER_US, float(p50), float(p99), float(gaps.var()) / mean**2), strict=True)
+        )
+    told["dispersion"] = {f"{w / NS_PER_S:g}": dispersion(issue, w) for w in windows_ns(issue)}
+    told["peak_to_mean"] = None
+    if WINDOWS_MIN <= (issue[-1] - issue[0]) // NS_PER_S <= WINDOWS_MAX:
+        per_second = counts_per_window(issue, int(NS_PER_S))
+        told["peak_to_mean"] = float(per_second.max() / per_second.mean())
+    return told
+
+
+def counts_per_window(issue_ns: npt.NDArray[np.int64], window_ns: int) -> npt.NDArray[np.int64]:
+    """Return requests per window, whole windows from the first request on.
+
+    Parameters
+    ----------
+    issue_ns : numpy.ndarray
+        Shape (requests,), ascending [ns].
+    window_ns : int
+        Length of a window [ns].
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (windows,), int64.
+    """
+    whole = int((issue_ns[-1] - issue_ns[0]) // window_ns)
+    index = (issue_ns - issue_ns[0]) // window_ns
+    return np.bincount(index[index < whole], minlength=whole).astype(np.int64)
+
+
+def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
+    """Return the windows, powers of ten, at which a trace's dispersion can be told.
+
+    Parameters
+    ----------
+    issue_ns : numpy.ndarray
+        Shape (requests,), ascending [ns].
+
+    Returns
+    -------
+    list of int
+        [ns], from 1 ms up.
+    """
+    if len(issue_ns) < WINDOWS_MIN:
+        return []
+    span = int(issue_ns[-1] - issue_ns[0])
+    return [w for e in range(6, 15) if WINDOWS_MIN <= span // (w := 10**e) <= WINDOWS_MAX]
+
+
+def dispersion(issue_ns: npt.NDArray[np.int64], window_ns: int) -> float:
+    """Return the index of dispersion for counts at one window.
+
+    Parameters
+    ----------
+    issue_ns : numpy.ndarray
+        Shape (requests,), ascending [ns].
+    window_ns : int
+        Length of a window [ns].
+
+    Returns
+    -------
+    float
+        Variance / mean of requests per window.
+    """
+    counts = counts_per_window(issue_ns, window_ns)
+    mean = float(counts.mean())
+    return float(counts.var()) / mean if mean else 0.0
+
+
+def _sizes(requests: pl.DataFrame) -> list[dict[str, Any]]:
+    often = requests.group_by("is_write", "length_bytes").len()
+    often = often.sort("len", "length_bytes", "is_write", descending=[True, False, False]).head(SIZES_SHOWN)
+    return [
+        {"op": "write" if is_write else "read", "bytes": size, "share": count / requests.height}
+        for is_write, size, count in often.iter_rows()
+    ]
+
+
+def _locality(requests: pl.DataFrame) -> dict[str, Any]:
+    found = reuse(requests)
+    again = found.distances[found.distances >= 0]
+    half = float(np.median(again)) * BLOCK_BYTES if again.size else None
+    ratios = found.hit_ratio([max(1, round(share * found.blocks)) for share in CACHE_SHARES])
+    return {
+        "reuse_ratio": again.size / found.accesses,
+        "reuse_distance_p50_bytes": half,
+        "hottest_tenth_share": found.hottest_tenth_share,
+        "hit_ratio": {f"{share:g}": float(ratio) for share, ratio in zip(CACHE_SHARES, ratios, strict=True)},
+        "reuse_requests": found.requests,
+    }
+
+
+def depth_levels(requests: pl.DataFrame) -> npt.NDArray[np.float64]:
+    """Return the time spent with each number of requests in flight.
+
+    Parameters
+    ----------
+    requests : polars.DataFrame
+        `BlockTrace.requests`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (most in flight + 1,), [s]; empty where no completions are recorded.
+    """
+    known = requests.drop_nulls(["issue_ns", "complete_ns"])
+    if not known.height:
+        return np.empty(0)
+    times = np.concatenate((known["complete_ns"].to_numpy(), known["issue_ns"].to_numpy()))
+    steps = np.repeat([-1, 1], known.height)
+    # At one instant a request leaves before the next comes; one of no length is never in flight.
+    order = np.lexsort((steps, times))
+    level = np.maximum(np.cumsum(steps[order]), 0)
+    gaps = np.diff(times[order]) / NS_PER_S
+    return np.bincount(level[:-1], weights=gaps).astype(np.float64)
+
+
+def _depth(requests: pl.DataFrame) -> dict[str, float | None]:
+    levels = depth_levels(requests)
+    total = float(levels.sum())
+    if not total:
+        return {"queue_depth_mean": None, "queue_depth_max": None}
+    mean = float((levels * np.arange(len(levels))).sum()) / total
+    return {"queue_depth_mean": mean, "queue_depth_max": float(np.flatnonzero(levels).max())}
+
+
+def _float(value: Any) -> float:
+    return float(value)
+
+
+def _nearest_rank(sizes: pl.Series, q: float) -> int:
+    return int(np.quantile(sizes.to_numpy(), q, method="inverted_cdf"))
+
+
+def _times(name: str, spans_ns: npt.NDArray[np.int64]) -> dict[str, float | None]:
+    keys = (f"{name}_mean_us", f"{name}_p50_us", f"{name}_p99_us")
+    if not spans_ns.size:
+        return dict.fromkeys(keys)
+    values = (spans_ns.mean(), *np.quantile(spans_ns, [0.5, 0.99]))
+    return {key: float(value) / NS_PER_US for key, value in zip(keys, values, strict=True)}
