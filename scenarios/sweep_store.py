@@ -24,7 +24,7 @@ __all__ = ["PartStore"]
 _SINGLE_FILES_MAX: Final = 256
 
 _TASK: Final = "task"
-_DIGEST: Final = "row_sha256"
+_MERGED: Final = "merged-"
 _SWEPT: Final = "swept"
 
 
@@ -43,7 +43,7 @@ class PartStore:
     rows : dict
         Task id → row, of the sound rows found.
     damaged : int
-        Files or rows found that were not sound; their tasks are to be run again.
+        Files found that were not sound; their tasks are to be run again.
 
     Raises
     ------
@@ -53,9 +53,10 @@ class PartStore:
 
     Notes
     -----
-    A file is written under another name and then renamed, and each row carries the SHA-256 of its
-    content: neither half a file nor a flipped bit passes for a result. Files that cannot be used are renamed
-    to ``*.damaged`` and left for their owner.
+    A file is written under another name and then renamed, and its name ends in the SHA-256 of its bytes:
+    neither half a file nor a flipped bit passes for a result, and no damaged file reaches the Parquet reader,
+    which some damage makes crash. Files that cannot be used are renamed to ``*.damaged`` and left for their
+    owner.
     """
 
     def __init__(self, out_dir: Path, *, resume: bool) -> None:
@@ -112,7 +113,7 @@ class PartStore:
             If it cannot be written.
         """
         told = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
-        self._write(f"{task.task_id}.parquet", [told])
+        self._write(task.task_id, [told])
         self.rows[task.task_id] = dict(row)
         self._singles += 1
         if self._singles >= _SINGLE_FILES_MAX:
@@ -121,52 +122,41 @@ class PartStore:
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("*.parquet"))
 
-    def _write(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def _write(self, stem: str, rows: Iterable[Mapping[str, Any]]) -> None:
         frame = rows_frame([{key: value for key, value in row.items() if value is not None} for row in rows])
-        # Digests are of what a reader will find, after the table has settled the types.
-        digests = [_digest(row) for row in frame.iter_rows(named=True)]
         buffer = BytesIO()
-        frame.with_columns(pl.Series(_DIGEST, digests, pl.String)).write_parquet(buffer)
-        write_files(self._folder, {name: buffer.getvalue()})
+        frame.write_parquet(buffer)
+        content = buffer.getvalue()
+        write_files(self._folder, {f"{stem}.{_digest(content)}.parquet": content})
 
     def _read(self, path: Path) -> None:
-        sound = 0
         try:
-            found = pl.read_parquet(path).to_dicts()
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-            # Some damage makes the reader panic, which is no Exception.
-            found = []
-        for told in found:
-            digest = told.pop(_DIGEST, None)
-            if digest != _digest(told):
-                self.damaged += 1
-                continue
-            sound += 1
+            content = path.read_bytes()
+        except OSError:
+            content = b""
+        if path.name.split(".")[-2] != _digest(content):
+            self.damaged += 1
+            path.rename(path.with_suffix(".damaged"))
+            return
+        for told in pl.read_parquet(BytesIO(content)).to_dicts():
             row = {name: value for name, value in told.items() if value is not None}
             del row[_SWEPT]
             self.rows[row.pop(_TASK)] = row
-        if sound == 0:
-            self.damaged += not found
-            path.rename(path.with_suffix(".damaged"))
 
     def _gather(self) -> None:
         """Merge files of one row each into one file; whatever moment this is cut short at, no row is lost."""
-        merged = "merged-"
-        singles = [path for path in self._files() if not path.name.startswith(merged)]
+        singles = [path for path in self._files() if not path.name.startswith(_MERGED)]
         self._singles = len(singles)
         if self._singles < _SINGLE_FILES_MAX:
             return
         rows: list[dict[str, Any]] = []
         for path in singles:
-            rows += pl.read_parquet(path).drop(_DIGEST).to_dicts()
-        name = hashlib.sha256("".join(row[_TASK] for row in rows).encode()).hexdigest()[:16]
-        self._write(f"{merged}{name}.parquet", rows)
+            rows += pl.read_parquet(path).to_dicts()
+        self._write(f"{_MERGED}{len(rows)}", rows)
         for path in singles:
             path.unlink(missing_ok=True)
         self._singles = 0
 
 
-def _digest(row: Mapping[str, Any]) -> str:
-    told = {name: value for name, value in row.items() if value is not None}
-    # Python writes a float so that reading it gives the same float: equal text means equal bits.
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
