@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ from stripesim.sim.graph import (
 )
 
 UNBOUND = -1
-PENDING = -1
+# What stands in the place of a completion time: not complete (yet), cut off, out of time.
+PENDING, CUT, FAILED = -1, -2, -3
 # Requests that an engine asks of a stream at a time; both the same, so that streams which
 # share a book fill it in the same order.
 CHUNK = 4096
@@ -114,6 +115,111 @@ class RequestSource(Protocol):
         ...
 
 
+@runtime_checkable
+class DirectedSource(RequestSource, Protocol):
+    """A stream of requests in a run with a director.
+
+    Attributes
+    ----------
+    reports : bool
+        Whether completions of its requests are reported to the director.
+    feed : bool
+        Whether an empty chunk means "nothing just now" instead of the end; the stream is then
+        asked again after a `Wake`. What is cut off of a feed ends as `CUT`; what is cut off of
+        any other stream is issued again.
+    timeout_ns : int
+        A request that is not complete so long after its issue ends as `FAILED` [ns]; 0: never.
+    """
+
+    reports: bool
+    feed: bool
+    timeout_ns: int
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Plan requests anew, as their placement groups look now.
+
+        Parameters
+        ----------
+        indices : ndarray of int64, shape (n,)
+            Numbers of requests within the stream, ascending; all of them were planned before.
+
+        Returns
+        -------
+        RequestChunk
+            Of n requests; only its `templates` and `bindings` count.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Report:
+    """A request of a reporting stream has completed.
+
+    Parameters
+    ----------
+    stream : int
+    index : int
+        Number of the request within its stream, from 0.
+    """
+
+    stream: int
+    index: int
+
+
+@dataclass(frozen=True)
+class SetGroup:
+    """A placement group enters a new interval.
+
+    Parameters
+    ----------
+    group : int
+    held : bool
+        Whether requests to it wait until it is set again with ``held=False``.
+    interrupt : bool
+        Whether its requests in flight are cut off.
+    """
+
+    group: int
+    held: bool
+    interrupt: bool
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Resources die; the services in progress at them are lost."""
+
+    resources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Resources work again, empty and free."""
+
+    resources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Wake:
+    """A feed that had nothing has something now."""
+
+    stream: int
+
+
+Action = SetGroup | Stop | Start | Wake
+
+
+class Director(Protocol):
+    """Decides what happens to the cluster during a run; sim/ENGINE.md says when it is asked."""
+
+    def next_ns(self) -> int | None:
+        """Return its next moment [ns], None if there is none; asked at the start and after each `act`."""
+        ...
+
+    def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
+        """Return what happens now [ns]; `reports` tells what completed since it was asked last."""
+        ...
+
+
 class TemplateBook(Protocol):
     """The templates and bindings that chunks refer to; both may grow between chunks."""
 
@@ -167,6 +273,8 @@ class Program:
         Time bound [ns]; None: until nothing is left to do.
     bin_ns : int
         Width of the time bins of the counters [ns]; 0: no bins.
+    director : Director, optional
+        Decides what fails and what comes back; all streams are `DirectedSource` then.
     """
 
     resources: Resources
@@ -180,6 +288,7 @@ class Program:
     )
     until_ns: int | None = None
     bin_ns: int = 0
+    director: Director | None = None
 
 
 @dataclass(frozen=True)
