@@ -15,7 +15,7 @@ from stripesim.scenarios.explain_cost import shares_of
 from stripesim.scenarios.explain_place import critical_path, holds, located
 from stripesim.scenarios.explain_record import record
 from stripesim.scenarios.explain_timeline import CATEGORIES, Hold, Timeline, TimelineStep
-from stripesim.scenarios.loader import load_scenario, parse_scenario
+from stripesim.scenarios.loader import ScenarioError, load_scenario, parse_scenario
 from stripesim.scenarios.schema import Cell, DegradedSpec, RepairSpec, Scenario
 from stripesim.scenarios.units import format_size
 from stripesim.sim.cluster import NO_OSD, Models
@@ -31,6 +31,8 @@ __all__ = ["CATEGORIES", "ExplainError", "Hold", "Timeline", "TimelineStep", "ex
 
 OPS = ("write", "read", "repair")
 STATES = ("healthy", "degraded")
+# Options that are passed on as keys of a scenario.
+_OPTIONS = {"generation": "--generation", "workload.image": "--image", "cluster.object_bytes": "--size"}
 
 # The small cluster of an explanation: a host for each shard, so that every message is seen on the wire,
 # and one to spare, which a repair needs.
@@ -157,10 +159,22 @@ def _scenario(
         forced.append(f"generation={generation}")
     if op == "repair":
         forced.append(f"cluster.object_bytes={size_bytes}")
-    if scenario is None:
-        hosts = f"cluster.hosts={max(widths) + 1}"
-        return parse_scenario(_DEFAULT_TOML, label="explain", sets=[hosts, *forced, *sets])
-    return load_scenario(scenario, sets=[*forced, *sets])
+    try:
+        if scenario is None:
+            hosts = f"cluster.hosts={max(widths) + 1}"
+            return parse_scenario(_DEFAULT_TOML, label="explain", sets=[hosts, *forced, *sets])
+        return load_scenario(scenario, sets=[*forced, *sets])
+    except ScenarioError as error:
+        raise ScenarioError(_by_option(str(error), sets)) from None
+
+
+def _by_option(told: str, sets: Sequence[str]) -> str:
+    """Let a fault name the option that a key came from, unless the user set the key itself."""
+    given = {item.partition("=")[0].strip() for item in sets}
+    for key, option in _OPTIONS.items():
+        if key not in given:
+            told = told.replace(f"--set: {key}: ", f"{option}: ")
+    return told
 
 
 class _One:

@@ -40,7 +40,18 @@ from stripesim.scenarios.panels import (
 )
 from stripesim.scenarios.results import write_files
 
-__all__ = ["CaptionedFigure", "Overlay", "draw_all", "draw_cell_figure", "draw_headline", "save_figures"]
+__all__ = [
+    "METADATA",
+    "CaptionedFigure",
+    "Overlay",
+    "draw_all",
+    "draw_cell_figure",
+    "draw_headline",
+    "legend",
+    "new_figure",
+    "save_figures",
+    "styled",
+]
 
 _STYLE: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -71,7 +82,7 @@ _STYLE: Final[Mapping[str, Any]] = MappingProxyType(
 )
 
 #: No date and no version of the drawing library: the same rows give the same bytes.
-_METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
+METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
     {"svg": {"Date": None, "Creator": "stripesim"}, "png": {"Software": None}}
 )
 
@@ -87,7 +98,8 @@ class CaptionedFigure(NamedTuple):
 
 
 @contextmanager
-def _styled() -> Iterator[None]:
+def styled() -> Iterator[None]:
+    """Draw and save in the house style inside this context."""
     with mpl.rc_context(cast(Any, dict(_STYLE))):
         yield
 
@@ -101,7 +113,18 @@ def _select(rows: pl.DataFrame, pattern: str, op: str) -> pl.DataFrame:
     return selected
 
 
-def _legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> None:
+def legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> None:
+    """Put one legend above a figure for all of its panels.
+
+    Parameters
+    ----------
+    figure
+        Its axes have labelled artists; each label appears once.
+    overlay
+        Published values shown; those of schemes that are drawn get an entry each source.
+    drawn
+        Schemes of the figure.
+    """
     from matplotlib.lines import Line2D
 
     entries = [axes.get_legend_handles_labels() for axes in figure.axes]
@@ -146,14 +169,14 @@ def draw_cell_figure(
     """
     selected = _select(rows, pattern, op)
     schemes = scheme_names(selected)
-    with _styled():
-        figure = _new_figure((11.5, 4.8))
+    with styled():
+        figure = new_figure((11.5, 4.8))
         panels = figure.subplots(1, 2)
         for letter, axes, panel in zip("ab", panels, (THROUGHPUT, LATENCY), strict=True):
             scale_axis(axes, draw_panel(axes, selected, panel, schemes, overlay))
             axes.set_title(f"({letter}) {panel.title}")
             axes.set_xlabel(size_axis_title(block_sizes(selected)))
-        _legend(figure, overlay, schemes)
+        legend(figure, overlay, schemes)
     return CaptionedFigure(figure, cell_caption(selected, pattern, op, overlay))
 
 
@@ -183,8 +206,8 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
     schemes = scheme_names(sized)
     # One pattern makes one column; turned on its side it fits a slide, but then ops have scales of their own.
     columns, lines = (len(patterns), len(ops)) if len(patterns) > 1 else (len(ops), 1)
-    with _styled():
-        figure = _new_figure((5.75 * columns, 0.8 + 3.6 * lines))
+    with styled():
+        figure = new_figure((5.75 * columns, 0.8 + 3.6 * lines))
         grid = figure.subplots(lines, columns, sharey="row" if lines == len(ops) else False, squeeze=False)
         scales: list[tuple[Axes, list[float]]] = []
         for index, (op, pattern) in enumerate(itertools.product(ops, patterns)):
@@ -206,11 +229,12 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
         # A shared scale must suit all panels of an op, so it waits until all are drawn.
         for axes, values in scales:
             scale_axis(axes, values)
-        _legend(figure, (), schemes)
+        legend(figure, (), schemes)
     return CaptionedFigure(figure, headline_caption(sized, patterns, ops))
 
 
-def _new_figure(size_inch: tuple[float, float]) -> Figure:
+def new_figure(size_inch: tuple[float, float]) -> Figure:
+    """Return an empty figure, width and height in inches, that lays itself out and can be saved."""
     # No pyplot: a library must not touch the windows or the global state of the program that uses it.
     figure = Figure(figsize=size_inch, layout="constrained")
     FigureCanvasAgg(figure)
@@ -275,7 +299,7 @@ def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) ->
             ("png", {"Software": None}),
         ):
             buffer = BytesIO()
-            with _styled():
+            with styled():
                 figure.savefig(buffer, format=suffix, dpi=_PNG_DPI, metadata=metadata)
             contents[f"{stem}.{suffix}"] = buffer.getvalue()
     captions = "".join(f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items())

@@ -15,12 +15,23 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from stripesim.scenarios.captions import Overlay, block_sizes, scheme_label, three_digits
 from stripesim.scenarios.units import format_size
 
-__all__ = ["LATENCY", "PUBLISHED_MARK", "THROUGHPUT", "Panel", "draw_panel", "scale_axis", "size_axis_title"]
+__all__ = [
+    "COLOURS",
+    "LATENCY",
+    "LINES",
+    "MARKERS",
+    "PUBLISHED_MARK",
+    "THROUGHPUT",
+    "Panel",
+    "draw_panel",
+    "scale_axis",
+    "size_axis_title",
+]
 
 # Okabe & Ito, "Color universal design" (2008), without the yellow, which is too light for lines on white.
-_COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-_MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
-_LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
+LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
 
 #: How a published value is marked.
 PUBLISHED_MARK: Final[Mapping[str, Any]] = MappingProxyType(
@@ -95,8 +106,8 @@ def draw_panel(
     shown: list[float] = []
     for index, scheme in enumerate(schemes):
         mine = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
-        style = index % len(_COLOURS)
-        look: dict[str, Any] = {"color": _COLOURS[style], "marker": _MARKERS[style], "zorder": 3}
+        style = index % len(COLOURS)
+        look: dict[str, Any] = {"color": COLOURS[style], "marker": MARKERS[style], "zorder": 3}
         # Whiskers of several schemes at one block size would hide each other; a small step apart, they
         # do not.
         step = (index - (len(schemes) - 1) / 2) * 0.09
@@ -104,12 +115,12 @@ def draw_panel(
         y = mine[panel.metric].cast(pl.Float64).to_numpy() * panel.factor
         shown += [float(value) for value in y if np.isfinite(value)]
         axes.plot(
-            x, y, **look, linestyle=_LINES[style], linewidth=2, markersize=7,
+            x, y, **look, linestyle=LINES[style], linewidth=2, markersize=7,
             markeredgecolor="white", markeredgewidth=0.8, label=scheme_label(scheme),
         )  # fmt: skip
         if panel.ci is not None and set(panel.ci) <= set(mine.columns):
             low, high = (mine[name].cast(pl.Float64).to_numpy() * panel.factor for name in panel.ci)
-            axes.vlines(x, low, high, color=_COLOURS[style], linewidth=1.6, zorder=2.5)
+            axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6, zorder=2.5)
         if with_mean and len(y) == len(sizes) and np.isfinite(y).all():
             axes.plot(
                 [mean_x + 2.5 * step], [y.mean()], **look, markersize=8, fillstyle="none", markeredgewidth=1.8
@@ -119,7 +130,7 @@ def draw_panel(
                 shown.append(item.value * panel.factor)
                 size = item.block_size_bytes
                 place = mean_x + 2.5 * step if size is None else sizes.index(size) + step
-                _draw_overlay(axes, item, panel.factor, place, _COLOURS[style])
+                _draw_overlay(axes, item, panel.factor, place, COLOURS[style])
     labels = [_tick_label(size, sizes) for size in sizes]
     axes.set_xticks([*range(len(sizes)), *[mean_x] * with_mean], labels + ["mean"] * with_mean)
     axes.set_xlim(-0.5, mean_x + 0.7 if with_mean else len(sizes) - 0.5)
@@ -134,7 +145,7 @@ def _draw_bars(
 ) -> None:
     """Draw one quantity at the only block size, a bar for each scheme with its value."""
     for index, scheme in enumerate(schemes):
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = COLOURS[index % len(COLOURS)]
         for row in rows.filter(pl.col("scheme") == scheme).iter_rows(named=True):
             value = row[panel.metric]
             if value is None:

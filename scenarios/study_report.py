@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from stripesim.calibration.ledger import Entry, Ledger
 from stripesim.scenarios.captions import three_digits
-from stripesim.scenarios.figures import _METADATA, CaptionedFigure, _styled
+from stripesim.scenarios.figures import METADATA, CaptionedFigure, styled
 
 __all__ = ["report_page", "seen_by_fits"]
 
@@ -178,8 +178,8 @@ def _figures(figures: Mapping[str, CaptionedFigure]) -> str:
     parts = ['<h2 id="figures">Figures</h2>']
     for stem, (figure, caption) in figures.items():
         buffer = BytesIO()
-        with _styled():
-            figure.savefig(buffer, format="svg", metadata=_METADATA["svg"])
+        with styled():
+            figure.savefig(buffer, format="svg", metadata=METADATA["svg"])
         image = base64.b64encode(buffer.getvalue()).decode()
         parts.append(
             f'<figure id="{_text(stem)}"><div><img alt="{_text(caption)}" '

@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from stripesim.scenarios.captions import OP_WORDS, PATTERN_WORDS, scheme_label, scheme_names
-from stripesim.scenarios.figures import CaptionedFigure, _legend, _new_figure, _styled
-from stripesim.scenarios.panels import _COLOURS, _LINES, _MARKERS, THROUGHPUT, scale_axis
+from stripesim.scenarios.figures import CaptionedFigure, legend, new_figure, styled
+from stripesim.scenarios.panels import COLOURS, LINES, MARKERS, THROUGHPUT, scale_axis
 from stripesim.scenarios.units import format_size
 
 __all__ = ["draw_sweep"]
 
 #: More lines than there are colours cannot be told apart.
-_LINES_MAX: Final = len(_COLOURS)
+_LINES_MAX: Final = len(COLOURS)
 
 #: Beyond this factor between the largest and smallest value the axis of the swept key is logarithmic.
 _LOG_SPAN: Final = 10.0
@@ -71,8 +71,8 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
     ]
     columns = min(2, len(panels))
     down = -(-len(panels) // columns)
-    with _styled():
-        figure = _new_figure((5.75 * columns, 0.8 + 3.6 * down))
+    with styled():
+        figure = new_figure((5.75 * columns, 0.8 + 3.6 * down))
         grid = figure.subplots(down, columns, squeeze=False)
         for axes in grid.flat[len(panels) :]:
             axes.set_axis_off()
@@ -80,7 +80,7 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
             here = shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
             _draw(axes, here, x, lines)
             axes.set_title(f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}")
-        _legend(figure, (), scheme_names(shown))
+        legend(figure, (), scheme_names(shown))
     return CaptionedFigure(figure, _caption(shown, x, left_out))
 
 
@@ -112,7 +112,7 @@ def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[st
         y = (mine[THROUGHPUT.metric] * THROUGHPUT.factor).to_list()
         values += y
         axes.plot(
-            at, y, color=_COLOURS[index], marker=_MARKERS[index], linestyle=_LINES[index], linewidth=2,
+            at, y, color=COLOURS[index], marker=MARKERS[index], linestyle=LINES[index], linewidth=2,
             markersize=7, markeredgecolor="white", markeredgewidth=0.8, label=label, zorder=3,
         )  # fmt: skip
         ends = [
@@ -120,7 +120,7 @@ def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[st
         ]
         for place, low, high in zip(at, *ends, strict=True):
             if low is not None and high is not None:
-                axes.vlines(place, low, high, color=_COLOURS[index], linewidth=1.6, zorder=2.5)
+                axes.vlines(place, low, high, color=COLOURS[index], linewidth=1.6, zorder=2.5)
     places = rows[x].cast(pl.Float64)
     smallest, largest = places.min(), places.max()
     assert isinstance(smallest, float) and isinstance(largest, float)

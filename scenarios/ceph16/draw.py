@@ -7,12 +7,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from stripesim.calibration.ledger import Entry, Ledger
 from stripesim.scenarios.ceph16.claims import TOLERANCE
-from stripesim.scenarios.figures import CaptionedFigure
+from stripesim.scenarios.figures import CaptionedFigure, new_figure
 from stripesim.scenarios.units import format_size
 
 if TYPE_CHECKING:
@@ -85,16 +83,9 @@ def _pairs(entries: Sequence[Entry]) -> list[tuple[float, float]]:
     return [pair for pair in map(_pair, entries) if pair is not None]
 
 
-def _new_figure(size_inch: tuple[float, float]) -> Figure:
-    # No pyplot: a library must not touch the windows of the program that uses it.
-    figure = Figure(figsize=size_inch, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def _draw_pairs(entries: Sequence[Entry]) -> CaptionedFigure:
     with mpl.rc_context(cast(Any, dict(_STYLE))):
-        figure = _new_figure((11.5, 10.2))
+        figure = new_figure((11.5, 10.2))
         for letter, axes, (metric, title) in zip(
             "abcd", figure.subplots(2, 2).flat, METRICS.items(), strict=True
         ):
@@ -110,7 +101,8 @@ def _draw_pairs(entries: Sequence[Entry]) -> CaptionedFigure:
             list(axes_by_label.values()),
             list(axes_by_label),
             loc="outside upper left",
-            ncols=3,
+            # Three of the longest labels side by side are wider than the figure.
+            ncols=2,
             handletextpad=0.4,
         )
     errors = sorted(abs(entry.error) for entry in entries if entry.error is not None)
@@ -175,7 +167,7 @@ def _draw_errors(entries: Sequence[Entry]) -> CaptionedFigure:
     sizes = sorted({int(entry.claim.block_size) for entry in entries})
     shade = {size: _SIZE_SHADES[index * 7 // max(1, len(sizes) - 1)] for index, size in enumerate(sizes)}
     with mpl.rc_context(cast(Any, dict(_STYLE))):
-        figure = _new_figure((13.5, 1.9 + 0.42 * len(groups)))
+        figure = new_figure((13.5, 1.9 + 0.42 * len(groups)))
         panels = figure.subplots(1, len(METRICS), sharey=True)
         for axes, (metric, title) in zip(panels, METRICS.items(), strict=True):
             axes.axvspan(-100 * TOLERANCE, 100 * TOLERANCE, color="#EEEEEE", zorder=0)

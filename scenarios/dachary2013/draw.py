@@ -12,8 +12,8 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from stripesim.calibration.kernel_copy import RAW_BACKEND, ceph_buffers
 from stripesim.scenarios.captions import three_digits
 from stripesim.scenarios.dachary2013.claims import TIMES, load, simulate_claims
-from stripesim.scenarios.figures import CaptionedFigure, _new_figure, _styled
-from stripesim.scenarios.panels import _COLOURS, _LINES, _MARKERS
+from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.units import format_size
 
 SMALL_BYTES, LARGE_BYTES = 24 << 10, 1 << 20
@@ -22,7 +22,7 @@ SCHEME, K, M = "rs:6,2", 6, 2
 
 def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """Draw every figure; see the functions."""
-    with _styled():
+    with styled():
         return {
             "roofline": draw_roofline(rows),
             "kernel-and-copies": draw_copies(rows),
@@ -58,7 +58,7 @@ def _log_axis(axes: Axes, which: str, ticks: Sequence[float], labels: Sequence[s
 
 def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
     """Encode speed by data size: kernel alone and through pyeclib, under what copying allows."""
-    figure = _new_figure((12.5, 5.4))
+    figure = new_figure((12.5, 5.4))
     panels = figure.subplots(1, 2, sharey=True)
     lines = (
         ("the machine's copy, memcpy", "memcpy", "memcpy"),
@@ -72,10 +72,10 @@ def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
             mine = _select(rows, source="measured", backend=backend, op=op, buffers=buffers, cores=1)
             mine = mine.filter(pl.col("scheme").is_in([SCHEME, "none"])).sort("size_bytes")
             y, x = mine["bytes_per_s"] * 1e-9, mine["size_bytes"].to_list()
-            look = {"color": _COLOURS[index], "linestyle": _LINES[index], "marker": _MARKERS[index]}
+            look = {"color": COLOURS[index], "linestyle": LINES[index], "marker": MARKERS[index]}
             axes.plot(x, y, label=label, linewidth=2, **look)
             low, high = (mine["size_bytes"] / mine[name] * 1e-9 for name in ("seconds_p90", "seconds_p10"))
-            axes.vlines(x, low, high, color=_COLOURS[index], linewidth=1.6)
+            axes.vlines(x, low, high, color=COLOURS[index], linewidth=1.6)
             sizes = sorted({*sizes, *x}) if index == 0 else sizes
         axes.set_title(f"({letter}) {buffers} buffers")
         axes.set_xlabel("data of one call")
@@ -107,7 +107,7 @@ def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
 
 def draw_copies(rows: pl.DataFrame) -> CaptionedFigure:
     """What the simulator charges for an encode call, beside what the kernel, Ceph and pyeclib take."""
-    figure = _new_figure((11.5, 4.9))
+    figure = new_figure((11.5, 4.9))
     panels = figure.subplots(1, 2)
     said = []
     for letter, axes, size in zip("ab", panels, (SMALL_BYTES, LARGE_BYTES), strict=True):
@@ -130,9 +130,9 @@ def draw_copies(rows: pl.DataFrame) -> CaptionedFigure:
             if first is None:
                 continue
             # The plugin's call cannot be told apart, so its bar has a colour of its own.
-            colour = "#8C8C8C" if name.startswith("Ceph") else _COLOURS[0]
+            colour = "#8C8C8C" if name.startswith("Ceph") else COLOURS[0]
             axes.bar(index, first * 1e6, width=0.62, color=colour)
-            axes.bar(index, second * 1e6, width=0.62, bottom=first * 1e6, color=_COLOURS[5])
+            axes.bar(index, second * 1e6, width=0.62, bottom=first * 1e6, color=COLOURS[5])
             axes.annotate(three_digits((first + second) * 1e6), (index, (first + second) * 1e6),
                           xytext=(0, 3), textcoords="offset points", ha="center")  # fmt: skip
         axes.set_xticks(range(len(bars)), [name for name, _, _ in bars], fontsize=11)
@@ -158,7 +158,7 @@ def draw_copies(rows: pl.DataFrame) -> CaptionedFigure:
 
 def draw_operations(rows: pl.DataFrame) -> CaptionedFigure:
     """Encode, decode and reconstruct of 1 MiB by every backend."""
-    figure = _new_figure((12.5, 5.2))
+    figure = new_figure((12.5, 5.2))
     axes = figure.subplots()
     here = _near(_select(rows, scheme=SCHEME, buffers="warm", cores=1), LARGE_BYTES)
     here = here.filter(~pl.col("backend").str.contains("isal_cauchy_"))
@@ -172,7 +172,7 @@ def draw_operations(rows: pl.DataFrame) -> CaptionedFigure:
         places = [place + (index - 1.5) * 0.2 for place, name in enumerate(backends) if name in mine]
         words = op if not erasures or op == "reconstruct" else f"{op}, {erasures} lost"
         axes.bar(places, [mine[name] for name in backends if name in mine], width=0.19,
-                 color=_COLOURS[index], label=words)  # fmt: skip
+                 color=COLOURS[index], label=words)  # fmt: skip
     names = [name.replace(":", ":\n").replace("_rs_", "\nrs_") for name in backends]
     axes.set_xticks(range(len(backends)), names, fontsize=11)
     axes.set_yscale("log")
@@ -190,7 +190,7 @@ def draw_operations(rows: pl.DataFrame) -> CaptionedFigure:
 
 def draw_ratios(rows: pl.DataFrame) -> CaptionedFigure:
     """Time of each of the source's cases over encoding with 6 + 2: published and measured."""
-    figure = _new_figure((11.5, 4.6))
+    figure = new_figure((11.5, 4.6))
     axes = figure.subplots()
     claims = {claim.id: claim for claim in load()}
     values, _ = simulate_claims(rows)
@@ -202,10 +202,10 @@ def draw_ratios(rows: pl.DataFrame) -> CaptionedFigure:
         labels.append(
             f"{'2014' if '2014' in key else '2013'}\n{claims[key].scheme}\n{case.op} {case.erasures or ''}"
         )
-        axes.bar(index - 0.19, published / unit, width=0.36, color=_COLOURS[4],
+        axes.bar(index - 0.19, published / unit, width=0.36, color=COLOURS[4],
                  label="source" if not index else None)  # fmt: skip
         if simulated is not None:
-            axes.bar(index + 0.19, simulated / unit, width=0.36, color=_COLOURS[0],
+            axes.bar(index + 0.19, simulated / unit, width=0.36, color=COLOURS[0],
                      label="measured here" if not index else None)  # fmt: skip
             right += abs(simulated / published - 1) <= (claims[key].tolerance or 0.0)
     axes.axhline(1, color="#444444", linewidth=1)

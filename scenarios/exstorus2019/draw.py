@@ -14,12 +14,12 @@ from stripesim.scenarios.captions import three_digits
 from stripesim.scenarios.exstorus2019.claims import simulate_claims
 from stripesim.scenarios.exstorus2019.experiments import CODES, GBIT_PER_S, GEOMETRIES, SCALES
 from stripesim.scenarios.exstorus2019.tables import NS_PER_S, RECORD_SIZES_BYTES, WRITES, cells, claims
-from stripesim.scenarios.figures import CaptionedFigure, _new_figure, _styled
-from stripesim.scenarios.panels import _COLOURS, _LINES, _MARKERS
+from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.panels import COLOURS, LINES, MARKERS
 from stripesim.sim.exstorus_write import STEP_NAMES, STEPS
 
-COLOUR = dict(zip(STEPS, _COLOURS, strict=False))
-MARK = dict(zip(STEPS, _MARKERS, strict=False))
+COLOUR = dict(zip(STEPS, COLOURS, strict=False))
+MARK = dict(zip(STEPS, MARKERS, strict=False))
 LARGE_BYTES = RECORD_SIZES_BYTES[-1]
 _SOURCE_100G = {"distribution": 286, "client": 287, "parity": 288}
 _POINT: Mapping[str, Any] = {"linestyle": "none", "markeredgewidth": 1.6, "markersize": 7}
@@ -47,7 +47,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         "beyond": ({"geometry", "scale"}, draw_beyond),
     }
     figures = {}
-    with _styled():
+    with styled():
         for stem, (needs, function) in drawings.items():
             if needs <= there:
                 figures[stem] = function(rows)
@@ -79,7 +79,7 @@ def _log(axes: Axes, which: str, ticks: Sequence[float], labels: Sequence[str]) 
 
 def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
     """Figures 9 and 11 of the source: time of each step of one record, by record size."""
-    figure = _new_figure((11.5, 5.2))
+    figure = new_figure((11.5, 5.2))
     panels = figure.subplots(1, 2, sharey=True)
     sizes = [size >> 10 for size in RECORD_SIZES_BYTES]
     for letter, axes, rate in zip("ab", panels, (1.0, 10.0), strict=True):
@@ -133,7 +133,7 @@ def _step_legend(figure: Any, further: Sequence[tuple[str, Mapping[str, Any]]]) 
 
 def draw_shares(rows: pl.DataFrame) -> CaptionedFigure:
     """Figures 10, 12, 14 and 16: share of each step."""
-    figure = _new_figure((11.5, 6.2))
+    figure = new_figure((11.5, 6.2))
     axes = figure.subplots()
     bars: list[tuple[str, dict[str, float]]] = []
     for rate, size in ((1.0, 4), (1.0, 128), (10.0, 4), (10.0, 128), (40.0, 128)):
@@ -193,7 +193,7 @@ def _source_shares() -> dict[str, float]:
 
 def draw_networks(rows: pl.DataFrame) -> CaptionedFigure:
     """Figures 13 and 15 and beyond: steps of a 128 KiB record by network rate, with intervals."""
-    figure = _new_figure((11.5, 5.6))
+    figure = new_figure((11.5, 5.6))
     axes = figure.subplots()
     here = _steps(rows, block_size_bytes=LARGE_BYTES).sort("network_gbit_per_s")
     rates = here["network_gbit_per_s"].to_list()
@@ -257,13 +257,13 @@ def _source_total_s() -> float:
 
 def draw_codes(rows: pl.DataFrame) -> CaptionedFigure:
     """Figures 4 to 7: throughput lost to encoding, and processor time, by code."""
-    figure = _new_figure((11.5, 4.8))
+    figure = new_figure((11.5, 4.8))
     left, right = figure.subplots(1, 2)
     here = rows.filter(pl.col("experiment") == "codes")
     shown = [code for code in CODES if code != "NONE"]
     published = {(1, "AVX2:CRS"): 4.0, (1, "LIB"): 15.0, (1, "CRS"): 15.0, (1, "RS"): 29.0}
     published |= {(10, "AVX2:CRS"): 4.0, (10, "RS"): 26.0}
-    for offset, threads, colour in ((-0.2, 1, _COLOURS[0]), (0.2, 10, _COLOURS[5])):
+    for offset, threads, colour in ((-0.2, 1, COLOURS[0]), (0.2, 10, COLOURS[5])):
         mine = {row["code"]: row for row in here.filter(pl.col("files") == threads).iter_rows(named=True)}
         bare = mine["NONE"]
         rate = "throughput_bytes_per_s"
@@ -299,18 +299,18 @@ def draw_codes(rows: pl.DataFrame) -> CaptionedFigure:
 
 def draw_beyond(rows: pl.DataFrame) -> CaptionedFigure:
     """Other geometries, both places of encoding, and thousands of servers."""
-    figure = _new_figure((15.5, 5.0))
+    figure = new_figure((15.5, 5.0))
     speeds, places, scale = figure.subplots(1, 3)
     here = rows.filter(pl.col("experiment") == "geometry")
     for index, (k, m) in enumerate(GEOMETRIES):
         mine = here.filter(pl.col("scheme") == f"rs:{k},{m}").sort("network_gbit_per_s")
-        look: dict[str, Any] = {"color": _COLOURS[index], "linestyle": _LINES[index], "linewidth": 2}
+        look: dict[str, Any] = {"color": COLOURS[index], "linestyle": LINES[index], "linewidth": 2}
         at = {
             place: mine.filter(pl.col("encode_at") == place)["throughput_bytes_per_s"]
             for place in ("master", "client")
         }
-        speeds.plot(GBIT_PER_S, at["master"] * 1e-6, label=f"{k}+{m}", marker=_MARKERS[index], **look)
-        places.plot(GBIT_PER_S, at["client"] / at["master"], marker=_MARKERS[index], **look)
+        speeds.plot(GBIT_PER_S, at["master"] * 1e-6, label=f"{k}+{m}", marker=MARKERS[index], **look)
+        places.plot(GBIT_PER_S, at["client"] / at["master"], marker=MARKERS[index], **look)
     for axes in (speeds, places):
         _log(axes, "x", GBIT_PER_S, [f"{rate:g}" for rate in GBIT_PER_S])
         axes.set_xlabel("network [Gb/s]")
@@ -343,7 +343,7 @@ def _draw_scale(axes: Axes, rows: pl.DataFrame) -> None:
     for index, rate in enumerate((10.0, 100.0, 400.0)):
         mine = here.filter(pl.col("network_gbit_per_s") == rate).sort("servers")
         y = mine["throughput_bytes_per_s"] / mine["servers"] * 1e-6
-        axes.plot(SCALES, y, color=_COLOURS[index], linestyle=_LINES[index], marker=_MARKERS[index],
+        axes.plot(SCALES, y, color=COLOURS[index], linestyle=LINES[index], marker=MARKERS[index],
                   linewidth=2, label=f"{rate:g} Gb/s")  # fmt: skip
         for x, value, kind in zip(SCALES, y.to_list(), mine["bottleneck"].to_list(), strict=True):
             axes.annotate(_LETTER.get(kind, "–"), (x, value), xytext=(0, 7 if index == 2 else -16),

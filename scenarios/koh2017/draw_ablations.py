@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from stripesim.scenarios.captions import OP_WORDS, PATTERN_WORDS, scheme_label, three_digits
-from stripesim.scenarios.figures import CaptionedFigure, _new_figure, _styled
+from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.koh2017.ablations import ABLATIONS, KINDS, PRISTINE_DURATION_S, SCHEMES
 
 KEYS: Final = ("scheme", "op", "pattern", "image")
@@ -54,8 +54,8 @@ def draw_ablations(ablations: pl.DataFrame) -> dict[str, CaptionedFigure | None]
 def _draw(table: pl.DataFrame, names: list[str], title: str) -> CaptionedFigure | None:
     if not names:
         return None
-    with _styled():
-        figure = _new_figure((13.5, 1.9 + 0.55 * len(names)))
+    with styled():
+        figure = new_figure((13.5, 1.9 + 0.55 * len(names)))
         axes = figure.subplots(1, len(KINDS), sharey=True, sharex=True)
         for place, (op, pattern, image) in zip(axes, KINDS, strict=True):
             place.axvline(1.0, color="#444444", linewidth=1)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from stripesim.calibration.ledger import Entry
 from stripesim.scenarios.captions import three_digits
-from stripesim.scenarios.figures import CaptionedFigure, _styled
+from stripesim.scenarios.figures import CaptionedFigure, styled
 from stripesim.scenarios.koh2017.draw_claims import claims_caption
 from stripesim.scenarios.koh2017.draw_sheet import sheet
 from stripesim.scenarios.koh2017.series import COMPARED_S, PAUSES_NS, RUNS, course, dips
@@ -58,7 +58,7 @@ def draw_figure_19(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
             place.set_ylim(0, 1.55 * max(course(series, name, THROUGHPUT).max() for name in names) / 1e6)
             place.legend(fontsize=8.5, loc="upper right")
 
-    with _styled():
+    with styled():
         figure = sheet("Fig 19  First sequential writes of 16 KiB", 2, entries, lines)
     return CaptionedFigure(figure, _caption_19(series, pause_ns) + claims_caption(entries))
 
@@ -108,7 +108,7 @@ def draw_figure_20(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
             place.set_ylim(0, 1.3 * factor * max(course(series, name, column).max() for name in names))
         axes[0].legend(fontsize=9, loc="upper right")
 
-    with _styled():
+    with styled():
         figure = sheet("Fig 20  RS(6,3), random writes of 16 KiB", 3, entries, lines)
     parts = []
     for column, title, unit, factor in QUANTITIES:

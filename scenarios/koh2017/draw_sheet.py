@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from stripesim.calibration.ledger import Entry
 from stripesim.scenarios.captions import Overlay, block_sizes, scheme_names
-from stripesim.scenarios.figures import CaptionedFigure, _new_figure, _styled
+from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.koh2017.draw_claims import LINE_HEIGHT_INCH, draw_claims
 from stripesim.scenarios.panels import PUBLISHED_MARK, Panel, draw_panel, scale_axis, size_axis_title
 
@@ -67,7 +67,7 @@ def draw_sheet(
             title = f"{told.panel.title} [{told.panel.unit}]" if told.words else told.panel.unit
             place.set_ylabel(title, fontsize=11)
 
-    with _styled():
+    with styled():
         figure = sheet(title, len(panels), entries, draw_lines)
         _legend_below(figure, published=any(told.overlays for told in panels))
     return CaptionedFigure(figure, caption)
@@ -76,11 +76,11 @@ def draw_sheet(
 def sheet(
     title: str, count: int, entries: Sequence[Entry], draw_lines: Callable[[Sequence[Axes]], None]
 ) -> Figure:
-    """Lay out panels beside claims; call inside `_styled`."""
+    """Lay out panels beside claims; call inside `styled`."""
     claims = bool(entries)
     height = max(HEIGHT_INCH, 1.3 + LINE_HEIGHT_INCH * len(entries))
     width = PANEL_WIDTH_INCH * count + CLAIMS_WIDTH_INCH * claims
-    figure = _new_figure((width, height))
+    figure = new_figure((width, height))
     # The layout makes room for the claims' words beside their axes.
     grid = figure.add_gridspec(1, count + claims, width_ratios=[PANEL_WIDTH_INCH] * count + [2.6] * claims)
     draw_lines([figure.add_subplot(grid[0, index]) for index in range(count)])

@@ -7,7 +7,7 @@ from typing import Final
 
 from stripesim.calibration.ledger import Entry
 from stripesim.scenarios.captions import three_digits
-from stripesim.scenarios.figures import CaptionedFigure, _new_figure, _styled
+from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.koh2017.draw_claims import RIGHT, WRONG
 
 # Claim → what it compares, and how it becomes a factor of 3-replication.
@@ -51,8 +51,8 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
         told.append((words, published, max(simulated, FLOOR), entry))
     if not told:
         return None
-    with _styled():
-        figure = _new_figure((11.5, 5.0))
+    with styled():
+        figure = new_figure((11.5, 5.0))
         axes = figure.add_subplot()
         for place, (_, published, simulated, entry) in enumerate(told):
             colour, marker, word = RIGHT if entry.verdict == "right" else WRONG

@@ -268,3 +268,17 @@ def test_the_recording_tells_waits_and_service_apart() -> None:
 def test_only_one_request_is_recorded(requests: int) -> None:
     with pytest.raises(RecordingError, match=f"got {requests} requests, wanted one"):
         record(program(requests))
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [({"generation": "mimic"}, "--generation: "), ({"image": "full"}, "--image: ")],
+)
+def test_a_wrong_value_is_reported_by_the_option_that_it_came_from(given, option):
+    with pytest.raises(ValueError, match=f"^{option}got"):
+        explain("write", "rep:3", 4096, **given)
+
+
+def test_a_wrong_value_that_the_user_set_is_reported_as_set():
+    with pytest.raises(ValueError, match=r"^--set: generation: got"):
+        explain("write", "rep:3", 4096, sets=["generation=mimic"])
