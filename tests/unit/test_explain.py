@@ -212,7 +212,7 @@ def test_a_scenario_that_ships_can_be_the_cluster() -> None:
         ({"offset_bytes": (4 << 20) - 1, "size_bytes": 2}, "crosses an object"),
         ({"state": "sick"}, "wanted one of healthy, degraded"),
         ({"state": "degraded", "lost_shard": 3}, "wanted 0 to 2 for rep:3"),
-        ({"image": "new"}, "workload.image"),
+        ({"image": "new"}, "--image"),
         ({"generation": "luminous"}, "generation"),
         ({"op": "repair", "offset_bytes": 1}, "a repair rebuilds a whole object"),
         ({"op": "repair", "state": "degraded"}, "wanted neither"),
