@@ -43,6 +43,7 @@ from stripesim.sim.compiled_words import step_done as _step_done
 from stripesim.sim.compiled_world import (
     BRANCHES,
     DONE,
+    FOLLOWED,
     GO_ON,
     LIVE,
     MERGE,
@@ -424,6 +425,17 @@ def _account_taken(world: World, request: Any, step: Any, number_of_step: int) -
 
 
 @_inlined
+def _note_end(world: World, request: Any, number_of_step: int) -> None:
+    """Note the end of a step of a request that is followed."""
+    number, streams = request.number, len(world.streams)
+    if number % streams or number // streams >= len(world.followed):
+        return
+    row = world.followed[at(number // streams)]
+    if row != NOBODY:
+        world.ends_ns[row, number_of_step] = world.clock[0].now_ns
+
+
+@_inlined
 def _lacks_for(world: World, request: Any, step: Any, cell: int) -> int:
     """Tell what is missing to complete a step with more to it than the plain words, `GO_ON` if nothing."""
     clock = world.clock[0]
@@ -495,6 +507,8 @@ def _complete(world: World, cell: int) -> int:
             return missing
         if step.special & TAKEN:
             _account_taken(world, request, step, number_of_step)
+        if step.special & FOLLOWED:
+            _note_end(world, request, number_of_step)
     if clock.bin_ns:
         _account(world, request, step, number_of_step)
     if step.is_reply:

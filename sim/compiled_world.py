@@ -30,7 +30,7 @@ LIVE = 1 << 13
 TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
 
 # What a step has beyond the plain words; a sum of these.
-TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS = 1, 2, 4, 8, 16
+TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS, FOLLOWED = 1, 2, 4, 8, 16, 32
 
 # The root's place in the calendar: with it the four children of a node share a cache line.
 ROOT = 3
@@ -205,6 +205,11 @@ class World(NamedTuple):
         Keys in caches; the oldest and newest of a cache are its resource's `first` and `last`.
     buckets : ndarray of int32
         A hash table of nodes by cache and key, at most half full; `NOBODY` is a free place.
+    followed : ndarray of int32
+        Row of `ends_ns` of each request of the first stream, `NOBODY` where it is not followed; as long as
+        the last one that is.
+    ends_ns : ndarray of int64, shape (followed requests, steps)
+        When their steps completed.
     """
 
     clock: Array
@@ -238,3 +243,5 @@ class World(NamedTuple):
     pins: Array
     nodes: Array
     buckets: Array
+    followed: Array
+    ends_ns: Array

@@ -189,7 +189,16 @@ class _Run:
             pins=np.zeros(0, dtype=layout.PIN),
             nodes=np.zeros(0, dtype=layout.NODE),
             buckets=np.zeros(0, dtype=np.int32),
+            followed=self._followed(),
+            ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
         )
+
+    def _followed(self) -> np.ndarray[Any, Any]:
+        """Return the row of each request that is followed, by its number in the first stream."""
+        followed = self.program.followed
+        rows = np.full(int(followed[-1]) + 1 if len(followed) else 0, layout.NOBODY, dtype=np.int32)
+        rows[followed] = np.arange(len(followed))
+        return rows
 
     # ------------------------------------------------------------------------------ run
 
@@ -385,6 +394,9 @@ class _Run:
             ready=ready,
             times_ns=times_ns,
             cells=calendar,
+            ends_ns=np.pad(
+                world.ends_ns, ((0, 0), (0, (1 << bits) - world.ends_ns.shape[1])), constant_values=PENDING
+            ),
         )
 
     # ------------------------------------------------------------- templates and bindings
@@ -417,6 +429,8 @@ class _Run:
         rows["waits_for"] = np.where(template.predecessors > 1, layout.ALL, layout.ONE)
         rows["accounts"] = template.amounts.any(axis=1)
         specials = self._specials(template, rows)
+        if len(self.program.followed):
+            rows["special"] |= layout.FOLLOWED
         once = template.dynamics.once if template.dynamics else np.zeros_like(template.amounts)
         entry = np.array([(self.steps_known, template.steps)], dtype=layout.TEMPLATE)
         used = self.steps_known
@@ -509,6 +523,7 @@ class _Run:
             end_ns=end_ns,
             bins=world.bins[: int(clock["bins_used"])].copy(),
             wall_s=wall_s,
+            followed_ns=world.ends_ns[:, : max((t.steps for t in self.program.book.templates), default=0)],
         )
 
     def _stream_run(self, index: int, log: np.ndarray[Any, Any]) -> StreamRun:

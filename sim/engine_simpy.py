@@ -146,6 +146,8 @@ class _Request(simpy.Event):
     # Of the gates that it has entered, by enter step; how often it has pinned each key range.
     tickets: dict[int, _Ticket]
     held: list[int]
+    # Where the ends of its steps are noted, if it is followed.
+    ends_ns: list[int] | None = None
 
     def __init__(
         self,
@@ -252,6 +254,8 @@ class _Stream(_Log):
         if self.chunk.keys is not None:
             keys = [range(first, stop) for first, stop in self.chunk.keys[at].tolist()]
         request = _Request(number, engine.path(template), engine.row(binding), keys, self.index)
+        if self.index == 0 and len(self.issued_ns) - 1 in engine.followed_ns:
+            request.ends_ns = engine.followed_ns[len(self.issued_ns) - 1] = [PENDING] * len(request.pending)
         engine.ready.append((request, 0))
 
     def schedule_arrival(self) -> None:
@@ -308,6 +312,8 @@ class SimpyEngine(simpy.Environment):
         self.uses = 0
         self.planning_s = 0.0
         self.bins: list[IntArray] = []
+        # Of the requests that are followed, by number in their stream: the ends of their steps.
+        self.followed_ns: dict[int, list[int]] = {number: [] for number in program.followed.tolist()}
         self._seed = seed_state(program.seed)
         self._factors: list[list[int]] = program.factor_tables.tolist()
         self._paths: dict[int, _Path] = {}
@@ -396,7 +402,16 @@ class SimpyEngine(simpy.Environment):
             bins=np.array(self.bins, dtype=np.int64).reshape(len(self.bins), len(COUNTERS)),
             wall_s=wall_s,
             spawned=[log.result() for log in self.spawned],
+            followed_ns=self._followed(),
         )
+
+    def _followed(self) -> IntArray:
+        """Return the ends of the followed requests' steps as a table."""
+        width = max((template.steps for template in self.program.book.templates), default=0)
+        table = np.full((len(self.followed_ns), width), PENDING, dtype=np.int64)
+        for row, ends_ns in zip(table, self.followed_ns.values(), strict=True):
+            row[: len(ends_ns)] = ends_ns
+        return table
 
     def _change(self, group: int, state: int) -> Callable[[], None]:
         def apply() -> None:
@@ -474,6 +489,8 @@ class SimpyEngine(simpy.Environment):
                 self._account(path, row, step)
             if not path.planned:
                 self._account_taken(request, step)
+            if request.ends_ns is not None:
+                request.ends_ns[step] = now_ns
             if step == path.reply:
                 self._reply(request)
             following = path.following[step]

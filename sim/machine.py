@@ -275,6 +275,9 @@ class Program:
         Width of the time bins of the counters [ns]; 0: no bins.
     director : Director, optional
         Decides what fails and what comes back; all streams are `DirectedSource` then.
+    followed : ndarray of int64, shape (n,)
+        Requests of the first stream, by their number in it, ascending, of which the end of every step is
+        noted (`EngineRun.followed_ns`).
     """
 
     resources: Resources
@@ -289,6 +292,7 @@ class Program:
     until_ns: int | None = None
     bin_ns: int = 0
     director: Director | None = None
+    followed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -341,6 +345,9 @@ class EngineRun:
         Wall-clock time inside the engine, without planning and compiling [s].
     spawned : list of StreamRun
         What the requests of each stream spawned, in the order of spawning; as many as `streams`.
+    followed_ns : ndarray of int64, shape (len(Program.followed), steps)
+        When each step of each followed request completed, by its template's steps [ns]; `PENDING` where it
+        has not, was skipped, or is no step of the template. As wide as the widest template.
     """
 
     streams: list[StreamRun]
@@ -352,6 +359,7 @@ class EngineRun:
     bins: IntArray
     wall_s: float
     spawned: list[StreamRun] = field(default_factory=list)
+    followed_ns: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
 
 
 def empty_bins() -> IntArray:
@@ -369,7 +377,8 @@ def check_program(program: Program) -> None:
     Raises
     ------
     ProgramError
-        If a state change lies before time 0, or names a group or a state that cannot be.
+        If a state change lies before time 0, or names a group or a state that cannot be, or the numbers of
+        the requests to follow do not ascend.
     """
     for index, change in enumerate(program.changes):
         where = f"state change {index}"
@@ -379,6 +388,8 @@ def check_program(program: Program) -> None:
             raise ProgramError(f"{where}: got group {change.group}, wanted below {program.groups}")
         if change.state < 0:
             raise ProgramError(f"{where}: got state {change.state}, wanted at least 0")
+    if len(program.followed) and (program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()):
+        raise ProgramError("followed requests: got numbers that are not ascending from 0, wanted them so")
 
 
 def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: int) -> None:

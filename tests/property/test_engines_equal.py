@@ -312,6 +312,7 @@ def random_dynamic_program(random: Random) -> Program:
         factor_tables=factor_tables,
         until_ns=random.choice([None, None, None, 100, random.randrange(3000)]),
         bin_ns=random.choice([0, 7, 100]),
+        followed=random_numbers(random),
     )
 
 
@@ -359,7 +360,14 @@ def random_program(random: Random) -> Program:
         factor_tables=factor_tables,
         until_ns=random.choice([None, None, 0, 100, random.randrange(3000)]),
         bin_ns=random.choice([0, 7, 100, 1000]),
+        followed=random_numbers(random),
     )
+
+
+def random_numbers(random: Random) -> IntArray:
+    """Draw the requests to follow, some of which are never issued; mostly none."""
+    count = random.choice([0, 0, 1, 5, 20])
+    return np.array(sorted(random.sample(range(100), count)), dtype=np.int64)
 
 
 def random_source(
@@ -402,7 +410,7 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
     ):
         np.testing.assert_array_equal(ours.taken, theirs.taken)
         assert ours.taken_uses == theirs.taken_uses
-    for name in ("busy_ns", "held_ns", "waited_ns", "bins"):
+    for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns"):
         np.testing.assert_array_equal(getattr(reference, name), getattr(compiled, name), err_msg=name)
 
 
