@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stripesim.models.device import DeviceModel
+from stripesim.models.hdd import HddModel
 from stripesim.models.provenance import MeasuredModel, Provenance
-from stripesim.models.ssd import FACTOR_POINTS
+from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
 _PACKAGE = "stripesim.calibration.parameters"
 
@@ -97,6 +99,18 @@ class ParameterSet:
             return kind(**values, provenance=provenance)
         except (ValueError, TypeError) as error:
             raise ParameterSetError(f"{where}: {error}") from error
+
+    def device(self) -> DeviceModel:
+        """Build what lies under an OSD: a disk if the set has a table ``hdd``, else a drive from ``ssd``.
+
+        Raises
+        ------
+        ParameterSetError
+            As `model` does.
+        """
+        if "hdd" in self._tables:
+            return self.model(HddModel, "hdd")
+        return self.model(SsdModel, "ssd")
 
 
 def lognormal_factors(sigma: float) -> tuple[float, ...]:

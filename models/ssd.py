@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from stripesim.models.provenance import MeasuredModel
+from stripesim.models.provenance import MeasuredModel, Provenance
 
 FACTOR_POINTS = 256
+
+# The block layer splits longer transfers; the pieces are served in parallel.
+TRANSFER_MAX_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +90,24 @@ class SsdModel(MeasuredModel):
         """Requests in service at the same time, over all drives of the set."""
         return self.channels * self.raid0_drives
 
+    @property
+    def rotational(self) -> bool:
+        """Whether a daemon takes its settings for disks."""
+        return False
+
+    def single(self) -> SsdModel:
+        """One drive of the set."""
+        told = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
+        return replace(self, raid0_drives=1, provenance=told)
+
     def blocks_bytes(self, size_bytes: int) -> int:
         """Round a size up to whole blocks [B]."""
         return -(-size_bytes // self.block_bytes) * self.block_bytes
+
+    def pieces_bytes(self, size_bytes: int) -> list[int]:
+        """Requests that the transfer of one extent becomes [B]."""
+        whole, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
+        return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])
 
     def read_ns(self, size_bytes: int) -> float:
         """Mean time to read `size_bytes` [ns], equation (1)."""

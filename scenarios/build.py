@@ -18,8 +18,6 @@ from stripesim.models.object_store import ObjectStoreModel
 from stripesim.models.pacific import PacificMessages, PacificStore
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, pg_mappings
-from stripesim.models.provenance import Provenance
-from stripesim.models.ssd import SsdModel
 from stripesim.scenarios.schema import Cell, Scenario
 from stripesim.sim.cluster import NO_OSD, Cluster, Models, RecoveryLimits
 from stripesim.sim.graph import IntArray
@@ -69,7 +67,7 @@ def build_models(scenario: Scenario) -> Models:
         private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": told.private_gbit_per_s * 1e9}),
         messages=chosen.model(PacificMessages if pacific else MessageModel, "messages"),
         pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": told.pg_lock_scope or generation_scope}),
-        ssd=drive.model(SsdModel, "ssd"),
+        ssd=drive.device(),
         store=chosen.model(PacificStore if pacific else ObjectStoreModel, "store"),
         kernel=table,
         kernel_backend=told.kernel_backend,
@@ -167,7 +165,7 @@ def build_pool(
         acting[np.isin(acting, np.asarray(down))] = NO_OSD
     limits = RecoveryLimits()
     if scenario.repair is not None:
-        limits = _limits(scenario, limits)
+        limits = _limits(scenario, limits, rotational=models.ssd.rotational)
     cluster = Cluster(osd_hosts=hosts, acting=acting, models=models, recovery=limits)
     return Pool(
         cluster=cluster,
@@ -179,15 +177,10 @@ def build_pool(
 
 def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
     """One drive and nothing else."""
-    drive = replace(
-        models.ssd,
-        raid0_drives=1,
-        provenance={**models.ssd.provenance, "raid0_drives": Provenance("given", "one bare device")},
-    )
     cluster = Cluster(
         osd_hosts=np.zeros(1, dtype=np.int64),
         acting=np.zeros((1, 1), dtype=np.int64),
-        models=replace(models, ssd=drive),
+        models=replace(models, ssd=models.ssd.single()),
     )
     return Pool(
         cluster=cluster,
@@ -197,12 +190,21 @@ def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
     )
 
 
-def _limits(scenario: Scenario, limits: RecoveryLimits) -> RecoveryLimits:
+# What an OSD takes by default, by generation and kind of device: osd_recovery_max_active [count] and
+# osd_recovery_sleep [ns]. Ceph v11.2.0 has one value for both kinds.
+_RECOVERY_DEFAULTS = {
+    ("kraken", False): (3, 0),
+    ("kraken", True): (3, 0),
+    ("pacific", False): (10, 0),
+    ("pacific", True): (3, 100_000_000),
+}
+
+
+def _limits(scenario: Scenario, limits: RecoveryLimits, *, rotational: bool) -> RecoveryLimits:
     told = scenario.repair
     assert told is not None
-    # osd_recovery_max_active: 3 in Kraken, 10 for SSDs in Pacific.
-    max_active = {"kraken": 3, "pacific": 10}[scenario.generation]
-    limits = replace(limits, max_active=told.recovery_max_active or max_active)
+    max_active, sleep_ns = _RECOVERY_DEFAULTS[scenario.generation, rotational]
+    limits = replace(limits, max_active=told.recovery_max_active or max_active, sleep_ns=sleep_ns)
     if told.max_backfills is not None:
         limits = replace(limits, max_backfills=told.max_backfills)
     if told.recovery_chunk_bytes is not None:

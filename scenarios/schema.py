@@ -132,7 +132,9 @@ class ClusterSpec(_Table):
         default=10.0, description="Rate of the network between hosts, per node and direction [10^9 bit/s]."
     )
     ssd: str = Field(
-        default="intel-730-raid0", min_length=1, description="Name of an OSD's device parameter set."
+        default="intel-730-raid0",
+        min_length=1,
+        description="Name of an OSD's device parameter set, of drives or of disks (hdd-7200).",
     )
     parameters: str = Field(
         default="koh2017", min_length=1, description="Name of the calibrated parameter set."

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.device import DeviceModel
 from stripesim.models.kernel import KernelTable, KernelTableError
 from stripesim.models.kernel_copy import EncodeBufferModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
-from stripesim.models.ssd import SsdModel
 from stripesim.sim import roles
 from stripesim.sim.graph import IntArray
 from stripesim.sim.machine import BATCH, FIFO, GATE, POOL, UNBOUND, Resources
@@ -45,7 +45,7 @@ class Models:
     private_nic: NicModel
     messages: MessageModel
     pg_lock: PgLockModel
-    ssd: SsdModel
+    ssd: DeviceModel
     store: ObjectStoreModel
     kernel: KernelTable
     kernel_backend: str | None = None

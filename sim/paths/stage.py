@@ -12,9 +12,6 @@ from stripesim.sim import roles
 from stripesim.sim.cluster import Models, RecoveryLimits
 from stripesim.sim.graph import SSD_READ, SSD_WRITE, GraphBuilder
 
-# The block layer splits longer transfers; the pieces are served in parallel.
-TRANSFER_MAX_BYTES = 128 * 1024
-
 
 @dataclass(frozen=True)
 class PathContext:
@@ -182,7 +179,7 @@ class Stage:
     # Devices.
 
     def ssd_read(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD read") -> int:
-        """Read from a shard's device, in pieces of at most `TRANSFER_MAX_BYTES`."""
+        """Read from a shard's device, in the pieces that the device makes of it."""
         return self.graph.join(
             [
                 self.graph.use(
@@ -194,12 +191,12 @@ class Stage:
                     device_read_bytes=piece,
                     device_read_ops=1,
                 )
-                for piece in _pieces(size_bytes)
+                for piece in self.models.ssd.pieces_bytes(size_bytes)
             ]
         )
 
     def ssd_write(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD write") -> int:
-        """Write to a shard's device, in pieces of at most `TRANSFER_MAX_BYTES`."""
+        """Write to a shard's device, in the pieces that the device makes of it."""
         return self.graph.join(
             [
                 self.graph.use(
@@ -211,7 +208,7 @@ class Stage:
                     device_write_bytes=piece,
                     device_write_ops=1,
                 )
-                for piece in _pieces(size_bytes)
+                for piece in self.models.ssd.pieces_bytes(size_bytes)
             ]
         )
 
@@ -376,8 +373,3 @@ def by_shard(extents: Iterable[ShardExtent]) -> dict[int, list[ShardExtent]]:
     for extent in sorted(extents):
         grouped.setdefault(extent.shard, []).append(extent)
     return grouped
-
-
-def _pieces(size_bytes: int) -> list[int]:
-    whole, rest = divmod(size_bytes, TRANSFER_MAX_BYTES)
-    return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])

@@ -1,0 +1,159 @@
+"""A hard disk, or a RAID-0 set of them: seek, rotation, transfer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.ssd import FACTOR_POINTS
+
+#: Mean of the square root of a seek's distance between two uniformly drawn places: 2 ∫ √x (1 − x) dx.
+MEAN_ROOT_DISTANCE = 8 / 15
+
+# The spread comes from so many draws of each of two uniform numbers, taken at the middle of equal parts.
+_SPREAD_POINTS = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class HddModel(MeasuredModel):
+    r"""Service times of one disk under an object store.
+
+    Parameters
+    ----------
+    raid0_drives : int
+        Disks striped together behind one OSD; each serves one request at a time.
+    read_track_seek_ns, write_track_seek_ns : float
+        Seek to the neighbouring track [ns].
+    read_mean_seek_ns, write_mean_seek_ns : float
+        Seek between two places drawn at random, settling included [ns].
+    rotation_ns : float
+        One revolution [ns].
+    read_ns_per_byte, write_ns_per_byte : float
+        Transfer, mean over the zones of the disk [ns/B].
+    flush_base_ns : float
+        What a flush adds to a commit [ns].
+    run_bytes : int
+        Most bytes of one extent that are moved before the head serves another request [B].
+    block_bytes : int
+        Smallest unit that the host reads or writes [B].
+
+    Notes
+    -----
+    A seek over the part :math:`x` of the stroke takes :math:`s(x) = s_1 + (s_f - s_1) \sqrt x`, and the
+    place wanted then is half a revolution away on average. With the distance of two uniform places, whose
+    density is :math:`2 (1 - x)`, the mean of :math:`\sqrt x` is 8/15. So with the mean seek :math:`\bar s`
+    of a data sheet
+
+    .. math:: s_f = s_1 + \tfrac{15}{8} (\bar s - s_1), \quad t(n) = \bar s + T / 2 + n / r \tag{1}
+
+    An extent is one request up to `run_bytes`: its parts lie side by side, so only the first is sought.
+    The spread is that of :math:`s(x) + u T` with both drawn, for a transfer of one block; it is applied to
+    the whole service time.
+
+    Deviation: a long transfer therefore varies more than it would, its mean is right. Deviation: every
+    request seeks as if the last one had been anywhere; requests are not sorted by place, and the log that
+    a commit waits for has a head of its own (as with a separate log device).
+
+    References
+    ----------
+    C. Ruemmler, J. Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994: seek time
+    grows with the square root of the distance, then linearly; the square root is used throughout here.
+
+    Examples
+    --------
+    >>> from stripesim.models.provenance import Provenance
+    >>> numbers = {"raid0_drives": 1, "read_track_seek_ns": 0.2e6, "write_track_seek_ns": 0.3e6,
+    ...            "read_mean_seek_ns": 8e6, "write_mean_seek_ns": 9e6, "rotation_ns": 8e6,
+    ...            "read_ns_per_byte": 5.0, "write_ns_per_byte": 5.0, "flush_base_ns": 0.0,
+    ...            "run_bytes": 1 << 20, "block_bytes": 4096}
+    >>> disk = HddModel(**numbers, provenance=dict.fromkeys(numbers, Provenance("assumed", "an example")))
+    >>> disk.read_ns(1_000_000 // 4096 * 4096) / 1e6  # 8 ms, half of 8 ms, 5 ns for each of 999,424 bytes
+    16.99712
+    """
+
+    raid0_drives: int
+    read_track_seek_ns: float
+    write_track_seek_ns: float
+    read_mean_seek_ns: float
+    write_mean_seek_ns: float
+    rotation_ns: float
+    read_ns_per_byte: float
+    write_ns_per_byte: float
+    flush_base_ns: float
+    run_bytes: int
+    block_bytes: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("raid0_drives", "rotation_ns", "run_bytes", "block_bytes")
+        self.check_not_negative("read_track_seek_ns", "write_track_seek_ns", "flush_base_ns")
+        self.check_not_negative("read_ns_per_byte", "write_ns_per_byte")
+        for way in ("read", "write"):
+            mean_ns, track_ns = getattr(self, f"{way}_mean_seek_ns"), getattr(self, f"{way}_track_seek_ns")
+            if not mean_ns >= track_ns:
+                raise ValueError(
+                    f"HddModel: {way}_mean_seek_ns: got {mean_ns}, "
+                    f"wanted {way}_track_seek_ns = {track_ns} or more"
+                )
+
+    @property
+    def rotational(self) -> bool:
+        """Whether a daemon takes its settings for disks."""
+        return True
+
+    @property
+    def servers(self) -> int:
+        """Requests in service at the same time, over all disks of the set."""
+        return self.raid0_drives
+
+    def single(self) -> HddModel:
+        """One disk of the set."""
+        told = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
+        return replace(self, raid0_drives=1, provenance=told)
+
+    def blocks_bytes(self, size_bytes: int) -> int:
+        """Round a size up to whole blocks [B]."""
+        return -(-size_bytes // self.block_bytes) * self.block_bytes
+
+    def pieces_bytes(self, size_bytes: int) -> list[int]:
+        """Requests that the transfer of one extent becomes [B]."""
+        whole, rest = divmod(size_bytes, self.run_bytes)
+        return [self.run_bytes] * whole + ([rest] if rest else [])
+
+    def read_ns(self, size_bytes: int) -> float:
+        """Mean time to read `size_bytes` of one extent [ns], equation (1)."""
+        position_ns = self.read_mean_seek_ns + self.rotation_ns / 2
+        return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
+
+    def write_ns(self, size_bytes: int) -> float:
+        """Mean time to write `size_bytes` of one extent [ns], equation (1)."""
+        position_ns = self.write_mean_seek_ns + self.rotation_ns / 2
+        return position_ns + self.write_ns_per_byte * self.blocks_bytes(size_bytes)
+
+    def sync_ns(self, size_bytes: int) -> float:
+        """Mean time to write `size_bytes` and flush, as a commit does [ns]."""
+        return self.write_ns(size_bytes) + self.flush_base_ns
+
+    @cached_property
+    def read_quantiles(self) -> tuple[float, ...]:
+        """`FACTOR_POINTS` factors of mean 1, ascending: the spread of a read around its mean."""
+        transfer_ns = self.read_ns_per_byte * self.block_bytes
+        return self._factors(self.read_track_seek_ns, self.read_mean_seek_ns, transfer_ns)
+
+    @cached_property
+    def write_quantiles(self) -> tuple[float, ...]:
+        """`FACTOR_POINTS` factors of mean 1, ascending: the spread of a write around its mean."""
+        transfer_ns = self.write_ns_per_byte * self.block_bytes
+        return self._factors(self.write_track_seek_ns, self.write_mean_seek_ns, transfer_ns)
+
+    def _factors(self, track_ns: float, mean_ns: float, transfer_ns: float) -> tuple[float, ...]:
+        middles = (np.arange(_SPREAD_POINTS) + 0.5) / _SPREAD_POINTS
+        # The distance whose distribution function is 1 − (1 − x)².
+        distance = 1 - np.sqrt(1 - middles)
+        seek_ns = track_ns + (mean_ns - track_ns) / MEAN_ROOT_DISTANCE * np.sqrt(distance)
+        times_ns = np.sort((seek_ns[:, None] + middles * self.rotation_ns).ravel()) + transfer_ns
+        points = times_ns.reshape(FACTOR_POINTS, -1).mean(axis=1)
+        return tuple((points / points.mean()).tolist())
