@@ -128,6 +128,11 @@ class HddModel(MeasuredModel):
         position_ns = self.read_mean_seek_ns + self.rotation_ns / 2
         return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
+    def read_next_ns(self, size_bytes: int) -> float:
+        """Mean time to read `size_bytes` near what was read last [ns]: a track's seek, half a revolution."""
+        position_ns = self.read_track_seek_ns + self.rotation_ns / 2
+        return position_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
+
     def write_ns(self, size_bytes: int) -> float:
         """Mean time to write `size_bytes` of one extent [ns], equation (1)."""
         position_ns = self.write_mean_seek_ns + self.rotation_ns / 2

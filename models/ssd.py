@@ -113,6 +113,10 @@ class SsdModel(MeasuredModel):
         """Mean time to read `size_bytes` [ns], equation (1)."""
         return self.read_base_ns + self.read_ns_per_byte * self.blocks_bytes(size_bytes)
 
+    def read_next_ns(self, size_bytes: int) -> float:
+        """Mean time to read `size_bytes` near what was read last [ns]: a drive has no place to go to."""
+        return self.read_ns(size_bytes)
+
     def write_ns(self, size_bytes: int) -> float:
         """Mean time to write `size_bytes` [ns], equation (1) with the steady-state factor."""
         fresh_ns = self.write_base_ns + self.write_ns_per_byte * self.blocks_bytes(size_bytes)

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.bluestore_cache import MetadataLookup
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.device import DeviceModel
@@ -36,7 +37,8 @@ class Models:
 
     `kernel_backend` names the kernel that encodes, one of the table's; None: the table's first.
     `encode_buffers` is what the modelled system pays around an encode call, charged where the table holds
-    the kernel without copies (Ceph's own tables hold both); None: nothing.
+    the kernel without copies (Ceph's own tables hold both); None: nothing. `lookup` is what finding an
+    object's metadata reads from the device; None: it is in memory.
     """
 
     client: ClientModel
@@ -50,6 +52,7 @@ class Models:
     kernel: KernelTable
     kernel_backend: str | None = None
     encode_buffers: EncodeBufferModel | None = None
+    lookup: MetadataLookup | None = None
 
     def backend_for(self, scheme: str) -> str | None:
         """Return the kernel for a scheme: the one named, unless it does not offer such codes."""

@@ -130,8 +130,7 @@ def _read_runs(stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
     step = graph.acquire(worker, after=[after], label="thread for repair read")
     step = stage.on_core(cpu, cpu_ns, [step], "repair read", handoffs=1 + len(pieces))
-    for size_bytes in pieces:
-        step = stage.ssd_read(shard, size_bytes, [step])
+    step = stage.ssd_chain(shard, pieces, stage.lookup(shard, step))
     return graph.release(worker, after=[step], label="thread back from repair read")
 
 

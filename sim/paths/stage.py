@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from stripesim.models.coding import RedundancyScheme, ShardExtent, StripeGeometry
 from stripesim.models.object_store import StoreIo
@@ -11,6 +12,13 @@ from stripesim.models.pacific import PacificStore, metadata_log_bytes, sync_log_
 from stripesim.sim import roles
 from stripesim.sim.cluster import Models, RecoveryLimits
 from stripesim.sim.graph import SSD_READ, SSD_WRITE, GraphBuilder
+
+Item = TypeVar("Item")
+
+# Most steps that one transfer, or one chain of reads of a shard, becomes. What has more pieces is told in
+# steps that stand for several, one after another, so that a graph holds any object; the times add up alike.
+TRANSFER_STEPS_MAX = 64
+CHAIN_STEPS_MAX = 24
 
 
 @dataclass(frozen=True)
@@ -184,16 +192,50 @@ class Stage:
             [
                 self.graph.use(
                     roles.shard_role(shard, roles.SSD),
-                    self.models.ssd.read_ns(piece),
+                    sum(self.models.ssd.read_ns(piece) for piece in pieces),
                     after=after,
                     label=label,
                     spread=SSD_READ,
-                    device_read_bytes=piece,
-                    device_read_ops=1,
+                    device_read_bytes=sum(pieces),
+                    device_read_ops=len(pieces),
                 )
-                for piece in self.models.ssd.pieces_bytes(size_bytes)
+                for pieces in batches(self.models.ssd.pieces_bytes(size_bytes), TRANSFER_STEPS_MAX)
             ]
         )
+
+    def lookup(self, shard: int, after: int) -> int:
+        """Find where an object's bytes lie: the mean of what look-ups read; no step where all is in memory."""
+        told = self.models.lookup
+        if told is None or not told.miss_fraction:
+            return after
+        return self.graph.use(
+            roles.shard_role(shard, roles.SSD),
+            told.miss_fraction * self.models.ssd.read_ns(told.read_bytes),
+            after=[after],
+            label="metadata read",
+            spread=SSD_READ,
+            device_read_bytes=round(told.miss_fraction * told.read_bytes),
+        )
+
+    def ssd_chain(self, shard: int, sizes_bytes: Sequence[int], after: int, label: str = "SSD read") -> int:
+        """Read several pieces of one object from a shard's device, each after the one before it."""
+        device, step = self.models.ssd, after
+        reads = [
+            (piece, device.read_ns(piece) if index == 0 else device.read_next_ns(piece))
+            for index, size_bytes in enumerate(sizes_bytes)
+            for piece in device.pieces_bytes(size_bytes)
+        ]
+        for batch in batches(reads, CHAIN_STEPS_MAX):
+            step = self.graph.use(
+                roles.shard_role(shard, roles.SSD),
+                sum(read_ns for _, read_ns in batch),
+                after=[step],
+                label=label,
+                spread=SSD_READ,
+                device_read_bytes=sum(piece for piece, _ in batch),
+                device_read_ops=len(batch),
+            )
+        return step
 
     def ssd_write(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD write") -> int:
         """Write to a shard's device, in the pieces that the device makes of it."""
@@ -201,14 +243,14 @@ class Stage:
             [
                 self.graph.use(
                     roles.shard_role(shard, roles.SSD),
-                    self.models.ssd.write_ns(piece),
+                    sum(self.models.ssd.write_ns(piece) for piece in pieces),
                     after=after,
                     label=label,
                     spread=SSD_WRITE,
-                    device_write_bytes=piece,
-                    device_write_ops=1,
+                    device_write_bytes=sum(pieces),
+                    device_write_ops=len(pieces),
                 )
-                for piece in self.models.ssd.pieces_bytes(size_bytes)
+                for pieces in batches(self.models.ssd.pieces_bytes(size_bytes), TRANSFER_STEPS_MAX)
             ]
         )
 
@@ -332,6 +374,7 @@ def local_read(stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after
     step = graph.acquire(worker, after=[after], label=f"thread for {what}")
     # Waiting for the device is one more hand-off.
     step = stage.on_core(cpu, cpu_ns, [step], what, handoffs=2 if device_bytes else 1)
+    step = stage.lookup(shard, step)
     if device_bytes:
         step = stage.ssd_read(shard, device_bytes, [step])
     return graph.release(worker, after=[step], label=f"thread back from {what}")
@@ -373,3 +416,13 @@ def by_shard(extents: Iterable[ShardExtent]) -> dict[int, list[ShardExtent]]:
     for extent in sorted(extents):
         grouped.setdefault(extent.shard, []).append(extent)
     return grouped
+
+
+def batches(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """Split items into runs of equal length, but the last, of which there are at most so many.
+
+    >>> [len(run) for run in batches(range(7), 3)]
+    [3, 3, 1]
+    """
+    length = -(-len(items) // most)
+    return [items[start : start + length] for start in range(0, len(items), max(1, length))]

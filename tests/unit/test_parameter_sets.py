@@ -10,6 +10,7 @@ import pytest
 from stripesim.calibration import parameter_sets
 from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, lognormal_factors, names
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.hdd import HddModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store import ObjectStoreModel
@@ -30,6 +31,7 @@ TABLES = {
     "messages": (MessageModel, {}),
     "pg_lock": (PgLockModel, {"scope": "commit"}),
     "ssd": (SsdModel, {}),
+    "hdd": (HddModel, {}),
     "store": (ObjectStoreModel, {}),
 }
 # Models of a generation that has numbers of its own.

@@ -1,0 +1,83 @@
+"""How many bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from stripesim.models.coding.errors import SchemeError
+from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.protocol import RedundancyScheme
+
+
+def stored_bytes(
+    scheme: RedundancyScheme, geometry: StripeGeometry, object_bytes: int, *, min_alloc_bytes: int = 1
+) -> int:
+    r"""Bytes that all shards of one object occupy [B].
+
+    Parameters
+    ----------
+    scheme : RedundancyScheme
+    geometry : StripeGeometry
+        The scheme's stripes; without meaning for replication.
+    object_bytes : int
+        Size of the object as written [B], at least 1.
+    min_alloc_bytes : int
+        Allocation unit of the store [B]; 1 where it is left out.
+
+    Raises
+    ------
+    SchemeError
+        If the size or the unit is below 1.
+
+    Notes
+    -----
+    The object is divided into :math:`\lceil S / (k u) \rceil` stripes of :math:`k` chunks of :math:`u`
+    bytes, the last one padded, and each of the :math:`n` shards stores a chunk of every stripe:
+
+    .. math:: B = n \, u \left\lceil \frac{S}{k u} \right\rceil \tag{1}
+
+    The store rounds a shard up to whole units. Metadata comes on top, so this is a lower bound.
+
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/ECUtil.h``; Han et al., "Revisiting Erasure Codes: A Configuration Perspective"
+    (HotStorage 2024), slides: division and padding.
+
+    Examples
+    --------
+    RS(12, 9) of the source, n and k, is ``rs:9,3`` here:
+
+    >>> from stripesim.models.coding import parse_scheme
+    >>> code = parse_scheme("rs:9,3")
+    >>> stored_bytes(code, code.geometry(4 << 20), 64 << 20) >> 20
+    96
+    """
+    if object_bytes < 1:
+        raise SchemeError(f"{scheme.name}: object_bytes: got {object_bytes}, wanted 1 or more")
+    if min_alloc_bytes < 1:
+        raise SchemeError(f"{scheme.name}: min_alloc_bytes: got {min_alloc_bytes}, wanted 1 or more")
+    shard_bytes = object_bytes if scheme.kind == "replicated" else geometry.shard_size_bytes(object_bytes)
+    return scheme.width * (-(-shard_bytes // min_alloc_bytes) * min_alloc_bytes)
+
+
+def padded_amplification(
+    scheme: RedundancyScheme, geometry: StripeGeometry, object_bytes: int, *, min_alloc_bytes: int = 1
+) -> Fraction:
+    """Bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
+
+    Parameters and errors are those of `stored_bytes`.
+
+    Notes
+    -----
+    It is n / k where whole stripes are written and never less; at most n times the stripe unit over the size
+    for objects below a stripe.
+
+    Examples
+    --------
+    >>> from stripesim.models.coding import parse_scheme
+    >>> code = parse_scheme("rs:12,3")
+    >>> padded_amplification(code, code.geometry(4 << 20), 64 << 20)
+    Fraction(15, 8)
+    """
+    told = stored_bytes(scheme, geometry, object_bytes, min_alloc_bytes=min_alloc_bytes)
+    return Fraction(told, object_bytes)

@@ -1,0 +1,108 @@
+"""How many placement groups a pool gets where the cluster decides: the published rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stripesim.models.provenance import MeasuredModel, Provenance
+
+
+@dataclass(frozen=True, kw_only=True)
+class PgAutoscaleModel(MeasuredModel):
+    r"""The placement-group autoscaler.
+
+    Parameters
+    ----------
+    target_pgs_per_osd_count : int
+        Shards of placement groups that an OSD should hold (``mon_target_pg_per_osd``).
+    threshold_factor : float
+        A pool keeps its number unless the wanted one is further away than this factor.
+    pgs_min_count : int
+        Least number that a pool gets.
+
+    Notes
+    -----
+    A pool whose stored bytes, redundancy included, are the part :math:`c` of the raw capacity wants
+
+    .. math:: p = c \cdot \frac{\text{OSDs} \cdot \text{target}}{\text{width}} \tag{1}
+
+    placement groups, taken to the nearest power of two. A pool marked ``bulk`` counts as if it filled the
+    cluster. What other pools take is left out. Older versions divide by the raw bytes per byte of data
+    (n / k for a code) instead of the width, and so want k times as many.
+
+    References
+    ----------
+    Ceph v16.2.15, ``doc/rados/operations/placement-groups.rst``,
+    ``src/pybind/mgr/pg_autoscaler/module.py`` (``nearest_power_of_two``, ``PG_NUM_MIN``, ``threshold``).
+    """
+
+    target_pgs_per_osd_count: int
+    threshold_factor: float
+    pgs_min_count: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("target_pgs_per_osd_count", "pgs_min_count")
+        if not self.threshold_factor >= 1:
+            raise ValueError(
+                f"PgAutoscaleModel: threshold_factor: got {self.threshold_factor}, wanted 1 or more"
+            )
+
+    def wanted(self, *, raw_used_fraction: float, osds: int, width: int) -> int:
+        """Placement groups that equation (1) gives, to the nearest power of two.
+
+        Parameters
+        ----------
+        raw_used_fraction : float
+            Part of the raw capacity that the pool takes, 0 to 1; 1 for a pool marked ``bulk``.
+        osds : int
+            OSDs that the pool's rule can reach.
+        width : int
+            Shards or copies of an object.
+
+        Examples
+        --------
+        >>> pg_autoscale_model().wanted(raw_used_fraction=0.042, osds=90, width=12)
+        32
+        """
+        if not 0 <= raw_used_fraction <= 1:
+            raise ValueError(f"pg autoscale: raw_used_fraction: got {raw_used_fraction}, wanted 0 to 1")
+        if osds < 1 or width < 1:
+            raise ValueError(f"pg autoscale: got {osds} OSDs and a width of {width}, wanted 1 or more")
+        exact = raw_used_fraction * osds * self.target_pgs_per_osd_count / width
+        return max(self.pgs_min_count, nearest_power_of_two(exact))
+
+    def scaled(self, pg_num: int, wanted: int) -> int:
+        """Return the number that a pool of `pg_num` groups ends with: it moves only past the threshold."""
+        near = pg_num <= wanted * self.threshold_factor and wanted <= pg_num * self.threshold_factor
+        return pg_num if near else wanted
+
+
+def nearest_power_of_two(number: float) -> int:
+    """Return the power of two nearest to a number, the larger one of two as near; at least 1.
+
+    >>> [nearest_power_of_two(n) for n in (0, 1, 2.9, 3, 6.1, 100)]
+    [1, 1, 2, 4, 8, 128]
+    """
+    low = 1
+    while low * 2 <= number:
+        low *= 2
+    return 2 * low if low < number and 2 * low - number <= number - low else low
+
+
+def pg_autoscale_model() -> PgAutoscaleModel:
+    """Return the autoscaler of Ceph 16.2 with its defaults."""
+    version = "Ceph v16.2.15"
+    return PgAutoscaleModel(
+        target_pgs_per_osd_count=100,
+        threshold_factor=3.0,
+        pgs_min_count=32,
+        provenance={
+            "target_pgs_per_osd_count": Provenance("code", f"{version}: mon_target_pg_per_osd"),
+            "threshold_factor": Provenance("code", f"{version}: pg_autoscaler, threshold 3.0"),
+            "pgs_min_count": Provenance(
+                "code",
+                "Ceph, pg_autoscaler, PG_NUM_MIN: 32, 4 in other versions; which 16.2.15 has is assumed",
+            ),
+        },
+    )

@@ -1,0 +1,131 @@
+"""A disk's service time, term by term, and how it comes into a scenario."""
+
+import numpy as np
+import pytest
+
+from stripesim.calibration.parameter_sets import ParameterSet
+from stripesim.models.hdd import HddModel
+from stripesim.models.provenance import Provenance
+from stripesim.models.ssd import FACTOR_POINTS
+from stripesim.scenarios.build import build_models
+from stripesim.scenarios.execute import run_scenario
+from stripesim.scenarios.loader import load_scenario
+
+ZERO = {
+    "raid0_drives": 1,
+    "read_track_seek_ns": 0.0,
+    "write_track_seek_ns": 0.0,
+    "read_mean_seek_ns": 0.0,
+    "write_mean_seek_ns": 0.0,
+    "rotation_ns": 1e-9,
+    "read_ns_per_byte": 0.0,
+    "write_ns_per_byte": 0.0,
+    "flush_base_ns": 0.0,
+    "run_bytes": 1 << 20,
+    "block_bytes": 512,
+}
+
+
+def disk(**numbers):
+    told = {**ZERO, **numbers}
+    return HddModel(**told, provenance=dict.fromkeys(told, Provenance("assumed", "a test")))
+
+
+@pytest.mark.parametrize(
+    ("term", "value", "expected"),
+    [
+        ("read_mean_seek_ns", 70.0, (70, 0, 0)),
+        ("write_mean_seek_ns", 70.0, (0, 70, 70)),
+        ("rotation_ns", 70.0, (35, 35, 35)),
+        ("read_ns_per_byte", 2.0, (2048, 0, 0)),
+        ("write_ns_per_byte", 2.0, (0, 2048, 2048)),
+        ("flush_base_ns", 70.0, (0, 0, 70)),
+        ("raid0_drives", 3, (0, 0, 0)),
+    ],
+)
+def test_each_term_alone(term, value, expected):
+    told = disk(**{term: value})
+    assert (told.read_ns(1024), told.write_ns(1024), told.sync_ns(1024)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_disk_serves_one_request_at_a_time_and_a_set_one_for_each_disk():
+    assert disk().servers == 1
+    assert disk(raid0_drives=4).servers == 4
+    assert disk(raid0_drives=4).single().servers == 1
+
+
+def test_an_extent_is_sought_once_for_each_run():
+    told = disk(run_bytes=1000)
+    assert told.pieces_bytes(2500) == [1000, 1000, 500]
+    assert told.pieces_bytes(1000) == [1000]
+
+
+def test_what_lies_near_costs_a_track_and_half_a_revolution():
+    told = disk(read_track_seek_ns=3.0, read_mean_seek_ns=80.0, rotation_ns=10.0, read_ns_per_byte=1.0)
+    assert told.read_next_ns(512) == 3 + 5 + 512
+    assert told.read_ns(512) == 80 + 5 + 512
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_the_spread_has_the_mean_and_the_ends_of_seek_and_rotation(way):
+    told = disk(**{f"{way}_track_seek_ns": 1e6, f"{way}_mean_seek_ns": 8e6, "rotation_ns": 8e6})
+    factors = np.array(getattr(told, f"{way}_quantiles"))
+    assert len(factors) == FACTOR_POINTS
+    assert (np.diff(factors) >= 0).all()
+    assert factors.mean() == pytest.approx(1, abs=1e-9)
+    # Mean 12 ms; least a track's seek and no rotation, most the full stroke and a revolution.
+    full_ns = 1e6 + (8e6 - 1e6) / (8 / 15)
+    assert 1e6 < factors[0] * 12e6 < 3e6
+    assert full_ns < factors[-1] * 12e6 < full_ns + 8e6
+    # The mean over the drawn times is the data sheet's, so the seek curve was solved the right way round.
+    rng = np.random.default_rng(1)
+    x = np.abs(rng.random(200_000) - rng.random(200_000))
+    drawn = 1e6 + (full_ns - 1e6) * np.sqrt(x) + rng.random(200_000) * 8e6
+    assert drawn.mean() == pytest.approx(12e6, rel=0.01)
+    assert np.quantile(drawn, [0.25, 0.5, 0.75]) == pytest.approx(
+        np.quantile(factors, [0.25, 0.5, 0.75]) * 12e6, rel=0.02
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        ({"rotation_ns": 0}, "rotation_ns: got 0, wanted a number above 0"),
+        ({"read_ns_per_byte": -1}, "read_ns_per_byte: got -1, wanted a number of 0 or above"),
+        ({"read_track_seek_ns": 5.0}, "read_mean_seek_ns: got 0.0, wanted read_track_seek_ns = 5.0 or more"),
+    ],
+)
+def test_wrong_numbers_are_refused(numbers, says):
+    with pytest.raises(ValueError, match=f"^HddModel: {says}$"):
+        disk(**numbers)
+
+
+def scenario(*sets):
+    return load_scenario(
+        "quickstart",
+        sets=(
+            'schemes=["rep:3"]',
+            'workload.ops=["read"]',
+            'workload.patterns=["rand"]',
+            "workload.block_sizes_bytes=[4096]",
+            "workload.requests=400",
+            "workload.queue_depth=1",
+            *sets,
+        ),
+    )
+
+
+def test_any_scenario_runs_on_disks_by_name():
+    told = scenario('cluster.ssd="hdd-7200"')
+    assert isinstance(build_models(told).ssd, HddModel)
+    (row,) = run_scenario(told).rows.to_dicts()
+    mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
+    # One request at a time: the disk's mean, within the scatter of 400 draws, and what the path adds.
+    assert mean_ns * 0.93 < row["latency_mean_ns"] < mean_ns * 1.07 + 1e6
+
+
+def test_one_bare_disk_is_the_disk_alone():
+    told = scenario('cluster.ssd="hdd-7200"', 'schemes=["none"]')
+    (row,) = run_scenario(told).rows.to_dicts()
+    mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
+    assert row["latency_mean_ns"] == pytest.approx(mean_ns, rel=0.07)

@@ -1,0 +1,150 @@
+"""The autoscaler's rule, the cache that metadata is looked for in, the store with a journal."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stripesim.models.bluestore_cache import BlueStoreCacheModel, MetadataLookup
+from stripesim.models.filestore import FileStoreModel
+from stripesim.models.placement.pg_autoscale import nearest_power_of_two, pg_autoscale_model
+from stripesim.models.provenance import Provenance
+from stripesim.scenarios.build import build_models
+from stripesim.scenarios.execute import run_cells
+from stripesim.scenarios.loader import load_scenario
+
+CACHE = {
+    "cache_bytes": 1000,
+    "kv_fraction": 0.5,
+    "meta_fraction": 0.25,
+    "data_fraction": 0.25,
+    "onode_bytes": 10,
+    "extent_bytes_per_data_byte": 0.0,
+    "kv_bytes_per_data_byte": 0.0,
+    "kv_onode_bytes": 10,
+    "kv_block_bytes": 4096,
+}
+
+
+def cache(*, autotune=False, **numbers):
+    told = {**CACHE, **numbers}
+    return BlueStoreCacheModel(
+        **told, autotune=autotune, provenance=dict.fromkeys(told, Provenance("assumed", "a test"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("objects", "missed"),
+    [
+        (25, 0.0),  # 250 bytes: the metadata share holds all
+        (50, 0.0),  # 500 bytes: half is missed there, and found among the blocks
+        (100, 0.75 * 0.5),
+        (1000, 0.975 * 0.95),
+    ],
+)
+def test_metadata_is_looked_for_in_its_share_and_then_among_the_blocks(objects, missed):
+    assert cache().miss_fraction(objects, 1 << 20) == pytest.approx(missed)
+
+
+def test_a_share_for_data_spares_no_look_up():
+    scarce = cache(kv_fraction=0.2, meta_fraction=0.2, data_fraction=0.6).miss_fraction(100, 0)
+    assert scarce > cache(kv_fraction=0.7, meta_fraction=0.2, data_fraction=0.1).miss_fraction(100, 0)
+
+
+@given(objects=st.integers(1, 10_000), cache_bytes=st.integers(1, 100_000))
+def test_autotune_never_misses_more_than_a_fixed_split(objects, cache_bytes):
+    tuned = cache(cache_bytes=cache_bytes, autotune=True).miss_fraction(objects, 0)
+    assert 0 <= tuned <= 1
+    assert tuned <= cache(cache_bytes=cache_bytes).miss_fraction(objects, 0) + 1e-12
+
+
+def test_a_look_up_reads_whole_blocks():
+    assert cache().lookup_bytes(0) == 4096
+    assert cache(kv_bytes_per_data_byte=0.001).lookup_bytes(8 << 20) == 3 * 4096
+
+
+def test_shares_above_one_are_refused():
+    with pytest.raises(ValueError, match=r"got 1\.1 in sum, wanted at most 1"):
+        cache(kv_fraction=0.6)
+
+
+def repair(*sets):
+    return load_scenario(
+        "repair",
+        sets=('schemes=["rs:6,3"]', 'workload.image_bytes="256MiB"', "workload.requests=1", *sets),
+    )
+
+
+def repaired(scenario, **models):
+    ((_, result),) = run_cells(scenario, "compiled", replace(build_models(scenario), **models))
+    return result.row
+
+
+def test_a_look_up_that_misses_is_a_read_of_each_source():
+    told = repair()
+    found = repaired(told)
+    missed = repaired(told, lookup=MetadataLookup(1.0, 8192))
+    lost = found["repair_lost_bytes"]
+    objects = found["repair_objects"]
+    per_lost = "repair_device_read_bytes_per_lost_byte"
+    # An object of 4 MiB is one round from six sources.
+    assert (missed[per_lost] - found[per_lost]) * lost == pytest.approx(objects * 6 * 8192)
+    # Few objects in another order can end earlier; a look-up that outlasts the object's own reads cannot.
+    assert repaired(told, lookup=MetadataLookup(1.0, 8 << 20))["repair_s"] > 2 * found["repair_s"]
+    assert repaired(told, lookup=MetadataLookup(0.0, 8192)) | {"engine_wall_s": 0} == found | {
+        "engine_wall_s": 0
+    }
+
+
+def test_a_journal_doubles_what_a_repair_writes():
+    told = repair('generation="pacific"', 'cluster.parameters="pacific"')
+    store = build_models(told).store
+    per_lost = "repair_device_write_bytes_per_lost_byte"
+    once = repaired(told)[per_lost]
+    twice = repaired(told, store=FileStoreModel.of(store))[per_lost]
+    # A shard of 4 MiB / 6 ends inside a block of the file.
+    assert twice - once == pytest.approx(1, abs=0.01)
+
+
+def test_disks_take_the_limits_of_their_class():
+    fast, slow = (
+        repaired(repair('generation="pacific"', f'cluster.ssd="{name}"'))["repair_s"]
+        for name in ("intel-730-raid0", "hdd-7200")
+    )
+    assert slow > 5 * fast
+
+
+@pytest.mark.parametrize(
+    ("fraction", "osds", "width", "wanted"),
+    [(1.0, 90, 12, 512), (1.0, 100, 3, 4096), (0.0, 90, 12, 32), (0.5, 60, 9, 256)],
+)
+def test_the_autoscaler_wants_the_nearest_power_of_two(fraction, osds, width, wanted):
+    # 750, 3333, 0 and 333 before rounding.
+    assert pg_autoscale_model().wanted(raw_used_fraction=fraction, osds=osds, width=width) == wanted
+
+
+def test_a_pool_moves_only_past_the_threshold():
+    model = pg_autoscale_model()
+    assert [model.scaled(pg_num, 32) for pg_num in (1, 10, 11, 32, 96, 97, 256)] == [
+        32,
+        32,
+        11,
+        32,
+        96,
+        32,
+        32,
+    ]
+
+
+@given(st.floats(0, 1e9))
+def test_a_power_of_two_within_a_factor_of_one_and_a_half(number):
+    power = nearest_power_of_two(number)
+    assert power & (power - 1) == 0
+    assert number < 1 or 2 / 3 <= power / number <= 4 / 3 + 1e-12
+
+
+@pytest.mark.parametrize(("fraction", "osds"), [(1.1, 1), (-0.1, 1), (0.5, 0)])
+def test_the_autoscaler_refuses_what_cannot_be(fraction, osds):
+    with pytest.raises(ValueError, match="pg autoscale"):
+        pg_autoscale_model().wanted(raw_used_fraction=fraction, osds=osds, width=3)
