@@ -204,7 +204,7 @@ class Stage:
         )
 
     def lookup(self, shard: int, after: int) -> int:
-        """Find where an object's bytes lie: the mean of what look-ups read; no step where all is in memory."""
+        """Find where an object's bytes lie: the mean of what look-ups read; no step if all is in memory."""
         told = self.models.lookup
         if told is None or not told.miss_fraction:
             return after
