@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
 
-.PHONY: demo test verify fuzz lint bench clean help
+.PHONY: demo test verify fuzz lint bench docs notebooks ledgers clean help
 
 help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
@@ -14,6 +14,9 @@ help:
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict"
 	@echo "make bench  speed, as ratios measured side by side"
+	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
+	@echo "make notebooks  write each lesson's .ipynb anew and run all lessons"
+	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"
 	@echo "make clean  remove .venv and what the commands made"
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
@@ -39,9 +42,21 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	MYPYPATH=docs $(BIN)/mypy docs/build.py docs/record.py docs/conf.py docs/generate
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
+
+docs: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	$(BIN)/python docs/build.py $(OUT)
+
+notebooks: $(STAMP)
+	$(BIN)/python -m stripesim.notebooks.pairing
+	$(BIN)/pytest -q tests/examples/test_notebooks.py
+
+ledgers: $(STAMP)
+	$(BIN)/python docs/record.py
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,165 @@
+"""The reference of the command line, from the application itself, and reading commands out of pages."""
+
+from __future__ import annotations
+
+import enum
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from generate.markdown import cell, code, table
+from stripesim.cli import app
+
+PROGRAM = "stripesim"
+
+INTRODUCTION = """\
+# Command line
+
+Generated from the application. Every command takes `--json -`: one JSON document on standard output and
+nothing else; `--json FILE` writes it to a file and prints the tables as well. Progress and warnings go
+to standard error.
+
+Exit status: 0 done; 1 some cells of a sweep failed; 2 something about the input is wrong, in one line
+that says where, what was got and what was wanted; 130 stopped by Ctrl-C. With `STRIPESIM_DEBUG=1` in the
+environment such an error comes with its traceback.
+
+"""
+
+
+def group() -> Any:
+    """Return the whole command line as a tree of commands."""
+    return typer.main.get_command(app)
+
+
+def commands(node: Any = None, path: str = PROGRAM) -> Iterator[tuple[str, Any]]:
+    """Yield each command that does something: its words and the command."""
+    node = group() if node is None else node
+    children = getattr(node, "commands", None)
+    if children is None:
+        yield path, node
+        return
+    for name, child in children.items():
+        yield from commands(child, f"{path} {name}")
+
+
+_WORDS = {int: "whole number", float: "number", Path: "path", str: "text"}
+
+
+def _value(parameter: Any) -> str:
+    """Name what an option takes; nothing for a switch."""
+    if getattr(parameter, "is_bool_flag", False):
+        return ""
+    kind = parameter.type_descriptor.annotation
+    if getattr(kind, "__origin__", None) is list:
+        kind = kind.__args__[0]
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        word = ", ".join(code(choice.value) for choice in kind)
+    else:
+        word = _WORDS.get(kind, "text")
+    return f"{word}; repeatable" if parameter.multiple else word
+
+
+def _default(parameter: Any) -> str:
+    value = parameter.default
+    if getattr(parameter, "required", False):
+        return "required"
+    if value is None or value is False or callable(value):
+        return ""
+    if value is True:
+        return "on"
+    return code(value.value if isinstance(value, enum.Enum) else value)
+
+
+def _options(command: Any) -> str:
+    rows = []
+    for parameter in command.params:
+        if parameter.param_type_name != "option":
+            continue
+        names = ", ".join(code(name) for name in [*parameter.opts, *parameter.secondary_opts])
+        rows.append((names, _value(parameter), _default(parameter), parameter.help or ""))
+    return table(("option", "takes", "default", "meaning"), rows) if rows else ""
+
+
+def _arguments(command: Any) -> list[Any]:
+    return [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+
+
+def _usage(path: str, command: Any) -> str:
+    return " ".join([path, *(str(argument.name).upper() for argument in _arguments(command)), "[OPTIONS]"])
+
+
+def page() -> str:
+    """Write the reference of all commands."""
+    parts = [INTRODUCTION]
+    for path, command in commands():
+        parts += [f"## {path}\n", f"{cell(command.help)}\n", f"```console\n{_usage(path, command)}\n```\n"]
+        arguments = [
+            (code(str(argument.name).upper()), _value(argument), argument.help or "")
+            for argument in _arguments(command)
+        ]
+        if arguments:
+            parts.append(table(("argument", "takes", "meaning"), arguments))
+        parts.append(_options(command))
+    return "\n".join(parts)
+
+
+_COMMAND = re.compile(r"^(?: {4})?(?:\$ )?(?:\.venv/bin/)?stripesim (.+)$")
+
+
+def in_page(text: str) -> list[str]:
+    """Find the commands that a page shows: lines of code blocks that begin with ``stripesim``.
+
+    Returns
+    -------
+    list of str
+        What follows ``stripesim``, remarks left out.
+    """
+    found = []
+    fence = ""
+    for line in text.splitlines():
+        if line.startswith("```"):
+            fence = "" if fence else line
+            continue
+        match = _COMMAND.match(line)
+        if match and (fence or line.startswith("    ")) and not fence.startswith("```{"):
+            found.append(re.sub(r"\s+#.*$", "", match[1]).strip())
+    return found
+
+
+def parse(command: str) -> None:
+    """Read a command's options as the application would, without running it.
+
+    Parameters
+    ----------
+    command : str
+        What follows ``stripesim``.
+
+    Raises
+    ------
+    Exception
+        What the application says of a command or an option that it does not know.
+    """
+    words = shlex.split(command)
+    node = group()
+    path = PROGRAM
+    while (children := getattr(node, "commands", None)) is not None and words:
+        if words[0].startswith("-"):
+            node.make_context(path, list(words), resilient_parsing=True)
+            return
+        if words[0] not in children:
+            raise ValueError(f"{path}: no command {words[0]!r}")
+        path = f"{path} {words[0]}"
+        node, words = children[words[0]], words[1:]
+    if words != ["--help"]:
+        node.make_context(path, words)
+
+
+def pages_with_commands(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each page of a folder with each command that it shows."""
+    for page_path in sorted(folder.rglob("*.md")):
+        for command in in_page(page_path.read_text(encoding="utf-8")):
+            yield page_path, command

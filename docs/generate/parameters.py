@@ -1,0 +1,112 @@
+"""The reference of parameter sets and kernel tables: every number with its provenance."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from generate.markdown import code, number, table
+from stripesim.calibration.kernel_store import shipped_table, shipped_table_names
+from stripesim.models.provenance import KINDS, unit_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+INTRODUCTION = """\
+# Parameter sets
+
+Generated from the sets that ship. A scenario names its sets by `cluster.parameters`, `cluster.ssd` and
+`cluster.kernel_table`; `parameters.json` of a run lists what was used. What each number means stands on
+the page of its model under [background](../background/index.md).
+
+Kinds of provenance: *measured* (which command, which machine), *code* (a constant of the modelled
+system), *datasheet*, *published* (source and place), *fitted* (which rows, with a 95 % interval),
+*given* (configuration of the modelled cluster), *assumed* (no source found; the reason for the value
+stands beside it). **An assumed number is a guess.**
+
+"""
+
+
+def sets() -> dict[str, Path]:
+    """Return the files that hold parameters: the shipped sets, then those of single studies."""
+    shipped = sorted((ROOT / "calibration" / "parameters").glob("*.toml"))
+    studies = sorted((ROOT / "scenarios").glob("*/parameters.toml"))
+    return {path.stem: path for path in shipped} | {
+        f"{path.parent.name} (its study's own)": path for path in studies
+    }
+
+
+def numbers(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each number of a set: its dotted name and what is told of it."""
+
+    def walk(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for name, told in node.items():
+            if not isinstance(told, Mapping):
+                continue
+            if "provenance" in told:
+                yield f"{prefix}{name}", told
+            else:
+                yield from walk(told, f"{prefix}{name}.")
+
+    yield from walk(tomllib.loads(path.read_text(encoding="utf-8")), "")
+
+
+def _value(told: Mapping[str, Any]) -> str:
+    if "value" in told:
+        value = told["value"]
+        return number(value) if isinstance(value, int | float) else str(value)
+    for key, words in (("lognormal_sigma", "lognormal, σ = "), ("file", "table ")):
+        if key in told:
+            return f"{words}{told[key]}"
+    return "see the file"
+
+
+def _interval(told: Mapping[str, Any]) -> str:
+    ends = told.get("confidence_interval")
+    return f"{number(ends[0])} to {number(ends[1])}" if ends else ""
+
+
+def _introduction(path: Path) -> str:
+    """Return the remark at the head of a set."""
+    lines = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("# "))
+    return " ".join(lines)
+
+
+def page() -> str:
+    """Write the reference of all sets."""
+    parts = [INTRODUCTION]
+    for name, path in sets().items():
+        told = list(numbers(path))
+        kinds = Counter(str(row["provenance"]) for _, row in told)
+        counted = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
+        parts.append(f"## {name}\n\n{_introduction(path)}\n\n{len(told)} numbers: {counted}.\n")
+        rows = [
+            (code(key), _value(row), row.get("unit") or unit_of(key.rpartition(".")[2]), row["provenance"],
+             _interval(row), row["source"])
+            for key, row in told
+        ]  # fmt: skip
+        parts.append(table(("number", "value", "unit", "kind", "95 % interval", "source"), rows))
+    return "\n".join([*parts, _kernel_tables()])
+
+
+def _kernel_tables() -> str:
+    parts = ["## Kernel tables\n\nMeasured times of encode, decode and reconstruct; see "
+             "[kernel costs](../background/kernel-costs.md).\n"]  # fmt: skip
+    for name in shipped_table_names():
+        found = shipped_table(name)
+        cpu = found.provenance["cpu"]
+        told = cpu.get("name", cpu) if isinstance(cpu, Mapping) else cpu
+        parts.append(
+            f"### {name}\n\n{told}; {found.provenance['basis']}, {found.provenance['date']}.\n\n"
+            + table(
+                ("backend", "schemes"),
+                [(code(backend), ", ".join(found.schemes(backend))) for backend in found.backends],
+            )
+        )
+    return "\n".join(parts)

@@ -1,0 +1,120 @@
+"""The reference of scenario keys, from the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generate.markdown import code, table
+from stripesim.scenarios.schema import schema_json
+
+INTRODUCTION = """\
+# Scenario keys
+
+Generated from the schema of version {version}. A scenario is a TOML file; only `schemes` and a bound
+(`workload.requests` or `workload.duration_s`) have no default. The same schema ships as
+`scenarios/schema.json`: with `#:schema` and its path in the first line, editors complete keys and mark
+mistakes. A wrong scenario ends with exit status 2 and one line for each fault, all at once: `file:line:
+key: got …, wanted …`.
+
+`--set KEY=VALUE` sets any of these keys from the command line (`--set cluster.hosts=12`), and `stripesim
+sweep --over KEY=V,V,…` runs through several values. Sizes are whole numbers of bytes or text such as
+`4k`, `4MiB`, `1GB` (k, Mi, Gi are powers of 1024; kB, MB, GB of 1000).
+
+"""
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of scenarios."""
+    found: dict[str, Any] = json.loads(schema_json())
+    return found
+
+
+def _resolved(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Follow a reference; what stands beside it (default, description) wins."""
+    if "$ref" not in told:
+        return dict(told)
+    return {**definitions[told["$ref"].rpartition("/")[2]], **{k: v for k, v in told.items() if k != "$ref"}}
+
+
+def _table_of(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the table that a key holds, if it holds one."""
+    for option in [told, *told.get("anyOf", [])]:
+        found = _resolved(option, definitions)
+        if "properties" in found:
+            return found
+    return None
+
+
+def all_keys(node: Mapping[str, Any] | None = None, prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each key of a scenario, dotted, with its schema; tables before what is in them.
+
+    A key inside a list of tables has ``[]`` after the list's name.
+    """
+    whole = schema()
+    definitions = whole.get("$defs", {})
+    for name, told in (whole if node is None else node)["properties"].items():
+        found = _resolved(told, definitions)
+        yield f"{prefix}{name}", found
+        table_here = _table_of(told, definitions)
+        if table_here is not None:
+            yield from all_keys(table_here, f"{prefix}{name}.")
+            continue
+        for option in [found, *found.get("anyOf", [])]:
+            if option.get("type") == "array" and "items" in option:
+                inner = _table_of(option["items"], definitions)
+                if inner is not None:
+                    yield from all_keys(inner, f"{prefix}{name}[].")
+
+
+_BOUNDS = (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
+_NOT_SAID = 2**62
+_WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
+
+
+def kind(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Say in words what a key takes."""
+    told = _resolved(told, definitions)
+    if "properties" in told:
+        return "table"
+    if "enum" in told or "const" in told:
+        return ", ".join(code(json.dumps(value)) for value in told.get("enum", [told.get("const")]))
+    if "anyOf" in told:
+        options = [option for option in told["anyOf"] if option.get("type") != "null"]
+        sized = {option.get("type") for option in options} == {"integer", "string"}
+        return "size" if sized else " or ".join(kind(option, definitions) for option in options)
+    if told.get("type") == "array":
+        return f"list of: {kind(told.get('items', {}), definitions)}"
+    bounds = [f"{sign} {told[key]:g}" for key, sign in _BOUNDS if key in told and told[key] < _NOT_SAID]
+    return f"{_WORDS.get(str(told.get('type')), 'value')} {', '.join(bounds)}".strip()
+
+
+def default(told: Mapping[str, Any]) -> str:
+    """Write the default as TOML would have it; nothing where there is none."""
+    if "default" not in told or told["default"] is None or isinstance(told["default"], dict):
+        return ""
+    return code(json.dumps(told["default"], ensure_ascii=False))
+
+
+def page(version: str) -> str:
+    """Write the reference of all keys: one table for each table of a scenario."""
+    definitions = schema().get("$defs", {})
+    parts = [INTRODUCTION.format(version=version)]
+    sections: dict[str, list[tuple[str, str, str, str]]] = {"": []}
+    notes: dict[str, str] = {}
+    for key, told in all_keys():
+        inner = _table_of(told, definitions)
+        if inner is not None or kind(told, definitions) == "list of: table":
+            name = key if inner is not None else f"{key}[]"
+            sections[name] = []
+            notes[name] = str(told.get("description", ""))
+            continue
+        parent, _, last = key.rpartition(".")
+        row = (code(last), kind(told, definitions), default(told), str(told.get("description", "")))
+        sections.setdefault(parent, []).append(row)
+    for name, rows in sections.items():
+        title = "Top level" if not name else f"[{name}]" if not name.endswith("[]") else f"[[{name[:-2]}]]"
+        parts.append(f"## {title}\n\n{notes.get(name, '')}\n")
+        parts.append(table(("key", "takes", "default", "meaning"), rows))
+    return "\n".join(parts)

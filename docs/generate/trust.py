@@ -1,0 +1,99 @@
+"""How far to trust it: the ledgers of the studies, as they were last recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from generate.markdown import code, number, table
+from stripesim.cli_study import STUDIES
+
+FOLDER = Path(__file__).resolve().parents[1] / "ledgers"
+
+# Markers in docs/trust/index.md: the summary and the list of wrong claims take their places.
+SUMMARY, WRONG = "<!-- summary -->", "<!-- wrong -->"
+
+# A list of more wrong rows than this is cut; the study itself prints all.
+ROWS_MAX = 60
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """Read the recorded ledgers, in the order in which the command line names the studies."""
+    found = {}
+    for name in STUDIES:
+        path = FOLDER / f"{name}.json"
+        if path.exists():
+            found[name] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f} %"
+
+
+def summary() -> str:
+    """Write one row per study: how many held-out claims are right, and with how many fitted numbers."""
+    rows: list[tuple[object, ...]] = []
+    for name, ledger in recorded().items():
+        told = ledger["summary"]
+        rank = told["spearman"]
+        rows.append((
+            f"[{name}](#{name})", f"**{told['right']} of {told['held_out']}**", told["wrong"],
+            told["not_derivable"], told["fitted_parameters"], _percent(told["median_error_percent"]),
+            _percent(told["mape_percent"]), "–" if rank is None else f"{rank:.2f}",
+            f"{ledger['version']}, {ledger['date']}",
+        ))  # fmt: skip
+    missing = [name for name in STUDIES if name not in recorded()]
+    note = f"\nNot recorded yet: {', '.join(map(code, missing))}.\n" if missing else ""
+    heads = ("study", "held-out claims right", "wrong", "not derivable", "fitted numbers", "median error",
+             "mean error", "rank correlation", "recorded with")  # fmt: skip
+    return table(heads, rows) + note
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " … ".join(number(part) for part in value)
+    return number(value) if isinstance(value, int | float) else str(value or "–")
+
+
+def _study(name: str, ledger: dict[str, Any]) -> str:
+    told = ledger["summary"]
+    parts = [f"### {name}\n"]
+    by_metric = told["mape_percent_by_metric"]
+    if by_metric:
+        rows = [(metric, row["rows"], _percent(row["mape_percent"])) for metric, row in by_metric.items()]
+        parts.append("Mean error over held-out rows, by metric:\n")
+        parts.append(table(("metric", "rows", "mean error"), rows))
+    bad = ledger["not_right"]
+    parts.append(f"Held-out claims that are not right: {len(bad)}.\n")
+    rows_bad = [
+        (
+            code(claim["id"]), claim["statement"], claim["published_text"],
+            claim["simulated_text"] or _shown(claim["simulated"]), claim["reason"] or claim["verdict"],
+        )
+        for claim in bad[:ROWS_MAX]
+    ]  # fmt: skip
+    if rows_bad:
+        parts.append(table(("claim", "what the source says", "published", "simulated", "verdict"), rows_bad))
+    if len(bad) > ROWS_MAX:
+        parts.append(f"… and {len(bad) - ROWS_MAX} more: `stripesim study {name}`.\n")
+    return "\n".join(parts)
+
+
+def wrong() -> str:
+    """Write, study by study, every held-out claim that is wrong or could not be derived."""
+    return "\n".join(_study(name, ledger) for name, ledger in recorded().items())
+
+
+def error(study: str, group: str) -> str:
+    """Say how far off a study's held-out rows of one group of metrics are, for the page of a model."""
+    ledger = recorded().get(study)
+    if ledger is None:
+        return f"not recorded (study {code(study)})"
+    found = ledger["summary"]["mape_percent_by_metric"].get(group)
+    if found is None:
+        have = ", ".join(ledger["summary"]["mape_percent_by_metric"])
+        raise ValueError(f"docs: error {study} {group}: got no such group, wanted one of {have}")
+    rows = f"{found['rows']} held-out rows" if found["rows"] > 1 else "one held-out row"
+    return f"mean error {_percent(found['mape_percent'])} over {rows} of [{study}](../trust/index.md#{study})"

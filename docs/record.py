@@ -1,0 +1,57 @@
+"""Record the ledgers that the page "How far to trust it" shows: ``python docs/record.py [STUDY...]``.
+
+A study that takes minutes cannot run whenever the documentation is built, so its verdicts are kept in
+docs/ledgers/, each with the version that gave it and the day.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from typing import Any
+
+from generate.trust import FOLDER
+from stripesim import __version__
+from stripesim.cli_study import STUDIES, run_study
+
+# What the page shows of a claim; all the rest stands in the study's own ledger.
+KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",
+        "verdict", "reason")  # fmt: skip
+
+
+def _short(value: Any) -> Any:
+    """Keep six digits: more mean nothing here, and would change with every rounding."""
+    if isinstance(value, list):
+        return [_short(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def recorded(name: str) -> dict[str, Any]:
+    """Run a study and return what is kept of its ledger."""
+    ledger = run_study(name, engine="compiled", options={}, progress=lambda *_: None).ledger.to_json()
+    claims = [{key: _short(claim[key]) for key in KEPT} for claim in ledger["claims"]]
+    return {
+        "study": name,
+        "version": __version__,
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "summary": ledger["summary"],
+        "not_right": [c for c in claims if c["role"] == "held-out" and c["verdict"] != "right"],
+    }
+
+
+def main(names: list[str]) -> None:
+    """Record the named studies, or all."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in names or STUDIES:
+        document = recorded(name)
+        bad = ",\n".join(json.dumps(claim, ensure_ascii=False) for claim in document.pop("not_right"))
+        head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
+        path = FOLDER / f"{name}.json"
+        path.write_text(f'{head},\n "not_right": [\n{bad}\n]\n}}\n', encoding="utf-8")
+        told = document["summary"]
+        print(f"wrote {path}: {told['right']} of {told['held_out']} held-out claims right")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
