@@ -58,7 +58,7 @@ class Cycle:
         rows = self.order[np.arange(self.at, self.at + count) % len(self.order)]
         self.at += count
         zeros = np.zeros(count, dtype=np.int64)
-        return RequestChunk(zeros[:, None], rows[:, None], zeros)
+        return RequestChunk(zeros, rows, zeros)
 
 
 def exponential_factors() -> IntArray:

@@ -65,11 +65,11 @@ class Textbook:
     Parameters
     ----------
     program : Program
-        Without state changes; closed loops only.
+        Without a director; closed loops only.
     """
 
     def __init__(self, program: Program) -> None:
-        assert not program.changes and all(stream.depth for stream in program.streams)
+        assert program.director is None and all(stream.depth for stream in program.streams)
         self.program = program
         self.env = simpy.Environment()
         self.stores: dict[int, simpy.Store] = {}
@@ -163,7 +163,7 @@ class Textbook:
     def planned(self, index: int) -> Iterator[tuple[int, int]]:
         """Yield template and binding of each request of a stream."""
         while chunk := self.program.streams[index].take(CHUNK):
-            yield from zip(chunk.templates[:, 0].tolist(), chunk.bindings[:, 0].tolist(), strict=True)
+            yield from zip(chunk.templates.tolist(), chunk.bindings.tolist(), strict=True)
 
     def customer(self, index: int, requests: Iterator[tuple[int, int]]) -> Events:
         """Issue one request after another."""

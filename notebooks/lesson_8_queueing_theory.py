@@ -53,7 +53,7 @@ class Arrivals:
         times = self.arrivals_ns[self.at : self.at + count]
         self.at += len(times)
         zeros = np.zeros(len(times), dtype=np.int64)
-        return stripesim.RequestChunk(zeros[:, None], zeros[:, None], zeros, times)
+        return stripesim.RequestChunk(zeros, zeros, zeros, times)
 
 
 @dataclass

@@ -278,9 +278,7 @@ def _issue(world: World, index: int) -> None:
     stream = world.streams[at(index)]
     planned = world.plan[index, stream.at]
     stream.at += 1
-    group = planned[0]
-    state = world.states[group]
-    template, row = planned[2 + 2 * state], planned[3 + 2 * state]
+    group, template, row = planned[0], planned[2], planned[3]
     slot = _start(world, index, stream.issued * len(world.streams) + index, template, row, group)
     if len(world.keys):
         world.keys[at(slot)] = world.plan_keys[index, stream.at - 1]
@@ -559,11 +557,9 @@ def _complete(world: World, cell: int) -> int:
 
 @_inlined
 def _next_signal(world: World) -> None:
-    """Find the time of the next state change or arrival; they are few and not in the calendar."""
+    """Find the time of the next arrival; arrivals are few and not in the calendar."""
     clock = world.clock[0]
     least_ns = NEVER_NS
-    if clock.changes_made < len(world.changes):
-        least_ns = world.changes[clock.changes_made].time_ns
     for index in range(len(world.streams)):
         least_ns = min(least_ns, world.streams[at(index)].arrival_ns)
     clock.signal_ns = least_ns
@@ -591,20 +587,15 @@ def _arriving(world: World) -> int:
 
 @_inlined
 def _signal(world: World) -> int:
-    """Make the state change or the arrival that is due; return what is missing to do so."""
+    """Make the arrival that is due; return what is missing to do so."""
     clock = world.clock[0]
-    made = clock.changes_made
-    if made < len(world.changes) and world.changes[made].time_ns == clock.signal_ns:
-        world.states[world.changes[made].group] = world.changes[made].state
-        clock.changes_made = made + 1
-    else:
-        index = _arriving(world)
-        missing = _lacks(world, world.streams[at(index)], 2)
-        if missing != GO_ON:
-            clock.wanting = index
-            return missing
-        _issue(world, index)
-        _next_arrival(world, index)
+    index = _arriving(world)
+    missing = _lacks(world, world.streams[at(index)], 2)
+    if missing != GO_ON:
+        clock.wanting = index
+        return missing
+    _issue(world, index)
+    _next_arrival(world, index)
     _next_signal(world)
     return GO_ON
 

@@ -101,7 +101,6 @@ STREAM = np.dtype(
         ("arrival_ns", "i8"),
     ]
 )
-CHANGE = np.dtype([("time_ns", "i8"), ("group", "i8"), ("state", "i8")])
 LOG = np.dtype(
     [
         ("issued_ns", "i8"),
@@ -129,7 +128,6 @@ CLOCK = np.dtype(
         ("cell_bits", "i8"),
         ("slots_free", "i8"),
         ("roles", "i8"),
-        ("changes_made", "i8"),
         ("streams_filled", "i8"),
         ("logged", "i8"),
         ("wanting", "i8"),
@@ -175,14 +173,11 @@ class World(NamedTuple):
         The ready list, a ring.
     times_ns, cells : ndarray of int64, int32
         The calendar, a heap with four children a node.
-    states : ndarray of int64, shape (groups,)
-        State of each placement group.
-    changes : ndarray of CHANGE
-        Sorted by time.
+    held : ndarray of int8, shape (groups,)
+        Whether requests to a placement group wait.
     streams : ndarray of STREAM
-    plan : ndarray of int64, shape (streams, requests, 2 + 2 * states)
-        What is planned and not yet issued: group, arrival time, then template and
-        binding of each state.
+    plan : ndarray of int64, shape (streams, requests, 4)
+        What is planned and not yet issued: group, arrival time, template, binding.
     log : ndarray of LOG
         A row a request, in order of issue over all streams.
     bins : ndarray of int64, shape (bins, counters)
@@ -228,8 +223,7 @@ class World(NamedTuple):
     ready: Array
     times_ns: Array
     cells: Array
-    states: Array
-    changes: Array
+    held: Array
     streams: Array
     plan: Array
     log: Array

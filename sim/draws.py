@@ -40,13 +40,24 @@ def seed_state(seed: int) -> int:
     return splitmix64(seed & _MASK)
 
 
+def retried_state(state: int, retries: int) -> int:
+    """Return what the draws of a request that was cut off so often begin with.
+
+    Parameters
+    ----------
+    state : int
+        From `seed_state`; the draws of a first attempt begin with it.
+    """
+    return state ^ (retries * _GOLDEN & _MASK)
+
+
 def factor_index(state: int, key: int) -> int:
     """Return the index into a factor table, 0 to `FACTOR_POINTS` − 1.
 
     Parameters
     ----------
     state : int
-        From `seed_state`.
+        From `seed_state` or `retried_state`.
     key : int
         The step's calendar key, ``request << STEP_BITS | step``.
     """

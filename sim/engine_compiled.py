@@ -40,11 +40,11 @@ from stripesim.sim.machine import (
     POOL,
     EngineRun,
     Program,
+    ProgramError,
     RequestChunk,
     StreamRun,
-    check_chunk,
-    check_program,
 )
+from stripesim.sim.program_checks import check_chunk, check_program
 
 _SLOTS = 64
 _LOG = 4096
@@ -122,6 +122,8 @@ class _Run:
 
     def __init__(self, program: Program) -> None:
         check_program(program)
+        if program.director is not None:
+            raise ProgramError("got a director on the compiled engine, wanted engine = simpy")
         self.program = program
         self.templates_known = self.steps_known = self.successors_known = self.rows_known = 0
         self.planning_s = 0.0
@@ -139,19 +141,10 @@ class _Run:
         resources["capacity"] = program.resources.capacities
         for end in ("first", "last"):
             resources[end][np.isin(program.resources.disciplines, (GATE, CACHE))] = layout.NOBODY
-        changes = np.array(
-            [(change.time_ns, change.group, change.state) for change in program.changes], dtype=layout.CHANGE
-        )
         streams = np.zeros(len(program.streams), dtype=layout.STREAM)
         streams["depth"] = [stream.depth for stream in program.streams]
         streams["arrival_ns"] = layout.NEVER_NS
-        states = np.zeros(program.groups, dtype=np.int64)
-        changes = changes[np.argsort(changes["time_ns"], kind="stable")]
-        at_once = changes[changes["time_ns"] == 0]
-        for change in at_once:
-            states[change["group"]] = change["state"]
         clock = np.zeros(1, dtype=layout.CLOCK)
-        clock["changes_made"] = len(at_once)
         clock["until_ns"] = layout.NEVER_NS if program.until_ns is None else program.until_ns
         clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
         clock["calendar_end"] = layout.ROOT
@@ -174,8 +167,7 @@ class _Run:
             ready=np.zeros(0, dtype=np.int32),
             times_ns=np.zeros(layout.ROOT + 1, dtype=np.int64),
             cells=np.zeros(layout.ROOT + 1, dtype=np.int32),
-            states=states,
-            changes=changes,
+            held=np.zeros(program.groups, dtype=np.int8),
             streams=streams,
             plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
             log=np.zeros(_LOG, dtype=layout.LOG),
@@ -256,17 +248,15 @@ class _Run:
         check_chunk(self.program, index, chunk, self.last_arrivals_ns[index])
         kept = self.world.plan[index, stream["at"][0] : stream["planned"][0]].copy()
         planned = len(kept) + len(chunk)
-        self._widen_plan(planned, 2 + 2 * chunk.templates.shape[1])
+        self._lengthen_plan(planned)
         rows = self.world.plan[index]
-        rows[: len(kept), : kept.shape[1]] = kept
+        rows[: len(kept)] = kept
         rows = rows[len(kept) : planned]
         rows[:, 0] = chunk.groups
         if chunk.arrivals_ns is not None:
             rows[:, 1] = chunk.arrivals_ns
             self.last_arrivals_ns[index] = int(chunk.arrivals_ns[-1])
-        states = chunk.templates.shape[1]
-        rows[:, 2 : 2 + 2 * states : 2] = chunk.templates
-        rows[:, 3 : 3 + 2 * states : 2] = chunk.bindings
+        rows[:, 2], rows[:, 3] = chunk.templates, chunk.bindings
         self._plan_keys(index, chunk, int(stream["at"][0]), int(stream["planned"][0]), planned)
         stream["at"], stream["planned"] = 0, planned
 
@@ -289,14 +279,13 @@ class _Run:
             keys = np.zeros(max(1, len(world.requests)), dtype=layout.KEYS)
         self.world = self.world._replace(plan_keys=plan_keys, keys=keys)
 
-    def _widen_plan(self, requests: int, width: int) -> None:
-        """Make room for so many planned requests of a stream, with so many columns each."""
+    def _lengthen_plan(self, requests: int) -> None:
+        """Make room for so many planned requests of a stream."""
         plan = self.world.plan
-        shape = (len(plan), max(requests, plan.shape[1]), max(width, plan.shape[2]))
-        if shape != plan.shape:
-            wider = np.zeros(shape, dtype=np.int64)
-            wider[:, : plan.shape[1], : plan.shape[2]] = plan
-            self.world = self.world._replace(plan=wider)
+        if requests > plan.shape[1]:
+            longer = np.zeros((len(plan), requests, plan.shape[2]), dtype=np.int64)
+            longer[:, : plan.shape[1]] = plan
+            self.world = self.world._replace(plan=longer)
 
     def _more_slots(self) -> None:
         """Let more requests be in flight."""

@@ -209,8 +209,8 @@ class _Records:
         templates = self.templates[part]
         self._taken += len(templates)
         return RequestChunk(
-            templates=templates[:, None],
-            bindings=np.full((len(templates), 1), self.binding, dtype=np.int64),
+            templates=templates,
+            bindings=np.full(len(templates), self.binding, dtype=np.int64),
             groups=np.zeros(len(templates), dtype=np.int64),
             arrivals_ns=None if self.arrivals_ns is None else self.arrivals_ns[part],
         )

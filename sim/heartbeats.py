@@ -94,8 +94,8 @@ class HeartbeatSource:
         start, self._at = self._at, min(len(self._times), self._at + count)
         times = self._times[start : self._at]
         return RequestChunk(
-            templates=np.full((len(times), 1), self._template, dtype=np.int64),
-            bindings=self._bindings[start : self._at, None],
+            templates=np.full(len(times), self._template, dtype=np.int64),
+            bindings=self._bindings[start : self._at],
             groups=np.zeros(len(times), dtype=np.int64),
             arrivals_ns=times,
         )

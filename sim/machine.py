@@ -9,21 +9,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.conditions import ALONE, CACHED, GATE_EMPTY, IDLE, KEY_RANGES
 from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.graph import (
-    ACQUIRE,
-    COUNTERS,
-    DROP,
-    ENTER,
-    FILL,
-    LEAVE,
-    RELEASE,
-    TURN,
-    USE,
-    IntArray,
-    Template,
-)
+from stripesim.sim.graph import COUNTERS, IntArray, Template
 
 UNBOUND = -1
 # What stands in the place of a completion time: not complete (yet), cut off, out of time.
@@ -77,8 +64,8 @@ class RequestChunk:
 
     Parameters
     ----------
-    templates, bindings : ndarray of int64, shape (requests, states)
-        Template and binding row to use in each state of the placement group.
+    templates, bindings : ndarray of int64, shape (requests,)
+        Template and binding row of each request.
     groups : ndarray of int64, shape (requests,)
         Placement group of each request.
     arrivals_ns : ndarray of int64, shape (requests,), optional
@@ -234,25 +221,6 @@ class TemplateBook(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class StateChange:
-    """A placement group enters a state at a time.
-
-    Parameters
-    ----------
-    time_ns : int
-        When [ns].
-    group : int
-        Placement group.
-    state : int
-        Column of the chunk's `templates` and `bindings` that holds from then on.
-    """
-
-    time_ns: int
-    group: int
-    state: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Program:
     """All that an engine needs to run.
@@ -263,8 +231,7 @@ class Program:
     book : TemplateBook
     streams : sequence of RequestSource
     groups : int
-        Number of placement groups; all begin in state 0.
-    changes : sequence of StateChange
+        Number of placement groups.
     seed : int
         Of the random service times.
     factor_tables : ndarray of int64, shape (distributions, FACTOR_POINTS)
@@ -284,7 +251,6 @@ class Program:
     book: TemplateBook
     streams: Sequence[RequestSource]
     groups: int = 1
-    changes: Sequence[StateChange] = ()
     seed: int = 0
     factor_tables: IntArray = field(
         default_factory=lambda: np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
@@ -302,14 +268,20 @@ class StreamRun:
     Parameters
     ----------
     issued_ns, completed_ns : ndarray of int64, shape (requests,)
-        Times [ns]; `PENDING` where a request had not completed.
+        Times [ns], the first issue; `PENDING` where a request had not completed, `CUT` where it
+        was cut off for good, `FAILED` where its time ran out.
     templates, bindings, groups : ndarray of int64, shape (requests,)
-        What each request ran on.
+        What each request ran on, at last.
     taken : ndarray of int64, shape (len(COUNTERS),)
         What the completed steps of requests on templates that are not `Template.planned`
         accounted, up to the end of the run. What the others account, the plan tells.
     taken_uses : int
         How many `USE` steps of such requests completed.
+    counted : bool
+        Whether `taken` tells of all requests, whatever their template and whether or not they
+        were cut off: so in a run with a director.
+    retries : ndarray of int64, shape (requests,)
+        How often each request was cut off to be issued again; no rows without a director.
     """
 
     issued_ns: IntArray
@@ -319,6 +291,8 @@ class StreamRun:
     groups: IntArray
     taken: IntArray = field(default_factory=lambda: np.zeros(len(COUNTERS), dtype=np.int64))
     taken_uses: int = 0
+    counted: bool = False
+    retries: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -369,170 +343,6 @@ def empty_bins() -> IntArray:
 
 class ProgramError(ValueError):
     """A program contradicts itself."""
-
-
-def check_program(program: Program) -> None:
-    """Check what is known before a run.
-
-    Raises
-    ------
-    ProgramError
-        If a state change lies before time 0, or names a group or a state that cannot be, or the numbers of
-        the requests to follow do not ascend.
-    """
-    for index, change in enumerate(program.changes):
-        where = f"state change {index}"
-        if change.time_ns < 0:
-            raise ProgramError(f"{where}: got time {change.time_ns} ns, wanted at least 0")
-        if not 0 <= change.group < program.groups:
-            raise ProgramError(f"{where}: got group {change.group}, wanted below {program.groups}")
-        if change.state < 0:
-            raise ProgramError(f"{where}: got state {change.state}, wanted at least 0")
-    if len(program.followed) and (program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()):
-        raise ProgramError("followed requests: got numbers that are not ascending from 0, wanted them so")
-
-
-def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: int) -> None:
-    """Check a chunk that a stream gave.
-
-    Parameters
-    ----------
-    after_ns : int
-        Arrival of the stream's last request before this chunk [ns].
-
-    Raises
-    ------
-    ProgramError
-        If it refers to what is not there, or its arrivals are missing or not ascending.
-    """
-    where = f"stream {stream}"
-    for what, array, count in (
-        ("template", chunk.templates, len(program.book.templates)),
-        ("binding", chunk.bindings, len(program.book.bindings)),
-        ("group", chunk.groups, program.groups),
-    ):
-        if array.min() < 0 or array.max() >= count:
-            raise ProgramError(f"{where}: got {what} {array.min()} to {array.max()}, wanted 0 to {count - 1}")
-    states = 1 + max((change.state for change in program.changes), default=0)
-    if chunk.templates.shape != chunk.bindings.shape or chunk.templates.shape[1] < states:
-        shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
-        raise ProgramError(f"{where}: got templates and bindings of shape {shapes}, wanted {states} states")
-    present = np.flatnonzero(np.bincount(chunk.templates.ravel()))
-    used = [program.book.templates[index] for index in present.tolist()]
-    _check_keys(where, chunk, used)
-    _check_spawned(where, program, used)
-    _check_disciplines(where, program, chunk)
-    if program.streams[stream].depth:
-        return
-    if chunk.arrivals_ns is None:
-        raise ProgramError(f"{where}: got no arrival times, wanted them in an open stream")
-    if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
-        raise ProgramError(f"{where}: got arrivals that go back in time, wanted them ascending")
-
-
-def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> None:
-    keys = chunk.keys
-    if keys is None:
-        for template in used:
-            if template.keyed:
-                raise ProgramError(f"{where}: got no keys, template '{template.name}' wants them")
-        return
-    shape = (len(chunk), KEY_RANGES, 2)
-    if keys.shape != shape:
-        raise ProgramError(f"{where}: got keys of shape {keys.shape}, wanted {shape}")
-    if keys.min() < 0 or keys.max() >= KEY_MAX or (keys[:, :, 0] > keys[:, :, 1]).any():
-        raise ProgramError(f"{where}: got key ranges that are none, wanted 0 <= first <= stop < 2**60")
-
-
-def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> None:
-    spawners = [template for template in used if template.dynamics and template.dynamics.spawned]
-    if not spawners:
-        return
-    known = {id(template) for template in program.book.templates}
-    while spawners:
-        template = spawners.pop()
-        assert template.dynamics is not None
-        for other in template.dynamics.spawned:
-            if id(other) not in known:
-                raise ProgramError(
-                    f"{where}: template '{template.name}' spawns '{other.name}', wanted that in the book too"
-                )
-            if other.dynamics:
-                spawners.append(other)
-
-
-_DISCIPLINES_OF_WORDS = {
-    USE: (FIFO, BATCH),
-    ACQUIRE: (POOL,),
-    RELEASE: (POOL,),
-    ENTER: (GATE,),
-    TURN: (GATE,),
-    LEAVE: (GATE,),
-    FILL: (CACHE,),
-    DROP: (CACHE,),
-}
-_DISCIPLINES_OF_TESTS = {
-    GATE_EMPTY: (GATE,),
-    ALONE: (GATE,),
-    CACHED: (CACHE,),
-    IDLE: (FIFO, BATCH),
-}
-_BITS_OF_WORDS = {word: sum(1 << one for one in wanted) for word, wanted in _DISCIPLINES_OF_WORDS.items()}
-_BITS_OF_TESTS = {test: sum(1 << one for one in wanted) for test, wanted in _DISCIPLINES_OF_TESTS.items()}
-
-
-def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
-    """Check that gates and caches are asked for where they are bound, and nothing else is."""
-    disciplines = program.resources.disciplines
-    if not np.isin(disciplines, (GATE, CACHE)).any() and all(
-        template.dynamics is None for template in program.book.templates
-    ):
-        return
-    # As a rule a role is bound to one kind of resource in all rows; then one look per template is enough.
-    rows = program.book.bindings[np.unique(chunk.bindings)]
-    kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
-    bound = np.bitwise_or.reduce(kinds, axis=0).tolist()
-    doubtful = [
-        index
-        for index in np.unique(chunk.templates).tolist()
-        if not all(
-            bound[role] & ~wanted == 0
-            for path in _paths(program.book.templates[index])
-            for role, wanted in _wanted(path)
-        )
-    ]
-    for index in doubtful:
-        used = program.book.bindings[np.unique(chunk.bindings[chunk.templates == index])]
-        for path in _paths(program.book.templates[index]):
-            _check_path(where, program, path, used)
-
-
-def _paths(template: Template) -> tuple[Template, ...]:
-    """Return a template and all that it spawns, also by what it spawns."""
-    spawned = template.dynamics.spawned if template.dynamics else ()
-    return (template, *(path for other in spawned for path in _paths(other)))
-
-
-def _wanted(path: Template) -> list[tuple[int, int]]:
-    """Return each role that a word or a test asks a discipline of, and the disciplines as bits."""
-    asked = [
-        (role, _BITS_OF_WORDS.get(word) or _BITS_OF_TESTS.get(test, 0))
-        for role, word, test in path.role_words
-    ]
-    return [(role, bits) for role, bits in asked if bits]
-
-
-def _check_path(where: str, program: Program, path: Template, rows: IntArray) -> None:
-    disciplines = program.resources.disciplines
-    for role, wanted in _wanted(path):
-        bound = rows[:, role]
-        bound = bound[bound >= 0]
-        wrong = bound[(1 << disciplines[bound]) & ~wanted != 0]
-        if len(wrong):
-            name = program.resources.names[wrong[0]]
-            kind = DISCIPLINES[disciplines[wrong[0]]]
-            told = " or ".join(DISCIPLINES[one] for one in range(len(DISCIPLINES)) if wanted >> one & 1)
-            raise ProgramError(f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {told}")
 
 
 def template_index(templates: Sequence[Template], wanted: Template) -> int:

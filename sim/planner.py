@@ -105,8 +105,8 @@ class RequestPlanner:
         templates = self._plan(requests, keys, offsets, sizes, groups)
         self._planned.append(Planned(owners, requests.is_write, requests.lengths_bytes))
         return RequestChunk(
-            templates=templates[:, None],
-            bindings=groups[:, None],
+            templates=templates,
+            bindings=groups,
             groups=groups,
             arrivals_ns=requests.arrivals_ns,
             keys=self._key_ranges(requests, keys, offsets, sizes) if self._pipelined else None,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from stripesim.sim.cluster import Cluster
 from stripesim.sim.graph import COUNTER_INDEX, COUNTERS, IntArray
-from stripesim.sim.machine import PENDING, POOL, EngineRun, StreamRun
+from stripesim.sim.machine import POOL, EngineRun, StreamRun
 from stripesim.sim.planner import Planned
 from stripesim.sim.pool import Book
 from stripesim.sim.steady import BATCHES, batch_means, mser5, throughput_interval
@@ -28,7 +28,8 @@ class Requested:
     Parameters
     ----------
     issued_ns, completed_ns : ndarray of int64, shape (n,)
-        First part issued, last part completed [ns]; `PENDING` where one is outstanding.
+        First part issued, last part completed [ns]; else the worst that a part came to:
+        `FAILED`, `PENDING`.
     lengths_bytes : ndarray of int64, shape (n,)
     is_write : ndarray of bool, shape (n,)
     """
@@ -41,7 +42,7 @@ class Requested:
     @cached_property
     def done(self) -> npt.NDArray[np.bool_]:
         """Which requests completed."""
-        completed: npt.NDArray[np.bool_] = self.completed_ns != PENDING
+        completed: npt.NDArray[np.bool_] = self.completed_ns >= 0
         return completed
 
     @property
@@ -58,11 +59,10 @@ def join_parts(stream: StreamRun, planned: Planned) -> Requested:
         empty = np.empty(0, dtype=np.int64)
         return Requested(empty, empty, empty, np.empty(0, dtype=bool))
     first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
-    completed = np.maximum.reduceat(stream.completed_ns, first)
-    outstanding = np.minimum.reduceat(stream.completed_ns, first) == PENDING
+    last, worst = (pick.reduceat(stream.completed_ns, first) for pick in (np.maximum, np.minimum))
     return Requested(
         issued_ns=stream.issued_ns[first],
-        completed_ns=np.where(outstanding, PENDING, completed),
+        completed_ns=np.where(worst < 0, worst, last),
         lengths_bytes=np.add.reduceat(planned.lengths_bytes[:issued], first),
         is_write=planned.is_write[:issued][first],
     )
@@ -71,7 +71,9 @@ def join_parts(stream: StreamRun, planned: Planned) -> Requested:
 def account(
     stream: StreamRun, book: Book, *, spawned: StreamRun | None = None, completed_only: bool = True
 ) -> dict[str, int]:
-    """Sum what the completed requests account: by plan, or as the run took it where a branch stands.
+    """Sum what the completed requests account: by plan, or as the run took it.
+
+    It is as the run took it where a branch stands, and everywhere in a run with a director.
 
     Parameters
     ----------
@@ -80,14 +82,16 @@ def account(
     spawned : StreamRun, optional
         What the stream's requests spawned; it is added.
     completed_only : bool
-        Whether requests that a bound cut off are left out; those on templates with a branch never are.
+        Whether requests that a bound cut off are left out; what the run took never is.
 
     Returns
     -------
     dict of str to int
         One entry per name in `COUNTERS`, and ``uses``.
     """
-    chosen = stream.completed_ns != PENDING if completed_only else np.ones(len(stream.issued_ns), bool)
+    chosen = stream.completed_ns >= 0 if completed_only else np.ones(len(stream.issued_ns), bool)
+    if stream.counted:
+        chosen = np.zeros(len(stream.issued_ns), dtype=bool)
     pairs, counts = np.unique(
         np.stack([stream.templates[chosen], stream.bindings[chosen]], axis=1), axis=0, return_counts=True
     )

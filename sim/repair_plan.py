@@ -98,8 +98,8 @@ class RepairPlanner:
         groups = self.groups[self._at : self._at + count]
         self._at += len(groups)
         return RequestChunk(
-            templates=self._templates[groups][:, None],
-            bindings=self._bindings[groups][:, None],
+            templates=self._templates[groups],
+            bindings=self._bindings[groups],
             groups=groups,
         )
 

@@ -78,7 +78,7 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(models, chang
         return
     planned = np.zeros(len(COUNTERS), dtype=np.int64)
     uses = 0
-    for template, binding in zip(chunk.templates[:, 0].tolist(), chunk.bindings[:, 0].tolist(), strict=True):
+    for template, binding in zip(chunk.templates.tolist(), chunk.bindings.tolist(), strict=True):
         bound = np.append(book.bindings[binding] != UNBOUND, False)
         planned += book.templates[template].totals(bound)
         uses += book.templates[template].uses(bound)
@@ -90,7 +90,7 @@ def test_what_steps_account_as_they_complete_is_what_the_plan_says(models, chang
     assert result.requested.lengths_bytes.sum() == 30 * shape["block_bytes"]
     # Each resource was busy for exactly the demands of its uses (no spread here; a shared sync is shorter).
     served = np.zeros(len(pool.cluster.resources), dtype=np.int64)
-    for template, binding in zip(chunk.templates[:, 0].tolist(), chunk.bindings[:, 0].tolist(), strict=True):
+    for template, binding in zip(chunk.templates.tolist(), chunk.bindings.tolist(), strict=True):
         path, row = book.templates[template], np.append(book.bindings[binding], UNBOUND)
         resource = row[path.roles]
         use = (path.words == USE) & (resource != UNBOUND)

@@ -33,7 +33,6 @@ from stripesim.sim.machine import (
     Program,
     RequestChunk,
     Resources,
-    StateChange,
 )
 
 SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "300"))
@@ -296,7 +295,7 @@ def random_dynamic_program(random: Random) -> Program:
     ]
     book = Book(templates, np.array(rows, dtype=np.int64))
     streams = [
-        random_source(random, book, len(templates), len(rows), 1, 1) for _ in range(random.choice([1, 1, 2]))
+        random_source(random, book, len(templates), len(rows), 1) for _ in range(random.choice([1, 1, 2]))
     ]
     for stream in streams:
         if any(template.keyed for template in templates) or random.random() < 0.5:
@@ -341,13 +340,9 @@ def random_program(random: Random) -> Program:
             base += places
         rows.append(row)
     book = Book(templates, np.array(rows, dtype=np.int64).reshape(len(rows), servers + pools))
-    states, groups = random.randint(1, 3), random.randint(1, 3)
-    changes = [
-        StateChange(random.choice([0, 10, 100, random.randrange(2000)]), random.randrange(groups), state)
-        for state in [random.randrange(states) for _ in range(random.choice([0, 0, 1, 4]))]
-    ]
+    groups = random.randint(1, 3)
     streams = [
-        random_source(random, book, len(templates), len(rows), states, groups)
+        random_source(random, book, len(templates), len(rows), groups)
         for _ in range(random.choice([1, 1, 2, 3]))
     ]
     return Program(
@@ -355,7 +350,6 @@ def random_program(random: Random) -> Program:
         book=book,
         streams=streams,
         groups=groups,
-        changes=changes,
         seed=random.randrange(1 << 32),
         factor_tables=factor_tables,
         until_ns=random.choice([None, None, 0, 100, random.randrange(3000)]),
@@ -370,9 +364,7 @@ def random_numbers(random: Random) -> IntArray:
     return np.array(sorted(random.sample(range(100), count)), dtype=np.int64)
 
 
-def random_source(
-    random: Random, book: Book, templates: int, bindings: int, states: int, groups: int
-) -> Source:
+def random_source(random: Random, book: Book, templates: int, bindings: int, groups: int) -> Source:
     """Draw a stream, closed or open, of up to some tens of requests."""
     count = random.choice([0, 1, 5, 30, 90])
     depth = random.choice([0, 1, 3, 8])
@@ -380,13 +372,12 @@ def random_source(
     if depth == 0:
         gaps = [random.choice([0, 1, 10, 40]) for _ in range(count)]
         arrivals_ns = np.cumsum(np.array(gaps, dtype=np.int64))
-    shape = (count, states)
     draws = np.random.default_rng(random.randrange(1 << 32))
     return Source(
         book=book,
         depth=depth,
-        templates=draws.integers(templates, size=shape),
-        bindings=draws.integers(bindings, size=shape),
+        templates=draws.integers(templates, size=count),
+        bindings=draws.integers(bindings, size=count),
         groups=draws.integers(groups, size=count),
         arrivals_ns=arrivals_ns,
         chunk=random.choice([1, 3, 20, 4096]),

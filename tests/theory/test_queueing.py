@@ -54,7 +54,7 @@ class Source:
         zeros = np.zeros(count, dtype=np.int64)
         arrivals_ns = None if self.arrivals_ns is None else self.arrivals_ns[self.at : self.at + count]
         self.at += count
-        return RequestChunk(zeros[:, None], zeros[:, None], zeros, arrivals_ns)
+        return RequestChunk(zeros, zeros, zeros, arrivals_ns)
 
 
 def program(

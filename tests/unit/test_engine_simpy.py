@@ -28,7 +28,6 @@ from stripesim.sim.machine import (
     ProgramError,
     RequestChunk,
     Resources,
-    StateChange,
 )
 
 Run = Callable[[Program], EngineRun]
@@ -43,11 +42,11 @@ class Book:
 
 @dataclass
 class Source:
-    """Requests given as (template, binding) per state; one group unless told."""
+    """Requests given as templates and bindings; one group unless told."""
 
     depth: int
-    templates: list[list[int]]
-    bindings: list[list[int]]
+    templates: list[int]
+    bindings: list[int]
     groups: list[int]
     arrivals_ns: list[int] | None = None
     chunk: int = 4096
@@ -66,7 +65,7 @@ class Source:
 
 def closed(depth: int, templates: list[int], bindings: list[int] | None = None) -> Source:
     rows = bindings or [0] * len(templates)
-    return Source(depth, [[index] for index in templates], [[row] for row in rows], [0] * len(templates))
+    return Source(depth, templates, rows, [0] * len(templates))
 
 
 def opened(arrivals_ns: list[int], templates: list[int]) -> Source:
@@ -222,32 +221,6 @@ def test_at_one_time_the_smaller_request_comes_first(run: Run) -> None:
 
 
 @both
-def test_a_state_change_counts_for_requests_issued_from_then_on(run: Run) -> None:
-    source = Source(0, [[0, 1]] * 4, [[0, 1]] * 4, [0, 0, 1, 0], [0, 99, 100, 100])
-    asked = program(
-        [single(10), single(20)],
-        [(FIFO, 9), (FIFO, 9)],
-        [source],
-        [[0, 1], [1, 0]],
-        groups=2,
-        changes=[StateChange(100, 0, 1), StateChange(500, 0, 0)],
-    )
-    result = run(asked)
-    # The change at 100 ns comes before the arrivals at 100 ns, and only for its own group.
-    assert result.streams[0].templates.tolist() == [0, 0, 0, 1]
-    assert result.streams[0].bindings.tolist() == [0, 0, 0, 1]
-    assert completed(result) == [10, 109, 110, 120]
-    assert result.busy_ns.tolist() == [30, 20]
-
-
-@both
-def test_a_state_change_at_time_0_counts_for_the_first_requests(run: Run) -> None:
-    source = Source(2, [[0, 1]] * 3, [[0, 0]] * 3, [0, 1, 0])
-    asked = program([single(10), single(20)], [(FIFO, 9)], [source], groups=2, changes=[StateChange(0, 0, 1)])
-    assert run(asked).streams[0].templates.tolist() == [1, 0, 1]
-
-
-@both
 @pytest.mark.parametrize(
     ("until_ns", "expected", "end_ns"),
     [(99, [PENDING], 99), (100, [100, PENDING], 100), (1000, [100, 200, 300], 300)],
@@ -320,26 +293,11 @@ def test_two_locks_taken_crosswise_are_told_as_a_deadlock(run: Run) -> None:
 
 @both
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (StateChange(-1, 0, 0), "got time -1 ns, wanted at least 0"),
-        (StateChange(5, 1, 0), "got group 1, wanted below 1"),
-        (StateChange(5, 0, -1), "got state -1"),
-        (StateChange(5, 0, 1), "wanted 2 states"),
-    ],
-)
-def test_a_change_that_cannot_be_is_refused(run: Run, change: StateChange, message: str) -> None:
-    with pytest.raises(ProgramError, match=message):
-        run(program([single(1)], [(FIFO, 1)], [closed(1, [0])], changes=[change]))
-
-
-@both
-@pytest.mark.parametrize(
     ("source", "message"),
     [
         (closed(1, [1]), "got template 1 to 1, wanted 0 to 0"),
         (closed(1, [0], [3]), "got binding 3 to 3, wanted 0 to 0"),
-        (Source(1, [[0]], [[0]], [2]), "got group 2 to 2"),
+        (Source(1, [0], [0], [2]), "got group 2 to 2"),
         (closed(0, [0]), "got no arrival times"),
         (opened([5, 4], [0, 0]), "back in time"),
         (opened([-5], [0]), "back in time"),

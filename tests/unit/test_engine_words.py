@@ -51,7 +51,7 @@ class Arrivals:
 
     def take(self, count: int) -> RequestChunk:
         taken, self.requests = self.requests, []
-        templates = np.array([[template] for _, template, _ in taken], dtype=np.int64).reshape(-1, 1)
+        templates = np.array([template for _, template, _ in taken], dtype=np.int64)
         keys = np.array([ranges for _, _, ranges in taken], dtype=np.int64).reshape(-1, 2, 2)
         return RequestChunk(
             templates,

@@ -238,7 +238,7 @@ class _Requests:
     def take(self, count: int) -> RequestChunk:
         zeros = np.zeros(min(count, self.left), dtype=np.int64)
         self.left -= len(zeros)
-        return RequestChunk(zeros[:, None], zeros[:, None], zeros)
+        return RequestChunk(zeros, zeros, zeros)
 
 
 class _Book:

@@ -103,14 +103,17 @@ def test_only_one_engine_is_made_of_simpy_and_none_of_the_model_knows_an_engine(
         for module, _ in imported(path.read_text("utf-8"), str(path))
         if module.split(".")[0] == "simpy"
     }
-    assert users == {"engine_simpy.py"}
+    assert users == {"engine_simpy.py", "simpy_requests.py"}
     for path in modules("sim/paths"):
         for module, line in imported(path.read_text("utf-8"), str(path)):
             assert not module.startswith("stripesim.sim.engine"), f"{path}:{line}"
 
 
 def test_engines_know_no_scheme():
-    for name in ("engine_simpy.py", "engine_compiled.py", "compiled_kernel.py", "machine.py", "graph.py"):
+    engines = [
+        path.name for path in modules("sim") if path.name.startswith(("engine_", "simpy_", "compiled_"))
+    ]
+    for name in (*engines, "machine.py", "program_checks.py", "graph.py"):
         for module, line in imported((ROOT / "sim" / name).read_text("utf-8"), name):
             assert "coding" not in module, f"sim/{name}:{line}: {module}"
 

@@ -37,7 +37,7 @@ def plan(pool, requests, *, prefilled=True, chunk=4096):
     chunks = []
     while len(part := planner.take(chunk)):
         chunks.append(part)
-    templates = np.concatenate([part.templates[:, 0] for part in chunks])
+    templates = np.concatenate([part.templates for part in chunks])
     return book, templates, planner.planned
 
 
