@@ -36,7 +36,9 @@ html_title = f"stripesim {__version__}"
 html_copy_source = False
 html_show_sourcelink = False
 templates_path: list[str] = []
-pygments_style = "tango"
+html_static_path = ["_static"]
+html_css_files = ["stripesim.css"]
+pygments_style = "default"
 pygments_dark_style = "monokai"
 
 

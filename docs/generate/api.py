@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from generate.markdown import code, table
+from pydantic import BaseModel
 from stripesim import api, teach
 
 INTRODUCTION = """\
@@ -40,8 +41,14 @@ def _home(thing: Any) -> str:
 
 def _entry(name: str, thing: Any) -> str:
     directive = "autoclass" if inspect.isclass(thing) else "autofunction"
-    members = "\n   :members:" if directive == "autoclass" else ""
-    return f"```{{eval-rst}}\n.. {directive}:: {_home(thing)}.{thing.__qualname__}{members}\n```\n"
+    target = f"{_home(thing)}.{thing.__qualname__}"
+    options = ["   :members:"] if directive == "autoclass" else []
+    if directive == "autoclass" and issubclass(thing, BaseModel):
+        # Its keys stand in a reference of their own.
+        target = f"{target}(**keys)"
+    if fields := getattr(thing, "_fields", None):
+        options.append(f"   :exclude-members: {', '.join(fields)}")
+    return "\n".join(["```{eval-rst}", f".. {directive}:: {target}", *options, "```", ""])
 
 
 def page() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from generate.markdown import code, table
 from stripesim.scenarios.schema import schema_json
+from stripesim.scenarios.units import format_size
 
 INTRODUCTION = """\
 # Scenario keys
@@ -90,11 +91,14 @@ def kind(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     return f"{_WORDS.get(str(told.get('type')), 'value')} {', '.join(bounds)}".strip()
 
 
-def default(told: Mapping[str, Any]) -> str:
+def default(told: Mapping[str, Any], takes: str = "") -> str:
     """Write the default as TOML would have it; nothing where there is none."""
-    if "default" not in told or told["default"] is None or isinstance(told["default"], dict):
+    value = told.get("default")
+    if value is None or isinstance(value, dict):
         return ""
-    return code(json.dumps(told["default"], ensure_ascii=False))
+    if takes == "size":
+        return code(f'"{format_size(value)}"')
+    return code(json.dumps(value, ensure_ascii=False))
 
 
 def page(version: str) -> str:
@@ -111,7 +115,8 @@ def page(version: str) -> str:
             notes[name] = str(told.get("description", ""))
             continue
         parent, _, last = key.rpartition(".")
-        row = (code(last), kind(told, definitions), default(told), str(told.get("description", "")))
+        takes = kind(told, definitions)
+        row = (code(last), takes, default(told, takes), str(told.get("description", "")))
         sections.setdefault(parent, []).append(row)
     for name, rows in sections.items():
         title = "Top level" if not name else f"[{name}]" if not name.endswith("[]") else f"[[{name[:-2]}]]"

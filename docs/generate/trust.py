@@ -29,7 +29,7 @@ def recorded() -> dict[str, dict[str, Any]]:
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0f} %"
+    return "–" if value is None else f"{value:.1f} %" if value < 1 else f"{value:.0f} %"
 
 
 def summary() -> str:
