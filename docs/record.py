@@ -1,5 +1,7 @@
 """Record the ledgers that the page "How far to trust it" shows: ``python docs/record.py [STUDY...]``.
 
+``python docs/record.py readme`` writes the tables of the README anew; it is done after recording, too.
+
 A study that takes minutes cannot run whenever the documentation is built, so its verdicts are kept in
 docs/ledgers/, each with the version that gave it and the day.
 """
@@ -11,6 +13,7 @@ import json
 import sys
 from typing import Any
 
+from generate.readme import README, rewritten
 from generate.trust import FOLDER
 from stripesim import __version__
 from stripesim.cli_study import STUDIES, run_study
@@ -44,6 +47,8 @@ def main(names: list[str]) -> None:
     """Record the named studies, or all."""
     FOLDER.mkdir(exist_ok=True)
     for name in names or STUDIES:
+        if name == "readme":
+            continue
         document = recorded(name)
         bad = ",\n".join(json.dumps(claim, ensure_ascii=False) for claim in document.pop("not_right"))
         head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
@@ -51,6 +56,8 @@ def main(names: list[str]) -> None:
         path.write_text(f'{head},\n "not_right": [\n{bad}\n]\n}}\n', encoding="utf-8")
         told = document["summary"]
         print(f"wrote {path}: {told['right']} of {told['held_out']} held-out claims right")
+    README.write_text(rewritten(README.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"wrote {README}")
 
 
 if __name__ == "__main__":

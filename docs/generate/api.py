@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from generate.markdown import code, table
 from pydantic import BaseModel
+
+from generate.markdown import code, table
 from stripesim import api, teach
 
 INTRODUCTION = """\

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from stripesim import api, cli, teach
+from stripesim import __version__, api, cli, teach
 from stripesim.scenarios.loader import load_scenario, parse_scenario
 from stripesim.scenarios.results import RESULT_SCHEMA
 from stripesim.scenarios.schema import ClusterSpec, Scenario, WorkloadSpec
@@ -25,7 +25,7 @@ STUDY_NOTES = sorted((ROOT / "scenarios").glob("*/README.md"))
 
 if str(DOCS) not in sys.path:
     sys.path.append(str(DOCS))
-from generate import commands, parameters, results, scenario, stage, trust  # noqa: E402
+from generate import commands, parameters, readme, results, scenario, stage, trust  # noqa: E402
 
 
 def cells(page: str) -> set[str]:
@@ -95,6 +95,16 @@ def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
     bad = {e.claim.id for e in now.entries if e.claim.role == "held-out" and e.verdict != "right"}
     recorded = trust.recorded()["dachary2013"]
     assert bad == {claim["id"] for claim in recorded["not_right"]}, "python docs/record.py dachary2013"
+
+
+def test_the_tables_of_the_readme_are_what_the_simulation_and_the_ledgers_say() -> None:
+    text = readme.README.read_text(encoding="utf-8")
+    assert readme.rewritten(text) == text, "python docs/record.py readme"
+
+
+def test_the_citation_names_the_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in text
 
 
 def headings(page: str) -> set[str]:

@@ -1,0 +1,71 @@
+"""The two tables of the README: what the demonstration gave, and what the ledgers say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from generate import trust
+from generate.markdown import code, number, table
+from stripesim.scenarios.execute import run_scenario
+from stripesim.scenarios.loader import load_scenario
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+_BEGIN, _END = "<!-- {name}: written by python docs/record.py readme -->\n", "<!-- end -->"
+
+# The cells of the demonstration that the README shows.
+SHOWN = ("workload.block_sizes_bytes=4k", 'workload.ops=["write"]')
+
+
+def results() -> str:
+    """Write the writes of 4 KiB of the scenario koh2017."""
+    rows = run_scenario(load_scenario("koh2017", sets=SHOWN)).rows.to_dicts()
+    words = {"seq": "sequential", "rand": "random"}
+    heads = ("4 KiB writes", "scheme", "MB/s", "latency [ms]", "device bytes written per client byte",
+             "bytes between hosts per client byte", "what requests wait for")  # fmt: skip
+    told = [
+        (
+            words[row["pattern"]], code(row["scheme"]), number(row["throughput_bytes_per_s"] / 1e6, 3),
+            number(row["latency_mean_ns"] / 1e6, 3), number(row["device_write_bytes_per_client_byte"], 3),
+            number(row["private_net_bytes_per_client_byte"], 3), code(row["bottleneck"]),
+        )
+        for row in sorted(rows, key=lambda row: row["pattern"], reverse=True)
+    ]  # fmt: skip
+    return table(heads, told)
+
+
+def counts() -> str:
+    """Write how many held-out claims of each recorded study are right."""
+    told = [
+        (
+            code(name),
+            f"{ledger['summary']['right']} of {ledger['summary']['held_out']}",
+            ledger["summary"]["fitted_parameters"],
+        )
+        for name, ledger in trust.recorded().items()
+    ]
+    return table(("study", "held-out claims right", "fitted numbers"), told)
+
+
+TABLES = {"results": results, "counts": counts}
+
+
+def rewritten(text: str) -> str:
+    """Put both tables in their places in the README's text.
+
+    Raises
+    ------
+    ValueError
+        If a place is missing.
+    """
+    for name, write in TABLES.items():
+        begin = _BEGIN.format(name=name)
+        text, found = re.subn(
+            re.escape(begin) + ".*?" + re.escape(_END),
+            lambda _, begin=begin, write=write: f"{begin}\n{write()}{_END}",  # type: ignore[misc]
+            text,
+            flags=re.DOTALL,
+        )
+        if found != 1:
+            raise ValueError(f"README.md: got {found} places for {begin.strip()}, wanted 1")
+    return text
