@@ -61,12 +61,10 @@ def pipelined_write_path(
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ExtentCache.h``.
     """
     models = context.models
-    plan = context.scheme.plan_write(
+    plan = context.plan_write(
         offset_bytes=offset_bytes,
         length_bytes=length_bytes,
         object_size_bytes=object_size_bytes,
-        geometry=context.geometry,
-        missing=context.missing,
     )
     graph = GraphBuilder(f"write {context.name} {length_bytes} B at {offset_bytes}, pipelined")
     stage = Stage(graph, context)
@@ -106,7 +104,7 @@ def roll_forward_path(context: PathContext) -> Template:
     models = context.models
     graph = GraphBuilder(f"roll forward {context.name}")
     stage = Stage(graph, context)
-    members = [shard for shard in range(context.scheme.width) if shard not in context.missing]
+    members = context.members
     work_ns = sum(shard != context.primary for shard in members) * models.cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [graph.issue], "roll forward")
     io = StoreIo(0, 0, models.store.roll_forward_log_bytes, 0)

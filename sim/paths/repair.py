@@ -10,7 +10,9 @@ from stripesim.sim.graph import GraphBuilder, Template
 from stripesim.sim.paths.stage import PathContext, Stage, by_shard, gather
 
 
-def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes: int) -> Template:
+def repair_path(
+    context: PathContext, *, lost: Sequence[int], object_size_bytes: int, throttled: bool = True
+) -> Template:
     """Compile the repair of the lost shards of one object.
 
     Parameters
@@ -22,6 +24,8 @@ def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes:
         have their new OSDs. All objects must take the reservations of two OSDs in the same order.
     object_size_bytes : int
         Size of the object [B].
+    throttled : bool
+        Whether the object takes slots and sleeps by itself; not where a director hands out the work.
 
     Notes
     -----
@@ -37,6 +41,11 @@ def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes:
     """
     graph = GraphBuilder(f"repair {context.name} of shards {sorted(lost)}")
     stage = Stage(graph, context)
+    if not throttled:
+        step = graph.issue
+        for size_bytes in _rounds(context, object_size_bytes):
+            step = _round(stage, frozenset(lost), size_bytes, step)
+        return graph.finish(reply=step)
     step = graph.acquire(roles.RECOVERY_SLOT, after=[graph.issue], label="recovery slot")
     for shard in lost:
         step = graph.acquire(
@@ -51,6 +60,41 @@ def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes:
             roles.shard_role(shard, roles.BACKFILL_SLOT), after=[step], label="reservation back"
         )
     step = graph.release(roles.RECOVERY_SLOT, after=[step], label="recovery slot back")
+    return graph.finish(reply=step)
+
+
+def move_path(context: PathContext, *, source: int, target: int, shard_bytes: int) -> Template:
+    """Compile the move of one shard of an object from an OSD that still serves it to its new one.
+
+    Parameters
+    ----------
+    context : PathContext
+        Its `primary` leads; the binding has primary, source and target in their places.
+    source, target : int
+        Places of the OSDs in the binding; the source may be the primary.
+    shard_bytes : int
+        Size of the shard [B].
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``get_min_avail_to_read_shards``): a shard that some OSD has is
+    read from there, not decoded.
+    """
+    graph = GraphBuilder(f"move {context.name}")
+    stage = Stage(graph, context)
+    models, step = context.models, graph.issue
+    most = context.recovery.chunk_bytes
+    while shard_bytes > 0:
+        piece_bytes = min(most, shard_bytes)
+        shard_bytes -= piece_bytes
+        remote = sum(shard != context.primary for shard in (source, target))
+        work_ns = models.cpu.op_prepare_ns + remote * models.cpu.sub_op_send_ns
+        step = stage.primary_cpu(work_ns, [step], "start move")
+        device_bytes = models.store.read_bytes(0, piece_bytes)
+        step = gather(stage, {source: (piece_bytes, device_bytes)}, step, "move read")
+        io = models.store.write_io(0, piece_bytes, existing_bytes=0)
+        message_bytes = models.messages.sub_write_header_bytes + piece_bytes
+        step = stage.transaction(target, io, message_bytes, step, "push")[0]
     return graph.finish(reply=step)
 
 

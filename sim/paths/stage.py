@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
-from stripesim.models.coding import RedundancyScheme, ShardExtent, StripeGeometry
+from stripesim.models.coding import RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
 from stripesim.models.object_store import StoreIo
 from stripesim.models.pacific import PacificStore, metadata_log_bytes, sync_log_bytes
 from stripesim.sim import roles
@@ -33,8 +34,10 @@ class PathContext:
     primary : int
         Shard whose OSD is the primary.
     missing : frozenset of int
-        Shards that cannot be reached.
+        Shards that cannot be read from.
     recovery : RecoveryLimits
+    catching_up : frozenset of int
+        Those of `missing` that take part in writes all the same: their OSDs are being brought up to date.
     """
 
     models: Models
@@ -43,12 +46,36 @@ class PathContext:
     primary: int = 0
     missing: frozenset[int] = frozenset()
     recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
+    catching_up: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
         """Scheme and state, for template names."""
         state = f" without {sorted(self.missing)}" if self.missing else ""
-        return f"{self.scheme.name}{state}"
+        caught = f", {sorted(self.catching_up)} catching up" if self.catching_up else ""
+        return f"{self.scheme.name}{state}{caught}"
+
+    @property
+    def members(self) -> list[int]:
+        """Shards that take part in writes."""
+        absent = self.missing - self.catching_up
+        return [shard for shard in range(self.scheme.width) if shard not in absent]
+
+    def plan_write(self, *, offset_bytes: int, length_bytes: int, object_size_bytes: int) -> WritePlan:
+        """Plan a write: read from what is up to date, write to all members."""
+        plan = partial(
+            self.scheme.plan_write,
+            offset_bytes=offset_bytes,
+            length_bytes=length_bytes,
+            object_size_bytes=object_size_bytes,
+            geometry=self.geometry,
+        )
+        planned = plan(missing=self.missing)
+        if not self.catching_up:
+            return planned
+        wider = plan(missing=self.missing - self.catching_up)
+        more = tuple(extent for extent in wider.writes if extent.shard in self.catching_up)
+        return replace(planned, writes=planned.writes + more)
 
 
 class Stage:

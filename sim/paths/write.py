@@ -53,12 +53,10 @@ def write_path(
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ReplicatedBackend.cc``.
     """
     scheme, models = context.scheme, context.models
-    plan = scheme.plan_write(
+    plan = context.plan_write(
         offset_bytes=offset_bytes,
         length_bytes=length_bytes,
         object_size_bytes=object_size_bytes,
-        geometry=context.geometry,
-        missing=context.missing,
     )
     graph = GraphBuilder(f"write {context.name} {length_bytes} B at {offset_bytes}")
     stage = Stage(graph, context)
