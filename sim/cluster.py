@@ -197,6 +197,16 @@ class Cluster:
         first = len(_CLIENT_KINDS) + self.hosts * len(_HOST_KINDS) + self.osds * len(_OSD_KINDS)
         return first + groups * len(_GROUP_KINDS) + _GROUP_KINDS.index(kind)
 
+    def resources_of_osd(self, osd: int) -> IntArray:
+        """Indices of all that stops with an OSD."""
+        one = np.array([osd], dtype=np.int64)
+        return np.concatenate([self.osd_resource(one, kind) for kind in _OSD_KINDS])
+
+    def resources_of_host(self, host: int) -> IntArray:
+        """Indices of all that stops with a host besides its OSDs: processors and network."""
+        one = np.array([host], dtype=np.int64)
+        return np.concatenate([self.host_resource(one, kind) for kind in _HOST_KINDS])
+
     def bind(self, acting: IntArray, primary_shards: IntArray, groups: IntArray) -> IntArray:
         """Bind roles to resources.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lcm
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from stripesim.models.pacific import PacificStore
 from stripesim.sim.conditions import KEY_RANGES
 from stripesim.sim.graph import IntArray, Template
+from stripesim.sim.layout import Layout
 from stripesim.sim.machine import RequestChunk
 from stripesim.sim.paths import bare_path, pipelined_write_path, read_path, roll_forward_path, write_path
 from stripesim.sim.paths.pipeline import PARTIAL, WRITTEN
@@ -33,11 +35,19 @@ class Planned:
         Client request that each part belongs to.
     is_write : ndarray of bool, shape (parts,)
     lengths_bytes : ndarray of int64, shape (parts,)
+    groups, objects : ndarray of int64, shape (parts,)
+        Placement group and object of each part; an object's number counts over all images.
     """
 
     owners: IntArray
     is_write: npt.NDArray[np.bool_]
     lengths_bytes: IntArray
+    groups: IntArray
+    objects: IntArray
+
+
+def _columns(planned: Planned) -> tuple[npt.NDArray[Any], ...]:
+    return (planned.owners, planned.is_write, planned.lengths_bytes, planned.groups, planned.objects)
 
 
 class RequestPlanner:
@@ -51,6 +61,10 @@ class RequestPlanner:
     workload : Workload
     prefilled : bool
         Whether every object of the image exists in full beforehand.
+    layout : Layout, optional
+        How the placement groups look, if that changes during the run; None: as the pool has it.
+    timeout_ns : int
+        Time after which a client gives a request up [ns]; 0: never.
 
     Notes
     -----
@@ -67,8 +81,25 @@ class RequestPlanner:
     allocation units, for copies) of the object: only then are all their steps alike.
     """
 
-    def __init__(self, pool: Pool, book: Book, workload: Workload, *, prefilled: bool) -> None:
+    reports = False
+    feed = False
+
+    def __init__(
+        self,
+        pool: Pool,
+        book: Book,
+        workload: Workload,
+        *,
+        prefilled: bool,
+        layout: Layout | None = None,
+        timeout_ns: int = 0,
+    ) -> None:
         self.depth = workload.depth
+        self.timeout_ns = timeout_ns
+        self._layout = layout or Layout(pool)
+        # What is needed to plan a request anew; kept only where that can happen.
+        self._keep = layout is not None
+        self._shapes: list[IntArray] = []
         self._pool = pool
         self._book = book
         self._workload = workload
@@ -103,23 +134,42 @@ class RequestPlanner:
         keys = objects + requests.images * (np.int64(1) << 40)
         sizes = self._sizes_before(requests, keys, offsets)
         templates = self._plan(requests, keys, offsets, sizes, groups)
-        self._planned.append(Planned(owners, requests.is_write, requests.lengths_bytes))
+        self._planned.append(Planned(owners, requests.is_write, requests.lengths_bytes, groups, keys))
         return RequestChunk(
             templates=templates,
-            bindings=groups,
+            bindings=self._layout.bindings[groups],
             groups=groups,
             arrivals_ns=requests.arrivals_ns,
             keys=self._key_ranges(requests, keys, offsets, sizes) if self._pipelined else None,
         )
 
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Plan requests anew, as their placement groups look now.
+
+        Notes
+        -----
+        What the planner knew of an object's size and of the caches when it planned the request first still
+        counts; what changes is who takes part.
+        """
+        assert self._keep, "only a planner with a layout can plan anew"
+        if len(self._shapes) > 1:
+            self._shapes = [np.concatenate(self._shapes)]
+        groups = self.planned.groups[indices]
+        rows = self._shapes[0][indices].copy()
+        rows[:, _VIEW] = self._layout.views[groups]
+        return RequestChunk(
+            templates=self._templates_of(rows),
+            bindings=self._layout.bindings[groups],
+            groups=groups,
+        )
+
     @property
     def planned(self) -> Planned:
         """All that was planned so far."""
-        return Planned(
-            np.concatenate([part.owners for part in self._planned]),
-            np.concatenate([part.is_write for part in self._planned]),
-            np.concatenate([part.lengths_bytes for part in self._planned]),
-        )
+        if len(self._planned) > 1:
+            columns = zip(*(_columns(part) for part in self._planned), strict=True)
+            self._planned = [Planned(*(np.concatenate(column) for column in columns))]
+        return self._planned[0]
 
     def _split(self, requests: Requests) -> tuple[Requests, IntArray]:
         """Cut requests at the borders of objects."""
@@ -175,7 +225,8 @@ class RequestPlanner:
             for column, states in zip((head, tail), self._small.states(requests, space, groups), strict=True):
                 column[is_write] = states[is_write]
         rows = np.empty((len(requests), 7), dtype=np.int64)
-        rows[:, _WRITE], rows[:, _VIEW], rows[:, _LENGTH] = is_write, self._pool.views[groups], lengths
+        rows[:, _WRITE], rows[:, _LENGTH] = is_write, lengths
+        rows[:, _VIEW] = self._layout.views[groups]
         rows[:, _HEAD], rows[:, _TAIL] = head, tail
         # Shift request and object together by whole periods of the layout. Only stripes are filled from the
         # object's end to the request: there the distance matters, for a copy it does not.
@@ -186,6 +237,12 @@ class RequestPlanner:
         # Beyond the request's last granule the size makes no difference.
         reach = -(-(offsets + lengths - base) // self._granule) * self._granule
         rows[:, _SIZE] = np.clip(sizes - base, 0, reach)
+        if self._keep:
+            self._shapes.append(rows)
+        return self._templates_of(rows)
+
+    def _templates_of(self, rows: IntArray) -> IntArray:
+        """Return the template of each shape of a request."""
         unique, inverse = np.unique(rows, axis=0, return_inverse=True)
         found = np.array([self._template(tuple(row)) for row in unique.tolist()], dtype=np.int64)
         return found[inverse.reshape(-1)]
@@ -224,7 +281,7 @@ class RequestPlanner:
     def _roll_forward(self, view: int) -> Template:
         """Return the roll-forward of one view of a placement group, which its writes share."""
         if view not in self._roll_forwards:
-            self._roll_forwards[view] = roll_forward_path(self._pool.contexts[view])
+            self._roll_forwards[view] = roll_forward_path(self._layout.contexts[view])
             self._book.add(self._roll_forwards[view])
         return self._roll_forwards[view]
 
@@ -236,7 +293,7 @@ class RequestPlanner:
 
     def _compile(self, key: tuple[int, ...]) -> Template:
         write, view, offset, length, size, head, tail = key
-        context = self._pool.contexts[view]
+        context = self._layout.contexts[view]
         if context.scheme.name == "none":
             blocks_bytes = context.models.ssd.blocks_bytes(length)
             return bare_path(context, write=bool(write), length_bytes=length, device_bytes=blocks_bytes)
