@@ -8,8 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from stripesim.sim.faults import FaultDirector, FaultPlan, describe_faults
 from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.graph import IntArray
+from stripesim.sim.layout import Layout
 from stripesim.sim.machine import EngineRun, Program, RequestSource
 from stripesim.sim.planner import Planned, RequestPlanner
 from stripesim.sim.pool import Book, Pool
@@ -65,6 +67,8 @@ class RunResult:
         Uses of resources completed.
     sha256 : str
         Fingerprint of the completion times.
+    timeline : dict, optional
+        Of a run under faults, see `stripesim.sim.faults.report.describe_faults`.
     """
 
     row: dict[str, Any]
@@ -73,6 +77,7 @@ class RunResult:
     background: tuple[dict[str, int], ...]
     uses: int
     sha256: str
+    timeline: dict[str, Any] | None = None
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
@@ -113,6 +118,8 @@ def simulate(
     bin_ns: int = 0,
     foreground: Callable[[Pool, Book, Workload], Foreground] | None = None,
     background: Sequence[Callable[[Pool, Book], RequestSource]] = (),
+    faults: FaultPlan | None = None,
+    timeout_ns: int = 0,
 ) -> RunResult:
     """Run a workload on a pool.
 
@@ -136,11 +143,35 @@ def simulate(
         Makes the client's stream instead of `RequestPlanner`; `prefilled` is then its own affair.
     background : sequence of callable
         Each makes a further stream, after the foreground and the repair.
+    faults : FaultPlan, optional
+        What fails and comes back; the pool is as it is before. Not together with `repair`, `foreground`
+        or `background`.
+    timeout_ns : int
+        Time after which a client gives a request up [ns]; 0: never, as librados; only with `faults`.
 
     Returns
     -------
     RunResult
+
+    Raises
+    ------
+    ValueError
+        If faults come together with what they replace, or contradict the cluster (`FaultError`).
     """
+    if faults is not None:
+        if repair is not None or foreground is not None or background:
+            raise ValueError("faults: got a repair or further streams, wanted faults alone")
+        return _under_faults(
+            pool,
+            workload,
+            faults,
+            prefilled=prefilled,
+            until_ns=until_ns,
+            seed=seed,
+            engine=engine,
+            bin_ns=bin_ns,
+            timeout_ns=timeout_ns,
+        )
     execute = engine_named(engine)
     book = Book(pool.bindings())
     planner: Foreground = (
@@ -187,6 +218,55 @@ def simulate(
         background=tuple(account(stream, book) for stream in run.streams[further:]),
         uses=run.uses,
         sha256=completions_sha256(requested),
+    )
+
+
+def _under_faults(
+    pool: Pool,
+    workload: Workload,
+    plan: FaultPlan,
+    *,
+    prefilled: bool,
+    until_ns: int | None,
+    seed: int,
+    engine: str,
+    bin_ns: int,
+    timeout_ns: int,
+) -> RunResult:
+    """Run a workload while a director lets things fail and recover."""
+    book = Book(pool.bindings())
+    layout = Layout(pool)
+    planner = RequestPlanner(
+        pool, book, workload, prefilled=prefilled, layout=layout, timeout_ns=timeout_ns
+    )
+    director = FaultDirector(pool, book, plan, layout, planner, client_stream=0, feed_stream=1)
+    run = engine_named(engine)(
+        Program(
+            resources=pool.cluster.resources,
+            book=book,
+            streams=[planner, director.feed],
+            groups=2 * pool.cluster.groups,
+            seed=seed,
+            factor_tables=factor_tables(pool),
+            until_ns=until_ns,
+            bin_ns=bin_ns,
+            director=director,
+        )
+    )
+    requested = join_parts(run.streams[0], planner.planned)
+    counted = account(run.streams[0], book, spawned=run.spawned[0] if run.spawned else None)
+    row = describe(pool.cluster, run, requested, counted)
+    told, timeline = describe_faults(director, plan, run, requested, book, feed=1)
+    row |= told
+    row["engine_wall_s"] = run.wall_s
+    return RunResult(
+        row=row,
+        requested=requested,
+        engine_run=run,
+        background=(account(run.streams[1], book),),
+        uses=run.uses,
+        sha256=completions_sha256(requested),
+        timeline=timeline,
     )
 
 

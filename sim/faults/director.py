@@ -136,6 +136,7 @@ class FaultDirector:
         self._ended = 0
         self._has_looked = False
         self._actions: list[Action] = []
+        self._is_recovering = False
         for failure in plan.failures:
             self._agenda.at(failure.time_ns, self._fail, failure)
             if failure.back_ns is not None:
@@ -501,6 +502,9 @@ class FaultDirector:
         return DEGRADED_PRIORITY if group.members.missing else MOVE_PRIORITY
 
     def _recovery_started(self, now_ns: int, group: Group) -> None:
+        if not self._is_recovering:
+            self._is_recovering = True
+            self.timeline.note(now_ns, "recovering", f"pg {group.number:x} is the first")
         if group.active:
             state = BACKFILLING if self._backfills(group) else RECOVERING
             self.timeline.enter(now_ns, group.number, state)
@@ -528,6 +532,7 @@ class FaultDirector:
         group.temp = False
         group.drop_strays(self._is_up)
         if self.timeline.all_clean:
+            self._is_recovering = False
             self.timeline.note(now_ns, "clean", "all placement groups")
 
 
