@@ -18,8 +18,10 @@ from stripesim.models.object_store import ObjectStoreModel
 from stripesim.models.pacific import PacificMessages, PacificStore
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, pg_mappings
+from stripesim.scenarios.failures import plan_of
 from stripesim.scenarios.schema import Cell, Scenario
 from stripesim.sim.cluster import NO_OSD, Cluster, Models, RecoveryLimits
+from stripesim.sim.faults import FaultPlan
 from stripesim.sim.graph import IntArray
 from stripesim.sim.pool import Pool
 from stripesim.sim.run import Repair
@@ -42,6 +44,8 @@ class Setting:
     prefilled : bool
     until_ns : int or None
     repair : Repair or None
+    faults : FaultPlan or None
+    timeout_ns : int
     """
 
     pool: Pool
@@ -49,6 +53,8 @@ class Setting:
     prefilled: bool
     until_ns: int | None
     repair: Repair | None
+    faults: FaultPlan | None = None
+    timeout_ns: int = 0
 
 
 def build_models(scenario: Scenario) -> Models:
@@ -78,9 +84,17 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
     """Build what one cell runs on."""
     scheme = parse_scheme(cell.scheme)
     down = _down(scenario)
-    pool = build_pool(scenario, scheme, models or build_models(scenario), down=down)
+    models = models or build_models(scenario)
+    pool = build_pool(scenario, scheme, models, down=down)
     told = scenario.workload
-    repair = None
+    repair = faults = None
+    if scenario.faults is not None:
+        faults = plan_of(
+            scenario,
+            pool.cluster.osd_hosts,
+            lambda out: _acting(scenario, scheme, out),
+            rotational=models.ssd.rotational,
+        )
     if scenario.repair is not None:
         repair = Repair(
             targets=_acting(scenario, scheme, out=scenario.repair.lost_osds),
@@ -93,6 +107,8 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
         prefilled=told.image == "prefilled",
         until_ns=None if told.duration_s is None else round(told.duration_s * 1e9),
         repair=repair,
+        faults=faults,
+        timeout_ns=0 if told.timeout_s is None else max(1, round(told.timeout_s * 1e9)),
     )
 
 
@@ -106,7 +122,9 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
     """
     told = scenario.workload
     down = _down(scenario)
-    encodes = told.kind == "trace" or told.read_fraction is not None or "write" in told.ops or bool(down)
+    if scenario.faults is not None:
+        plan_of(scenario, _osd_hosts(scenario), lambda out: _no_sets(), rotational=models.ssd.rotational)
+    encodes = told.kind == "trace" or told.read_fraction is not None or "write" in told.ops or bool(down or scenario.faults)
     faults: list[str] = []
     for name in scenario.schemes:
         scheme = parse_scheme(name)
@@ -118,6 +136,10 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
             faults.append(str(error))
     if faults:
         raise ValueError("\n".join(dict.fromkeys(faults)))
+
+
+def _no_sets() -> IntArray:
+    return np.empty((0, 0), dtype=np.int64)
 
 
 def build_workload(scenario: Scenario, cell: Cell) -> Workload:
@@ -244,6 +266,7 @@ def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
 
 
 def _acting(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()) -> IntArray:
+    """Map the placement groups, with some OSDs out."""
     reweights = dict.fromkeys(out, 0.0) if out else None
     rows = pg_mappings(
         crush_of(scenario),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stripesim.scenarios.fault_checks import fault_rules
 from stripesim.scenarios.schema import Scenario
 from stripesim.scenarios.toml_lines import KeyPath
 from stripesim.scenarios.units import format_size
@@ -14,7 +15,7 @@ from stripesim.scenarios.units import format_size
 if TYPE_CHECKING:
     from stripesim.models.coding import RedundancyScheme
 
-__all__ = ["Fault", "NumberedScheme", "cross_check"]
+__all__ = ["Fault", "NumberedScheme", "cross_check", "domain_count", "failure_domain", "is_file"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[F
         *(fault for rule in rules for fault in rule(scenario)),
         *_layout(scenario, schemes),
         *_failures(scenario, schemes),
+        *fault_rules(scenario, schemes),
     ]
 
 
@@ -131,13 +133,14 @@ def _trace(scenario: Scenario) -> Iterator[Fault]:
             )
     elif workload.trace is None:
         yield Fault(path, "nothing", 'the path of a trace, since workload.kind is "trace"', (kind,))
-    elif not _is_file(scenario, workload.trace):
+    elif not is_file(scenario, workload.trace):
         yield Fault(
             path, f"{workload.trace} (no such file)", "a file, its path relative to the scenario file"
         )
 
 
-def _is_file(scenario: Scenario, path: str) -> bool:
+def is_file(scenario: Scenario, path: str) -> bool:
+    """Tell whether a path of a scenario names a file."""
     # Names too long for the file system, or of a user that is not there, are refused by raising.
     with contextlib.suppress(OSError, RuntimeError):
         return scenario.resolve(path).exists() and not scenario.resolve(path).is_dir()
@@ -146,7 +149,7 @@ def _is_file(scenario: Scenario, path: str) -> bool:
 
 def _crush_map(scenario: Scenario) -> Iterator[Fault]:
     cluster = scenario.cluster
-    if cluster.crush_map is not None and not _is_file(scenario, cluster.crush_map):
+    if cluster.crush_map is not None and not is_file(scenario, cluster.crush_map):
         yield Fault(
             ("cluster", "crush_map"),
             f"{cluster.crush_map} (no such file)",
@@ -197,12 +200,14 @@ def _repeats(scenario: Scenario) -> Iterator[Fault]:
                 yield Fault((*path, index), f"{value} twice", "each value once")
 
 
-def _failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, KeyPath]:
+def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, KeyPath]:
+    """Return what no two shards of a scheme share, and the key that says so."""
     key = "failure_domain_replicated" if scheme.kind == "replicated" else "failure_domain_erasure"
     return getattr(scenario.cluster, key), ("cluster", key)
 
 
-def _domain_count(scenario: Scenario, domain: str) -> int:
+def domain_count(scenario: Scenario, domain: str) -> int:
+    """Count OSDs, hosts or racks."""
     cluster = scenario.cluster
     return {"osd": cluster.hosts * cluster.osds_per_host, "host": cluster.hosts, "rack": cluster.racks or 0}[
         domain
@@ -228,7 +233,7 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[F
         )
     rackless: set[KeyPath] = set()
     for item in schemes:
-        domain, key = _failure_domain(scenario, item.scheme)
+        domain, key = failure_domain(scenario, item.scheme)
         involves = (*_GEOMETRY, key)
         if item.scheme.width == 1:
             continue
@@ -237,11 +242,11 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[F
                 yield Fault(key, '"rack"', "cluster.racks too: the number of racks is not given", involves)
             rackless.add(key)
             continue
-        count = _domain_count(scenario, domain)
+        count = domain_count(scenario, domain)
         if item.scheme.width <= count:
             continue
         wanted = f"at most {count} shards"
-        if domain != "osd" and item.scheme.width <= _domain_count(scenario, "osd"):
+        if domain != "osd" and item.scheme.width <= domain_count(scenario, "osd"):
             wanted += f' or {".".join(map(str, key))} = "osd"'
         yield Fault(
             ("schemes", item.index),
@@ -273,7 +278,7 @@ def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator
             '"pristine" with [repair]',
             '"prefilled": a pristine image has nothing to repair',
         )
-    osd_count = _domain_count(scenario, "osd")
+    osd_count = domain_count(scenario, "osd")
     if cluster.crush_map is not None or not dead:
         return
     outside = [(path, osd) for path, osd in dead if osd >= osd_count]
@@ -293,7 +298,7 @@ def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator
 def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: KeyPath) -> Iterator[Fault]:
     """Say where data would be gone, or where no place is left to rebuild it."""
     cluster = scenario.cluster
-    domain, key = _failure_domain(scenario, item.scheme)
+    domain, key = failure_domain(scenario, item.scheme)
     if domain == "rack" and (cluster.racks is None or cluster.hosts % cluster.racks):
         return
     osds_in_domain = {
@@ -311,7 +316,7 @@ def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: 
             involves,
         )
         return
-    left = _domain_count(scenario, domain) - sum(hit.count(index) == osds_in_domain for index in set(hit))
+    left = domain_count(scenario, domain) - sum(hit.count(index) == osds_in_domain for index in set(hit))
     if path[0] == "repair" and left < item.scheme.width:
         yield Fault(
             path,

@@ -6,11 +6,12 @@ import datetime
 import hashlib
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stripesim._version import __version__
 from stripesim.scenarios.build import build_cell, build_models, check_schemes
+from stripesim.scenarios.failures import limits_of
 from stripesim.scenarios.schema import Cell, Scenario, cells
 from stripesim.sim.cluster import Models
 from stripesim.sim.run import RunResult, simulate
@@ -38,6 +39,8 @@ class ScenarioResult:
         Wall-clock time inside the engine [s].
     parameters : list of dict
         Every number with its provenance.
+    timelines : list of dict
+        Of a scenario with faults, one for each row; see `stripesim.sim.faults.report.describe_faults`.
     """
 
     rows: pl.DataFrame
@@ -47,10 +50,11 @@ class ScenarioResult:
     uses: int
     engine_wall_s: float
     parameters: list[dict[str, Any]]
+    timelines: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
-        return {
+        document = {
             "provenance": self.provenance,
             "rows": self.rows.to_dicts(),
             "completions_sha256": self.completions_sha256,
@@ -58,6 +62,7 @@ class ScenarioResult:
             "uses": self.uses,
             "engine_wall_s": self.engine_wall_s,
         }
+        return {**document, "timeline": self.timelines} if self.timelines else document
 
 
 def run_cells(
@@ -79,6 +84,8 @@ def run_cell(scenario: Scenario, cell: Cell, engine: str, models: Models | None 
         prefilled=setting.prefilled,
         repair=setting.repair,
         until_ns=setting.until_ns,
+        faults=setting.faults,
+        timeout_ns=setting.timeout_ns,
         seed=scenario.seed,
         engine=engine,
     )
@@ -114,11 +121,14 @@ def run_scenario(
 
     models = build_models(scenario)
     rows: list[dict[str, Any]] = []
+    timelines: list[dict[str, Any]] = []
     fingerprint = hashlib.sha256()
     uses = 0
     wall_s = 0.0
     for cell, result in run_cells(scenario, engine, models):
         rows.append(row_of(scenario, cell, result))
+        if result.timeline is not None:
+            timelines.append({**cell._asdict(), **result.timeline})
         fingerprint.update(bytes.fromhex(result.sha256))
         uses += result.uses
         wall_s += float(result.row["engine_wall_s"])
@@ -131,7 +141,8 @@ def run_scenario(
         requests=sum(int(row["requests"]) for row in rows),
         uses=uses,
         engine_wall_s=wall_s,
-        parameters=parameters_of(models),
+        parameters=parameters_of(models) + recovery_parameters(scenario, models),
+        timelines=timelines,
     )
 
 
@@ -143,6 +154,13 @@ def parameters_of(models: Models) -> list[dict[str, Any]]:
         for parameter in getattr(models, name).parameters(f"{name}.")
         if not isinstance(parameter["value"], list)
     ]
+
+
+def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, Any]]:
+    """List the constants of detection and recovery, where a scenario has faults."""
+    if scenario.faults is None:
+        return []
+    return list(limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery."))
 
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:

@@ -9,12 +9,23 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PrivateAttr
 
-from stripesim.scenarios.units import SIZE_BYTES_MAX, SIZE_PATTERN, SizeError, parse_size_bytes
+from stripesim.scenarios.fault_schema import FaultsSpec
+from stripesim.scenarios.schema_types import (
+    INT_MAX,
+    FailureDomain,
+    Op,
+    OsdId,
+    Pattern,
+    PositiveFloat,
+    PositiveInt,
+    SchemeText,
+    SizeBytes,
+    Table,
+)
 
 __all__ = [
     "Cell",
@@ -27,65 +38,7 @@ __all__ = [
     "schema_json",
 ]
 
-_SIZE_WANTED: Final = 'a size of 1 byte or more: a whole number of bytes, or text such as "4k", "4MiB", "1GB"'
-
-#: Seeds and identifiers fit a signed 64-bit integer, which is also what TOML promises to carry.
-_INT_MAX: Final = 2**63 - 1
-
-
-def _size(value: object) -> object:
-    try:
-        size_bytes = parse_size_bytes(value)  # type: ignore[arg-type]
-    except SizeError:
-        size_bytes = 0
-    if size_bytes < 1:
-        raise PydanticCustomError("wanted", "{wanted}", {"wanted": _SIZE_WANTED})
-    return size_bytes
-
-
-def _scheme(value: object) -> object:
-    # The schemes live in models; importing them here, at need, keeps reading this module cheap.
-    from stripesim.models.coding import SchemeError, parse_scheme
-
-    if isinstance(value, str):
-        try:
-            # The canonical name, so that one scheme cannot appear under two spellings.
-            return parse_scheme(value).name
-        except SchemeError as error:
-            # The message ends with what was wanted; got and place are said by whoever reports the fault.
-            wanted = str(error).rpartition("wanted ")[2]
-            raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted}) from error
-    return value
-
-
-SizeBytes = Annotated[
-    int,
-    BeforeValidator(_size),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": SIZE_BYTES_MAX},
-                {"type": "string", "pattern": SIZE_PATTERN},
-            ]
-        }
-    ),
-]
-SchemeText = Annotated[str, BeforeValidator(_scheme)]
-PositiveInt = Annotated[int, Field(ge=1, le=_INT_MAX)]
-PositiveFloat = Annotated[float, Field(gt=0)]
-OsdId = Annotated[int, Field(ge=0, le=_INT_MAX)]
-FailureDomain = Literal["osd", "host", "rack"]
-Op = Literal["read", "write"]
-Pattern = Literal["seq", "rand"]
-
-
-class _Table(BaseModel):
-    """A table of a scenario: immutable, and no key may be misspelt."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class ClusterSpec(_Table):
+class ClusterSpec(Table):
     """The machines, how they are wired, and how objects are laid over them.
 
     Notes
@@ -153,7 +106,7 @@ class ClusterSpec(_Table):
     )
 
 
-class WorkloadSpec(_Table):
+class WorkloadSpec(Table):
     """What the client asks for; each combination of op, pattern and block size is one cell."""
 
     kind: Literal["closed", "open", "trace"] = Field(
@@ -208,9 +161,14 @@ class WorkloadSpec(_Table):
         description="recorded: a trace's requests arrive at their (scaled) times; closed: in the same order, "
         "queue_depth at a time.",
     )
+    timeout_s: PositiveFloat | None = Field(
+        default=None,
+        description="Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out for "
+        "never, as Ceph does. Only with [faults].",
+    )
 
 
-class RepairSpec(_Table):
+class RepairSpec(Table):
     """OSDs lost for good, rebuilt while the workload runs. Left out values are those of the generation."""
 
     lost_osds: tuple[OsdId, ...] = Field(min_length=1, description="Numbers of the OSDs that are lost.")
@@ -228,13 +186,13 @@ class RepairSpec(_Table):
     )
 
 
-class DegradedSpec(_Table):
+class DegradedSpec(Table):
     """OSDs that are down for the whole run and are not repaired."""
 
     missing_osds: tuple[OsdId, ...] = Field(min_length=1, description="Numbers of the OSDs that are down.")
 
 
-class Scenario(_Table):
+class Scenario(Table):
     """One question asked of the simulator: a cluster, a workload, and the schemes to compare.
 
     Notes
@@ -258,7 +216,7 @@ class Scenario(_Table):
         "locality), lrc-ceph:4,2,3 and shec:6,3,2 (as Ceph's plugins), clay:9,3,11 (k, m, helpers d), or "
         "none for one bare device.",
     )
-    seed: Annotated[int, Field(ge=0, le=_INT_MAX)] = Field(
+    seed: Annotated[int, Field(ge=0, le=INT_MAX)] = Field(
         default=1, description="Seed of every random draw; the same seed gives the same run."
     )
     cluster: ClusterSpec = Field(default=ClusterSpec(), description="The machines and their layout.")
@@ -267,6 +225,9 @@ class Scenario(_Table):
         default=None, description="Lost OSDs, rebuilt under the foreground load."
     )
     degraded: DegradedSpec | None = Field(default=None, description="OSDs that are down and stay down.")
+    faults: FaultsSpec | None = Field(
+        default=None, description="What fails and comes back during the run, and how the cluster recovers."
+    )
 
     # Where relative paths start. It is private because a result must not
     # depend on where a file happens to lie.

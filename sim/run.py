@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -234,6 +234,8 @@ def _under_faults(
     timeout_ns: int,
 ) -> RunResult:
     """Run a workload while a director lets things fail and recover."""
+    limits = replace(pool.cluster.recovery, chunk_bytes=plan.model.recovery_chunk_bytes)
+    pool = replace(pool, cluster=replace(pool.cluster, recovery=limits))
     book = Book(pool.bindings())
     layout = Layout(pool)
     planner = RequestPlanner(
