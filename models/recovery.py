@@ -139,7 +139,11 @@ _COMMON: dict[str, tuple[Any, str, str]] = {
     "heartbeat_interval_ns": (6 * SECOND_NS, "code", "osd_heartbeat_interval"),
     "heartbeat_grace_ns": (20 * SECOND_NS, "code", "osd_heartbeat_grace"),
     "osd_tick_ns": (SECOND_NS, "code", "src/osd/OSD.h, OSD_TICK_INTERVAL"),
-    "min_down_reporters_count": (2, "code", "mon_osd_min_down_reporters, mon_osd_reporter_subtree_level host"),
+    "min_down_reporters_count": (
+        2,
+        "code",
+        "mon_osd_min_down_reporters, mon_osd_reporter_subtree_level host",
+    ),
     "report_timeout_ns": (900 * SECOND_NS, "code", "mon_osd_report_timeout"),
     "down_out_interval_ns": (600 * SECOND_NS, "code", "mon_osd_down_out_interval"),
     "monitor_tick_ns": (5 * SECOND_NS, "code", "mon_tick_interval"),

@@ -124,7 +124,12 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
     down = _down(scenario)
     if scenario.faults is not None:
         plan_of(scenario, _osd_hosts(scenario), lambda out: _no_sets(), rotational=models.ssd.rotational)
-    encodes = told.kind == "trace" or told.read_fraction is not None or "write" in told.ops or bool(down or scenario.faults)
+    encodes = (
+        told.kind == "trace"
+        or told.read_fraction is not None
+        or "write" in told.ops
+        or bool(down or scenario.faults)
+    )
     faults: list[str] = []
     for name in scenario.schemes:
         scheme = parse_scheme(name)

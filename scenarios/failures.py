@@ -138,7 +138,8 @@ def plan_of(
     plan = FaultPlan(
         failures=tuple(failures),
         corruptions=tuple(
-            Corruption(osd=one.osd, time_ns=_ns(one.at_s), shards_count=one.shards) for one in told.corruptions
+            Corruption(osd=one.osd, time_ns=_ns(one.at_s), shards_count=one.shards)
+            for one in told.corruptions
         ),
         up_sets=up_sets,
         image_objects=-(-scenario.workload.image_bytes // scenario.cluster.object_bytes),
@@ -180,9 +181,7 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
     return sorted(found, key=lambda failure: (failure.time_ns, failure.osds))
 
 
-def _of_unit(
-    places: Places, unit: str, number: int, at_s: float, back_s: float | None, kind: str
-) -> Failure:
+def _of_unit(places: Places, unit: str, number: int, at_s: float, back_s: float | None, kind: str) -> Failure:
     on_host = unit == "host"
     start_ns = _ns(at_s)
     failure = Failure(
@@ -224,7 +223,7 @@ def _fitted(path: str, trace_format: str | None) -> tuple[LifetimeSpec, Lifetime
 
     try:
         trace = read_failures(path, format=trace_format)
-        best = [fit_survival(trace, state).fits[0] for state in ("up", "down")]  # type: ignore[arg-type]
+        best = [fit_survival(trace, state).fits[0] for state in ("up", "down")]
     except (ValueError, OSError) as error:
         raise ValueError(f"faults.drawn.trace: {error}") from error
     found = [LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters}) for fit in best]
@@ -244,8 +243,8 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     nodes = list(dict.fromkeys(node for node, _, _ in outages))
     if len(nodes) > units:
         raise ValueError(
-            f"faults.replay.trace: {told.trace}: got {len(nodes)} nodes, wanted at most the cluster's {units} "
-            f"{told.unit}s"
+            f"faults.replay.trace: {told.trace}: got {len(nodes)} nodes, wanted at most the cluster's "
+            f"{units} {told.unit}s"
         )
     numbers = {node: number for number, node in enumerate(nodes)}
     found = []
@@ -277,7 +276,9 @@ def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, floa
         start_s = int(trace.spans["start_s"].min())  # type: ignore[arg-type]
         rows = [
             (node, first_s, None if cut else stop_s)
-            for first_s, stop_s, node, cut in down.select("start_s", "stop_s", "node", "right_cut").iter_rows()
+            for first_s, stop_s, node, cut in down.select(
+                "start_s", "stop_s", "node", "right_cut"
+            ).iter_rows()
         ]
     merged: dict[str, list[tuple[float, float | None]]] = {}
     for node, first_s, stop_s in rows:

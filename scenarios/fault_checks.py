@@ -55,11 +55,13 @@ def _alone(scenario: Scenario) -> Iterator[Fault]:
             yield _fault(("faults",), f"both [faults] and [{key}]", "only one of them", ((key,),))
     if "none" in scenario.schemes:
         yield _fault(
-            ("schemes", scenario.schemes.index("none")), "none with [faults]", "schemes of a cluster: a bare device has no peers"
+            ("schemes", scenario.schemes.index("none")),
+            "none with [faults]",
+            "schemes of a cluster: a bare device has no peers",
         )
     if not (told.events or told.corruptions or told.drawn or told.replay):
         yield _fault(("faults",), "nothing that fails", "events, corruptions, drawn or replay")
-    if told.events and (told.drawn or told.replay) or (told.drawn and told.replay):
+    if (told.events and (told.drawn or told.replay)) or (told.drawn and told.replay):
         yield _fault(("faults",), "several of events, drawn and replay", "only one of them")
 
 
@@ -128,7 +130,10 @@ def _drawn(scenario: Scenario) -> Iterator[Fault]:
             )
     if scenario.workload.duration_s is None:
         yield _fault(
-            ("workload", "duration_s"), "nothing", "the run's length: failures are drawn up to its end", (where,)
+            ("workload", "duration_s"),
+            "nothing",
+            "the run's length: failures are drawn up to its end",
+            (where,),
         )
 
 
@@ -158,7 +163,11 @@ def _overlaps(scenario: Scenario) -> Iterator[Fault]:
     places = Places(np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host), cluster.racks)
     failures = []
     for event in told.events:
-        limits = ((event.osds, len(places.osd_hosts)), (event.hosts, cluster.hosts), (event.racks, cluster.racks or 0))
+        limits = (
+            (event.osds, len(places.osd_hosts)),
+            (event.hosts, cluster.hosts),
+            (event.racks, cluster.racks or 0),
+        )
         if any(number >= count for numbers, count in limits for number in numbers):
             return
         failures.append(places.failure(event))
@@ -167,7 +176,9 @@ def _overlaps(scenario: Scenario) -> Iterator[Fault]:
     except FaultError as error:
         event = told.events[error.event]
         # What a single event says about itself is told where it stands.
-        if (event.osds or event.hosts or event.racks) and (event.return_s is None or event.return_s > event.at_s):
+        if (event.osds or event.hosts or event.racks) and (
+            event.return_s is None or event.return_s > event.at_s
+        ):
             yield _fault(("faults", "events", error.event, "at_s"), error.got, error.wanted, _COUNTS)
 
 

@@ -48,7 +48,9 @@ class CorruptionSpec(Table):
 class LifetimeSpec(Table):
     """A distribution of times; which numbers it takes depends on its name."""
 
-    distribution: Literal["exponential", "weibull", "lognormal"] = Field(description="Name.")
+    distribution: Literal["exponential", "weibull", "lognormal"] = Field(
+        description="Name of the distribution."
+    )
     scale_s: PositiveFloat | None = Field(
         default=None, description="Scale of an exponential (its mean) or Weibull distribution [s]."
     )
@@ -73,7 +75,8 @@ class DrawnSpec(Table):
     )
     trace_format: str | None = Field(default=None, min_length=1, description="Format of the trace.")
     speed: PositiveFloat = Field(
-        default=1.0, description="Factor that drawn times are divided by [1]; 1000 compresses months to hours."
+        default=1.0,
+        description="Factor that drawn times are divided by [1]; 1000 compresses months to hours.",
     )
     kind: FaultKind = Field(default="power", description=_KIND)
 

@@ -38,6 +38,7 @@ __all__ = [
     "schema_json",
 ]
 
+
 class ClusterSpec(Table):
     """The machines, how they are wired, and how objects are laid over them.
 
@@ -163,8 +164,8 @@ class WorkloadSpec(Table):
     )
     timeout_s: PositiveFloat | None = Field(
         default=None,
-        description="Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out for "
-        "never, as Ceph does. Only with [faults].",
+        description="Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out "
+        "for never, as Ceph does. Only with [faults].",
     )
 
 

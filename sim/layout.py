@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from stripesim.sim.cluster import NO_OSD
-from stripesim.sim.graph import IntArray
 from stripesim.sim.paths import PathContext
 from stripesim.sim.pool import Book, Pool
 
@@ -78,7 +77,9 @@ class Layout:
         primary : int
             Shard whose OSD leads.
         """
-        members = [serves if serves != NO_OSD else joins for serves, joins in zip(acting, joining, strict=True)]
+        members = [
+            serves if serves != NO_OSD else joins for serves, joins in zip(acting, joining, strict=True)
+        ]
         missing = frozenset(shard for shard, osd in enumerate(acting) if osd == NO_OSD)
         catching_up = frozenset(shard for shard in missing if members[shard] != NO_OSD)
         self.views[group] = self._view(primary, missing, catching_up)

@@ -195,8 +195,20 @@ class Wake:
 Action = SetGroup | Stop | Start | Wake
 
 
+class Progress(Protocol):
+    """What an engine lets a director see of a run."""
+
+    def completed_ns(self, stream: int) -> IntArray:
+        """Return the completion times of a stream's requests issued so far, as `StreamRun` has them."""
+        ...
+
+
 class Director(Protocol):
     """Decides what happens to the cluster during a run; sim/ENGINE.md says when it is asked."""
+
+    def begin(self, progress: Progress) -> None:
+        """Take the engine's view of the run; called once, before anything else."""
+        ...
 
     def next_ns(self) -> int | None:
         """Return its next moment [ns], None if there is none; asked at the start and after each `act`."""

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stripesim.sim.faults import FaultDirector, FaultPlan, describe_faults
 from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
+from stripesim.sim.faults import FaultDirector, FaultPlan, describe_faults
 from stripesim.sim.graph import IntArray
 from stripesim.sim.layout import Layout
 from stripesim.sim.machine import EngineRun, Program, RequestSource
@@ -238,9 +238,7 @@ def _under_faults(
     pool = replace(pool, cluster=replace(pool.cluster, recovery=limits))
     book = Book(pool.bindings())
     layout = Layout(pool)
-    planner = RequestPlanner(
-        pool, book, workload, prefilled=prefilled, layout=layout, timeout_ns=timeout_ns
-    )
+    planner = RequestPlanner(pool, book, workload, prefilled=prefilled, layout=layout, timeout_ns=timeout_ns)
     director = FaultDirector(pool, book, plan, layout, planner, client_stream=0, feed_stream=1)
     run = engine_named(engine)(
         Program(

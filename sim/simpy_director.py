@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stripesim.sim.graph import STEPS_MAX, USE
+from stripesim.sim.graph import STEPS_MAX, USE, IntArray
 from stripesim.sim.machine import (
     BATCH,
     CACHE,
@@ -69,12 +69,17 @@ class Direction:
 
     def begin(self) -> None:
         """Act before any request is issued, if the director wants to."""
+        self.director.begin(self)
         next_ns = self._next_ns()
         if next_ns == 0:
             self.act()
         else:
             self._expect(next_ns)
         self._begun = True
+
+    def completed_ns(self, stream: int) -> IntArray:
+        """Return the completion times of a stream's requests issued so far."""
+        return np.array(self.engine.streams[stream].completed_ns, dtype=np.int64)
 
     def act(self) -> None:
         """Ask the director what happens now, and let it happen."""

@@ -34,20 +34,11 @@ from stripesim.sim.faults.recovery import (
 from stripesim.sim.faults.schedule import Corruption, Failure, FaultPlan
 from stripesim.sim.faults.timeline import Timeline
 from stripesim.sim.faults.work import OperationBook, RecoveryFeed
-from stripesim.sim.graph import IntArray
 from stripesim.sim.heartbeats import heartbeat_peers
 from stripesim.sim.layout import Layout
-from stripesim.sim.machine import PENDING, Action, Report, SetGroup, Start, Stop, Wake
+from stripesim.sim.machine import PENDING, Action, Progress, Report, SetGroup, Start, Stop, Wake
 from stripesim.sim.planner import Planned
 from stripesim.sim.pool import Book, Pool
-
-
-class Progress(Protocol):
-    """What an engine lets the director see of the run."""
-
-    def completed_ns(self, stream: int) -> IntArray:
-        """Return the completion times of a stream's requests issued so far."""
-        ...
 
 
 class Client(Protocol):
@@ -323,7 +314,9 @@ class FaultDirector:
             (group, item)
             for group in self.groups
             for item in sorted(group.objects)
-            if any(osd == corruption.osd and item not in copy.missing for (osd, _), copy in group.copies.items())
+            if any(
+                osd == corruption.osd and item not in copy.missing for (osd, _), copy in group.copies.items()
+            )
         ]
         draw = np.random.default_rng([self._plan.seed, 7, number])
         chosen = draw.permutation(len(held))[: corruption.shards_count].tolist()
@@ -359,7 +352,7 @@ class FaultDirector:
     def _on_map(self, now_ns: int, changes: Sequence[Change]) -> None:
         """Let every placement group that a new map concerns enter a new interval."""
         restarted = {change.subject for change in changes if change.what in ("down", "up")}
-        remapped = any(change.what != "up_thru" and change.what != "pg_temp" for change in changes)
+        remapped = any(change.what not in {"up_thru", "pg_temp"} for change in changes)
         temps = {change.subject for change in changes if change.what == "pg_temp"}
         for change in changes:
             if change.what in ("down", "up", "out", "in"):
@@ -471,7 +464,7 @@ class FaultDirector:
                 primary=members.primary,
             )
             self._actions.append(SetGroup(group.number, held=False, interrupt=False))
-        elif not self.timeline.states[group.number] == PEERING:
+        elif self.timeline.states[group.number] != PEERING:
             self._actions.append(SetGroup(group.number, held=True, interrupt=True))
         self.timeline.enter(now_ns, group.number, self._state(group, readable, bool(joins)))
         if joins:
@@ -519,7 +512,9 @@ class FaultDirector:
                 if not copy.missing:
                     copy.backfill, copy.missed_writes = False, 0
         if lacking:
-            self.timeline.note(now_ns, "unfound", f"pg {group.number:x}: {lacking} shards are nowhere to be had")
+            self.timeline.note(
+                now_ns, "unfound", f"pg {group.number:x}: {lacking} shards are nowhere to be had"
+            )
             if group.active:
                 self.timeline.enter(now_ns, group.number, DEGRADED)
         elif group.temp:

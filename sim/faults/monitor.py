@@ -133,7 +133,9 @@ class Monitor:
             self.forget_reports(osd)
             self._down_since[osd] = now_ns
             if osd not in self.out:
-                self._agenda.at(self._tick_from(now_ns + self._model.down_out_interval_ns), self._out, osd, now_ns)
+                self._agenda.at(
+                    self._tick_from(now_ns + self._model.down_out_interval_ns), self._out, osd, now_ns
+                )
         elif change.what == "up":
             self.up.add(osd)
             self._down_since.pop(osd, None)
@@ -185,9 +187,9 @@ class Heartbeats:
 
     Notes
     -----
-    An OSD pings its peers at ``phase + n · interval`` and looks for silent ones at ``phase + n · tick``. Kraken
-    counts the grace from the last answer, so that silence is noticed ``grace − interval`` to ``grace`` (and a
-    tick) after it began; later versions count from the first ping that was not answered: ``grace`` to
+    An OSD pings its peers at ``phase + n · interval`` and looks for silent ones at ``phase + n · tick``.
+    Kraken counts the grace from the last answer, so that silence is noticed ``grace − interval`` to ``grace``
+    (and a tick) after it began; later versions count from the first ping that was not answered: ``grace`` to
     ``grace + interval``. Deviation: Ceph draws the time to the next ping anew each time.
 
     References

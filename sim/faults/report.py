@@ -1,4 +1,4 @@
-"""What a run under faults comes to: phases, loads, bytes per byte lost, what was out of reach and what is gone."""
+"""What a run under faults comes to: phases, loads, bytes per byte lost, what was out of reach or is gone."""
 
 from __future__ import annotations
 

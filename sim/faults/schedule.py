@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -150,7 +151,7 @@ def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
                 raise FaultError(event, f"host {host}", f"one from 0 to {hosts - 1}")
     for osd, listed in spans.items():
         listed.sort(key=lambda span: (span[0], span[2]))
-        for (_, back_ns, earlier), (start_ns, _, later) in zip(listed, listed[1:], strict=False):
+        for (_, back_ns, earlier), (start_ns, _, later) in itertools.pairwise(listed):
             if back_ns is None or start_ns <= back_ns:
                 raise FaultError(
                     later,

@@ -93,7 +93,9 @@ class Timeline:
                 rows.append(counts.copy())
         return np.array(times, dtype=np.int64), np.stack(rows)
 
-    def spans(self, states: tuple[str, ...] = (INACTIVE, INCOMPLETE)) -> list[tuple[int, int, int | None, str]]:
+    def spans(
+        self, states: tuple[str, ...] = (INACTIVE, INCOMPLETE)
+    ) -> list[tuple[int, int, int | None, str]]:
         """List when which placement group was in one of some states.
 
         Returns

@@ -64,7 +64,7 @@ class RecoveryFeed:
         """Hand out what there is."""
         taken, self._queue = self._queue[:count], self._queue[count:]
         rows = np.array(taken, dtype=np.int64).reshape(-1, 3)
-        return RequestChunk(templates=rows[:, :1], bindings=rows[:, 1:2], groups=rows[:, 2])
+        return RequestChunk(templates=rows[:, 0], bindings=rows[:, 1], groups=rows[:, 2])
 
     def replan(self, indices: IntArray) -> RequestChunk:
         """Operations that were cut off are not issued again."""
@@ -148,9 +148,7 @@ class OperationBook:
         context = self._layout.context(lead, missing)
 
         def compiled() -> Template:
-            return repair_path(
-                context, lost=lost, object_size_bytes=self._pool.object_bytes, throttled=False
-            )
+            return repair_path(context, lost=lost, object_size_bytes=self._pool.object_bytes, throttled=False)
 
         return self._known(("rebuild", lead, missing, lost), compiled), self._layout.row(
             self._book, row, lead, group

@@ -25,6 +25,7 @@ from stripesim.sim.machine import (
     EngineRun,
     Program,
     ProgramError,
+    Progress,
     Report,
     RequestChunk,
     Resources,
@@ -51,6 +52,9 @@ class Script:
     moments: dict[int, list[Action]] = field(default_factory=dict)
     heard: list[tuple[int, list[tuple[int, int]]]] = field(default_factory=list)
     answer: Callable[[int, Sequence[Report]], list[Action]] | None = None
+
+    def begin(self, progress: Progress) -> None:
+        self.progress = progress
 
     def next_ns(self) -> int | None:
         return min(self.moments, default=None)
