@@ -37,6 +37,7 @@ class Study(enum.StrEnum):
     CEPH16 = "ceph16"
     EXSTORUS2019 = "exstorus2019"
     DACHARY2013 = "dachary2013"
+    ERASUREBENCH2016 = "erasurebench2016"
 
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for tables, provenance and figures.")]
@@ -164,7 +165,7 @@ def study(
         typer.Option("--ablate", help="koh2017: compare with this changed; may be repeated, or all."),
     ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="dachary2013: time the kernels here, not the recorded run.")
+        bool, typer.Option("--measure", help="dachary2013, erasurebench2016: time the kernels here.")
     ] = False,
     against: Annotated[
         Path | None,

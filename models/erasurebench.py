@@ -1,0 +1,158 @@
+"""A file system over a key-value store: how files become stripes and keys, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stripesim.models.provenance import MeasuredModel
+
+_BASE64_IN, _BASE64_OUT = 3, 4
+
+
+def base64_bytes(size_bytes: int) -> int:
+    """Characters that Base64 makes of so many bytes [B], padding included.
+
+    >>> base64_bytes(12), base64_bytes(13)
+    (16, 20)
+    """
+    return -(-size_bytes // _BASE64_IN) * _BASE64_OUT
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregationModel(MeasuredModel):
+    """How one-byte blocks are gathered under keys.
+
+    Each position of the stripe has a buffer of its own. A key is written when its buffer is full or the write
+    of the file system ends, so a write of any size makes a whole number of keys per position.
+
+    Parameters
+    ----------
+    buffered_blocks_count : float
+        Blocks that the buffers of all positions hold together.
+    block_stored_bytes : float
+        Bytes in which a block of one byte is stored [B].
+    key_header_bytes : float
+        Bytes that each key stores beside its blocks [B].
+    write_bytes : float
+        Largest write that the file system passes on [B].
+    extract_record_bytes : float
+        Record in which an archive is read: no write of an extracted file crosses its end [B].
+    extract_block_bytes : float
+        Unit to which headers and files in an archive are rounded up [B].
+    list_entry_bytes : float
+        Bytes of one block's entry in the list that the proxy keeps for a file [B].
+    """
+
+    buffered_blocks_count: float
+    block_stored_bytes: float
+    key_header_bytes: float
+    write_bytes: float
+    extract_record_bytes: float
+    extract_block_bytes: float
+    list_entry_bytes: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive(*(name for name in self.number_names() if name != "key_header_bytes"))
+        self.check_not_negative("key_header_bytes")
+
+    def buffer_blocks(self, width: int) -> int:
+        """Blocks of one key at most, for stripes of so many positions."""
+        return -(-int(self.buffered_blocks_count) // width)
+
+    def key_stripes(self, stripes: int, width: int) -> tuple[int, ...]:
+        """Stripes under each key of a position that one write makes.
+
+        Parameters
+        ----------
+        stripes : int
+            Stripes of the write, at least 1.
+        width : int
+            Positions of a stripe.
+        """
+        full, rest = divmod(stripes, self.buffer_blocks(width))
+        return (self.buffer_blocks(width),) * full + ((rest,) if rest else ())
+
+    def key_bytes(self, stripes: int) -> int:
+        """Bytes of a key's value before Base64 [B]."""
+        return int(self.key_header_bytes + self.block_stored_bytes * stripes)
+
+    def value_bytes(self, stripes: int) -> int:
+        """Bytes of a key's value as the store gets it [B]."""
+        return base64_bytes(self.key_bytes(stripes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyModel(MeasuredModel):
+    r"""Time that the encoding proxy and the store behind it spend on reads and writes.
+
+    One thread does everything: file system, stripes, code, and one request to the store after another.
+
+    Parameters
+    ----------
+    write_start_ns, read_start_ns : float
+        Paid once by a run: code that is not compiled yet [ns].
+    block_write_ns : float
+        One block of one stripe put into its buffer [ns].
+    encode_nc_ns_per_byte, encode_rs_ns_per_byte, encode_lrc_ns_per_byte : float
+        The encoder per byte of data [ns/B].
+    encode_start_ns : float
+        Paid once by a run whose encoder works in the field [ns].
+    read_nc_ns_per_byte, read_rs_ns_per_byte, read_lrc_ns_per_byte : float
+        Looking up, gathering and decoding stripes per byte of data [ns/B].
+    request_ns : float
+        One request to a store of no nodes: proxy, stack and key-value node [ns].
+    request_node_ns : float
+        What each node of the store adds to a request [ns].
+    fuse_write_ns_per_byte, fuse_read_ns_per_byte : float
+        The way through the kernel's file system [ns/B].
+    list_copy_ns_per_byte : float
+        Copying the file's list of block keys, which grows with each write [ns/B].
+
+    Notes
+    -----
+    A write of :math:`B` bytes in :math:`S` stripes of :math:`n` positions with :math:`K` keys, the file
+    having :math:`L` blocks by then, keeps the proxy busy for
+
+    .. math::
+        f B + S n w + e B + 4 c L \tag{1}
+
+    and the store for :math:`K` requests one after another, with their bytes on the wire. A read has
+    :math:`f' B + r B`, a request for each key's presence and one for each value.
+    """
+
+    write_start_ns: float
+    read_start_ns: float
+    block_write_ns: float
+    encode_nc_ns_per_byte: float
+    encode_rs_ns_per_byte: float
+    encode_lrc_ns_per_byte: float
+    encode_start_ns: float
+    read_nc_ns_per_byte: float
+    read_rs_ns_per_byte: float
+    read_lrc_ns_per_byte: float
+    request_ns: float
+    request_node_ns: float
+    fuse_write_ns_per_byte: float
+    fuse_read_ns_per_byte: float
+    list_copy_ns_per_byte: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_not_negative(*self.number_names())
+
+    def encode_ns_per_byte(self, code: str) -> float:
+        """Encoder of a code, by its name in the source: NC, RS or LRC [ns/B]."""
+        return float(getattr(self, f"encode_{code.lower()}_ns_per_byte"))
+
+    def read_ns_per_byte(self, code: str) -> float:
+        """Read path of a code, by its name in the source [ns/B]."""
+        return float(getattr(self, f"read_{code.lower()}_ns_per_byte"))
+
+    def encoder_start_ns(self, code: str) -> float:
+        """What the encoder costs once [ns]; nothing is computed without a code."""
+        return 0.0 if code == "NC" else self.encode_start_ns
+
+    def service_ns(self, nodes: int) -> float:
+        """One request to a store of so many nodes, its bytes on the wire apart [ns]."""
+        return self.request_ns + nodes * self.request_node_ns

@@ -1,0 +1,191 @@
+"""The three codes of the source, and which losses each decoder survives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.coding import LRC, ReedSolomon
+from stripesim.models.coding.linear import columns_independent
+
+Table = npt.NDArray[np.bool_]
+K = 10
+
+
+@dataclass(frozen=True)
+class StripeCode:
+    """A code with its decoder, as a table of the losses that it survives.
+
+    Parameters
+    ----------
+    name : str
+        Short name in tables and figures.
+    scheme : str
+        As written elsewhere in stripesim; ``none:10`` has no parity.
+    width : int
+        Positions of a stripe.
+    survives : ndarray of bool, shape (2**width,)
+        By set of lost positions, position i being bit i.
+    """
+
+    name: str
+    scheme: str
+    width: int
+    survives: Table
+
+    @property
+    def decodable(self) -> tuple[int, ...]:
+        """How many sets of 0, 1, … lost positions are survived."""
+        sizes = np.bitwise_count(np.arange(1 << self.width, dtype=np.uint32))
+        return tuple(np.bincount(sizes[self.survives], minlength=self.width + 1).tolist())
+
+
+@cache
+def codes() -> Mapping[str, StripeCode]:
+    """NC, RS and LRC, each with the best decoder there is."""
+    lrc = LRC(k=K, m=6, locality=5)
+    rs = ReedSolomon(k=K, m=4)
+    return {
+        "NC": StripeCode("NC", "none:10", K, _by_size(K, 0)),
+        "RS": StripeCode("RS", rs.name, rs.width, _by_size(rs.width, rs.m)),
+        "LRC": StripeCode("LRC", lrc.name, lrc.width, _by_rank(lrc)),
+    }
+
+
+@cache
+def explanations() -> Mapping[str, StripeCode]:
+    """Decoders that fall short of the best one, to be held against the published LRC series.
+
+    Notes
+    -----
+    The programme that the source describes decodes in this order: nothing lost, read the data; losses in
+    different groups, mend each from its group; two losses in a group, ten of the Reed-Solomon part's
+    positions have to be left. Its options are the number of parities in all and the number of local ones;
+    the configuration that is published with it says six and *five*, which leaves one Reed-Solomon parity
+    and groups of two.
+
+    References
+    ----------
+    github.com/sebva/ErasureBench at fa49148: erasure/codes/SimpleRegeneratingCode.java and
+    benchmarks_config.example.yml of projects/erasure-tester.
+    """
+    found = [
+        _listed("local groups only", _group_by_group(2, 4)),
+        _listed("no more than n - k lost", _by_size(16, 6)),
+        _listed("no more than 4 lost", _by_size(16, 4)),
+        _listed("no more than 3 lost", _by_size(16, 3)),
+        _listed("groups, else 10 of 14", local_first(2, 4)),
+        _listed("groups of two, else 10 of 11", local_first(5, 1)),
+    ]
+    return {code.name: code for code in found}
+
+
+def _listed(name: str, survives: Table) -> StripeCode:
+    return StripeCode(name, "lrc:10,6,5", 16, survives)
+
+
+def _sizes(width: int) -> npt.NDArray[np.uint8]:
+    return np.bitwise_count(np.arange(1 << width, dtype=np.uint32))
+
+
+def _by_size(width: int, most: int) -> Table:
+    survives: Table = _sizes(width) <= most
+    return survives
+
+
+def _by_rank(code: LRC) -> Table:
+    """Lost sets whose columns of the parity check are independent."""
+    survives = np.zeros(1 << code.width, dtype=np.bool_)
+    survives[0] = True
+    for size in range(1, code.m + 1):
+        lost = np.array(list(combinations(range(code.width), size)))
+        columns = code.parity_check[:, lost].transpose(1, 0, 2)
+        survives[(1 << lost).sum(axis=1)] = columns_independent(columns)
+    return survives
+
+
+def _mask(positions: Iterable[int]) -> int:
+    return sum(1 << position for position in positions)
+
+
+def _groups(local_parities: int, global_parities: int) -> list[int]:
+    """Repair groups as masks: local parities first, then the Reed-Solomon part in equal runs."""
+    whole = K + global_parities
+    each = -(-whole // (local_parities + 1))
+    width = whole + local_parities
+    stored = [
+        _mask([group, *range(local_parities + group * each, local_parities + (group + 1) * each)])
+        for group in range(local_parities)
+    ]
+    implied = _mask([*range(local_parities), *range(local_parities + local_parities * each, width)])
+    return [*stored, implied]
+
+
+def local_first(local_parities: int, global_parities: int) -> Table:
+    """Survive losses in groups of their own, others if ten of the Reed-Solomon part are left.
+
+    Parameters
+    ----------
+    local_parities, global_parities : int
+        Parities stored for groups, and those of the Reed-Solomon part.
+
+    Returns
+    -------
+    ndarray of bool, shape (2**width,)
+        By set of lost positions; positions are numbered local parities, Reed-Solomon parities, data.
+    """
+    width = K + local_parities + global_parities
+    lost = np.arange(1 << width, dtype=np.uint32)
+    *stored, implied = (np.uint32(group) for group in _groups(local_parities, global_parities))
+    local = np.uint32(_mask(range(local_parities)))
+    apart = np.bitwise_count(lost & implied & ~local) <= 1
+    for group in stored:
+        apart &= np.bitwise_count(lost & group) <= 1
+    # Lost local parities keep the implied group from mending, not each other.
+    apart &= ((lost & local) == 0) | ((lost & implied & ~local) == 0)
+    alone = np.bitwise_count(lost) <= 1
+    rest = np.bitwise_count(lost >> np.uint32(local_parities)) <= global_parities
+    survives: Table = alone | apart | rest
+    return survives
+
+
+def _group_by_group(local_parities: int, global_parities: int) -> Table:
+    """Survive what can be mended group after group, one loss at a time."""
+    width = K + local_parities + global_parities
+    mended = np.arange(1 << width, dtype=np.uint32)
+    for _ in range(width):
+        for group in _groups(local_parities, global_parities):
+            here = mended & np.uint32(group)
+            mended = np.where(np.bitwise_count(here) == 1, mended & ~here, mended)
+    data = np.uint32(_mask(range(local_parities + global_parities, width)))
+    survives: Table = (mended & data) == 0
+    return survives
+
+
+def survival(code: StripeCode, nodes: int, killed: int) -> float:
+    """Exact probability that a stripe is readable when some nodes of a store are gone.
+
+    Parameters
+    ----------
+    code : StripeCode
+        Its positions lie on distinct nodes, any set of them being as likely as any other.
+    nodes, killed : int
+        Nodes in all, and those killed at random.
+
+    Notes
+    -----
+    Sum over the number j of lost positions: decodable sets of size j over all sets of size j, times the
+    hypergeometric probability of j.
+    """
+    ways = comb(nodes, code.width)
+    return sum(
+        count / comb(code.width, lost) * comb(killed, lost) * comb(nodes - killed, code.width - lost) / ways
+        for lost, count in enumerate(code.decodable)
+        if count
+    )

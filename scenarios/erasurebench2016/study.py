@@ -1,0 +1,152 @@
+"""Run what the claims of Vaucher et al. 2016 need, and judge them."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stripesim._version import __version__
+from stripesim.scenarios.erasurebench2016.experiments import EXPERIMENTS, Setting
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stripesim.calibration.ledger import Ledger
+    from stripesim.scenarios.figures import CaptionedFigure
+
+TITLE = "ErasureBench (Vaucher et al. 2016): codes over a key-value store"
+INTRODUCTION = (
+    "No code, Reed-Solomon (10,4) and a locally repairable code (10,6,5) over a Redis cluster, simulated as "
+    "op graphs of one encoding proxy and its requests. The proxy is fitted to what the source measured "
+    "without code, to its encoders' rates and to one duration of Reed-Solomon; all else is predicted. The "
+    "traffic of Figures 6 and 7 is compared on the source's own scale, which is bytes per sampling interval "
+    "and not MB/s: those rows are marked disputed, and read literally they are all wrong."
+)
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study gives.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    rows : polars.DataFrame
+        One row per result; ``experiment`` says which part of the study it belongs to.
+    provenance : dict
+    """
+
+    ledger: Ledger
+    rows: pl.DataFrame
+    provenance: dict[str, Any]
+    notes: tuple[str, ...] = field(default=())
+
+
+def cell_count() -> int:
+    """Number of calls of `run`'s progress: one for each experiment."""
+    return len(EXPERIMENTS)
+
+
+def parameters() -> list[dict[str, Any]]:
+    """Every number of the study with its provenance."""
+    from stripesim.scenarios.erasurebench2016.parameters import listed
+
+    return listed()
+
+
+def run(
+    *,
+    engine: str = "compiled",
+    data: str | Path | None = None,
+    measure: bool = False,
+    progress: Callable[[str, int], None] | None = None,
+    experiments: Sequence[str] | None = None,
+    seed: int = 1,
+) -> StudyResult:
+    """Run the study.
+
+    Parameters
+    ----------
+    engine : str
+        ``compiled`` or ``simpy``; both give the same rows.
+    data : path, optional
+        Folder of the project's data, where the failure trace lies; left out: ``../shared/data`` where it is
+        there. Without it the replay follows the fifteen points that the source plots.
+    measure : bool
+        Measure this machine's kernels (two minutes) instead of taking the rows that ship.
+    progress : callable, optional
+        Called after each experiment with its name and the number of calls in all.
+    experiments : sequence of str, optional
+        Names from `EXPERIMENTS`; all where left out. Only ``replay`` may be missing.
+    seed : int
+        Of placements, kills and nodes that leave.
+
+    Raises
+    ------
+    ValueError
+        If an experiment is unknown or one that the ledger needs is left out, or the data cannot be used.
+    """
+    from stripesim.scenarios.erasurebench2016.claims import ledger_for
+    from stripesim.scenarios.erasurebench2016.kernels import measure_here, provenance_here, shipped_provenance
+    from stripesim.scenarios.results import rows_frame
+
+    chosen = list(EXPERIMENTS) if experiments is None else list(experiments)
+    needed = set(EXPERIMENTS) - {"replay"}
+    if not needed <= set(chosen) <= set(EXPERIMENTS):
+        raise ValueError(
+            f"study erasurebench2016: experiments: got {', '.join(chosen)}, wanted {', '.join(EXPERIMENTS)}, "
+            "of which only replay may be left out"
+        )
+    setting = Setting(engine=engine, seed=seed, kernels=measure_here() if measure else None)
+    rows = []
+    for name in chosen:
+        rows += list(EXPERIMENTS[name](setting))
+        if progress is not None:
+            progress(name, len(chosen))
+    frame = rows_frame(rows)
+    return StudyResult(
+        ledger=ledger_for(frame, parameters()),
+        rows=frame,
+        provenance={
+            "stripesim": __version__,
+            "study": "erasurebench2016",
+            "experiments": chosen,
+            "engine": engine,
+            "seed": seed,
+            "parameters": "scenarios/erasurebench2016/parameters.toml",
+            "kernels": provenance_here() if measure else shipped_provenance(),
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        },
+    )
+
+
+def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
+    """Draw and write the study's figures and its report; return the files."""
+    from stripesim.scenarios.erasurebench2016.draw import draw
+    from stripesim.scenarios.figures import save_figures
+    from stripesim.scenarios.results import write_files
+
+    figures = draw(result.rows)
+    page = report(result, figures).encode()
+    return [*save_figures(figures, out), *write_files(out, {"report.html": page})]
+
+
+def report(result: StudyResult, figures: Mapping[str, CaptionedFigure]) -> str:
+    """Write the study's page: ledger, figures, tables, parameters with provenance."""
+    from stripesim.scenarios.erasurebench2016.tabulate import tables
+    from stripesim.scenarios.study_report import report_page
+
+    return report_page(
+        title=TITLE,
+        introduction=INTRODUCTION,
+        ledger=result.ledger,
+        figures=figures,
+        provenance=result.provenance,
+        tables=tables(result.rows),
+    )
