@@ -187,8 +187,8 @@ class _Sequence:
         templates, nodes = self.templates[part], self.nodes[part]
         self._taken += len(templates)
         return RequestChunk(
-            templates=templates[:, None],
-            bindings=nodes[:, None],
+            templates=templates,
+            bindings=nodes,
             groups=np.zeros(len(templates), dtype=np.int64),
         )
 
