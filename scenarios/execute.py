@@ -14,6 +14,7 @@ from stripesim.scenarios.build import build_cell, build_models, check_schemes
 from stripesim.scenarios.failures import limits_of
 from stripesim.scenarios.schema import Cell, Scenario, cells
 from stripesim.sim.cluster import Models
+from stripesim.sim.graph import IntArray
 from stripesim.sim.run import RunResult, simulate
 
 if TYPE_CHECKING:
@@ -75,19 +76,28 @@ def run_cells(
         yield cell, run_cell(scenario, cell, engine, models)
 
 
-def run_cell(scenario: Scenario, cell: Cell, engine: str, models: Models | None = None) -> RunResult:
-    """Run one cell."""
+def run_cell(
+    scenario: Scenario,
+    cell: Cell,
+    engine: str,
+    models: Models | None = None,
+    *,
+    until_ns: int | None = None,
+    followed: IntArray | None = None,
+) -> RunResult:
+    """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
     setting = build_cell(scenario, cell, models)
     return simulate(
         setting.pool,
         setting.workload,
         prefilled=setting.prefilled,
         repair=setting.repair,
-        until_ns=setting.until_ns,
+        until_ns=setting.until_ns if until_ns is None else until_ns,
         faults=setting.faults,
         timeout_ns=setting.timeout_ns,
         seed=scenario.seed,
         engine=engine,
+        followed=followed,
     )
 
 
@@ -106,6 +116,7 @@ def run_scenario(
     *,
     engine: str = "compiled",
     progress: Callable[[str], None] | None = None,
+    costs: bool = True,
 ) -> ScenarioResult:
     """Run all cells of a scenario.
 
@@ -116,7 +127,11 @@ def run_scenario(
         ``compiled`` or ``simpy``; both give the same rows.
     progress : callable, optional
         Called after each cell with a few words about it.
+    costs : bool
+        Whether rows tell what the latency consists of (`stripesim.scenarios.costs`); each cell then runs a
+        second time, up to the last request of the sample.
     """
+    from stripesim.scenarios.costs import cell_costs
     from stripesim.scenarios.results import rows_frame
 
     models = build_models(scenario)
@@ -126,7 +141,8 @@ def run_scenario(
     uses = 0
     wall_s = 0.0
     for cell, result in run_cells(scenario, engine, models):
-        rows.append(row_of(scenario, cell, result))
+        row = row_of(scenario, cell, result)
+        rows.append(row | (cell_costs(scenario, cell, result, engine, models) if costs else {}))
         if result.timeline is not None:
             timelines.append({**cell._asdict(), **result.timeline})
         fingerprint.update(bytes.fromhex(result.sha256))

@@ -14,7 +14,10 @@ from stripesim.scenarios.execute import MODEL_NAMES
 from stripesim.sim.cluster import Models
 from stripesim.sim.graph import Template
 
-__all__ = ["Share", "shares_of"]
+__all__ = ["CODING_OPS", "Share", "shares_of", "slower"]
+
+#: What a kernel does.
+CODING_OPS = ("encode", "decode", "reconstruct")
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
                 continue
             yield told, replace(models, **{name: changed})
     origin = models.kernel.provenance
-    for op in ("encode", "decode", "reconstruct"):
+    for op in CODING_OPS:
         told = {
             "name": f"kernel.{op}",
             "value": None,
@@ -115,15 +118,15 @@ def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
             "source": f"kernel table {models.kernel.name}: {_cpu_name(origin['cpu'])}",
             "confidence_interval": None,
         }
-        yield told, replace(models, kernel=_slower(models.kernel, op))
+        yield told, replace(models, kernel=slower(models.kernel, (op,)))
 
 
 def _cpu_name(cpu: Any) -> str:
     return str(cpu.get("name", cpu)) if hasattr(cpu, "get") else str(cpu)
 
 
-def _slower(table: KernelTable, op: str) -> KernelTable:
-    """Return a table in which one operation takes twice as long."""
+def slower(table: KernelTable, ops: Sequence[str]) -> KernelTable:
+    """Return a table in which some operations take twice as long."""
     costs = tuple(
         replace(
             cost,
@@ -131,7 +134,7 @@ def _slower(table: KernelTable, op: str) -> KernelTable:
             copy=None if cost.copy is None else _twice(cost.copy),
             net=None if cost.net is None else _twice(cost.net),
         )
-        if cost.op == op
+        if cost.op in ops
         else cost
         for cost in table.costs
     )

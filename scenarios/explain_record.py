@@ -10,6 +10,7 @@ from stripesim.sim import graph, roles
 from stripesim.sim.engine_simpy import SimpyEngine
 from stripesim.sim.graph import COUNTERS, Template
 from stripesim.sim.machine import Program
+from stripesim.sim.path_costs import predecessors_of
 
 __all__ = ["RecordedStep", "RecordingEngine", "RecordingError", "record"]
 
@@ -184,13 +185,3 @@ def _amounts(template: Template, step: int) -> list[int]:
     once = getattr(getattr(template, "dynamics", None), "once", None)
     counted = template.amounts[step] if once is None else template.amounts[step] + once[step]
     return [int(amount) for amount in counted]
-
-
-def predecessors_of(template: Template) -> list[tuple[int, ...]]:
-    """List the predecessors of each step of a template."""
-    before: list[list[int]] = [[] for _ in range(template.steps)]
-    starts = template.successor_starts.tolist()
-    for step in range(template.steps):
-        for after in template.successors[starts[step] : starts[step + 1]].tolist():
-            before[after].append(step)
-    return [tuple(steps) for steps in before]

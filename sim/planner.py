@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import lcm
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.pacific import PacificStore
+from stripesim.sim.cluster import Models
 from stripesim.sim.conditions import KEY_RANGES
 from stripesim.sim.graph import IntArray, Template
 from stripesim.sim.layout import Layout
@@ -164,12 +166,43 @@ class RequestPlanner:
         )
 
     @property
+    def pool(self) -> Pool:
+        """The pool that it plans on."""
+        return self._pool
+
+    @property
     def planned(self) -> Planned:
         """All that was planned so far."""
         if len(self._planned) > 1:
             columns = zip(*(_columns(part) for part in self._planned), strict=True)
             self._planned = [Planned(*(np.concatenate(column) for column in columns))]
         return self._planned[0]
+
+    def under(self, models: Models, templates: Iterable[int]) -> dict[int, Template]:
+        """Compile templates that this planner has handed out once more, under other models.
+
+        Parameters
+        ----------
+        models : Models
+        templates : iterable of int
+            Indices in the book.
+
+        Returns
+        -------
+        dict of int to Template
+            By index; the book stays as it is.
+
+        Raises
+        ------
+        KeyError
+            If a template is not this planner's.
+        """
+        pool = replace(self._pool, cluster=replace(self._pool.cluster, models=models))
+        other = RequestPlanner(pool, Book(self._book.bindings), self._workload, prefilled=self._prefilled)
+        # Every way in which a placement group has looked during the run.
+        other._layout.contexts = [replace(context, models=models) for context in self._layout.contexts]
+        keys = {index: key for key, index in self._templates.items()}
+        return {index: other._compile(keys[index]) for index in templates}
 
     def _split(self, requests: Requests) -> tuple[Requests, IntArray]:
         """Cut requests at the borders of objects."""

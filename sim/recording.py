@@ -161,6 +161,33 @@ def completions_sha256(requested: Requested) -> str:
     return hashlib.sha256(requested.completed_ns.astype("<i8").tobytes()).hexdigest()
 
 
+def steady_window(requested: Requested, run_end_ns: int) -> tuple[float, float, npt.NDArray[np.bool_]]:
+    """Return the window of steady state: its start and end [ns], and which requests completed inside.
+
+    Parameters
+    ----------
+    requested : Requested
+        At least one of them completed.
+    run_end_ns : int
+        End of the run [ns].
+
+    Notes
+    -----
+    From the end of the transient (MSER-5 over latencies in order of completion) to the issue of the last
+    request: after that a closed loop runs dry. With fewer than 20 completions inside, everything.
+    """
+    done = requested.done
+    order = np.argsort(requested.completed_ns[done], kind="stable")
+    times = requested.completed_ns[done][order].astype(np.float64)
+    skipped = mser5(requested.latencies_ns[order].astype(np.float64))
+    start_ns = float(times[skipped - 1]) if skipped else 0.0
+    end_ns = float(run_end_ns if not done.all() else requested.issued_ns[-1])
+    inside = done & (requested.completed_ns > start_ns) & (requested.completed_ns <= end_ns)
+    if inside.sum() < 20:
+        return 0.0, float(times[-1]), done
+    return start_ns, end_ns, inside
+
+
 def describe(
     cluster: Cluster, run: EngineRun, requested: Requested, counted: dict[str, int]
 ) -> dict[str, Any]:
@@ -190,12 +217,8 @@ def describe(
     times = requested.completed_ns[done][order].astype(np.float64)
     latencies = requested.latencies_ns[order].astype(np.float64)
     lengths = requested.lengths_bytes[done][order].astype(np.float64)
-    skipped = mser5(latencies)
-    start_ns = float(times[skipped - 1]) if skipped else 0.0
-    end_ns = float(run.end_ns if not done.all() else requested.issued_ns[-1])
-    inside = (times > start_ns) & (times <= end_ns)
-    if inside.sum() < 20:
-        start_ns, end_ns, inside = 0.0, float(times[-1]), np.ones(len(times), dtype=bool)
+    start_ns, end_ns, steady = steady_window(requested, run.end_ns)
+    inside = steady[done][order]
     iops = throughput_interval(times, np.ones(len(times)), start_ns, end_ns)
     rate = throughput_interval(times, lengths, start_ns, end_ns)
     window = latencies[inside]
@@ -246,5 +269,6 @@ __all__ = [
     "completions_sha256",
     "describe",
     "join_parts",
+    "steady_window",
     "utilisation_by_kind",
 ]

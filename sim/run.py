@@ -61,6 +61,10 @@ class RunResult:
     requested : Requested
         Every foreground request.
     engine_run : EngineRun
+    book : Book
+        Templates and bindings that the run's requests name.
+    foreground : Foreground
+        The client's stream, as it planned.
     background : tuple of dict
         For each background stream, in the order given, what its completed requests account.
     uses : int
@@ -74,6 +78,8 @@ class RunResult:
     row: dict[str, Any]
     requested: Requested
     engine_run: EngineRun
+    book: Book
+    foreground: Foreground
     background: tuple[dict[str, int], ...]
     uses: int
     sha256: str
@@ -120,6 +126,7 @@ def simulate(
     background: Sequence[Callable[[Pool, Book], RequestSource]] = (),
     faults: FaultPlan | None = None,
     timeout_ns: int = 0,
+    followed: IntArray | None = None,
 ) -> RunResult:
     """Run a workload on a pool.
 
@@ -148,6 +155,8 @@ def simulate(
         or `background`.
     timeout_ns : int
         Time after which a client gives a request up [ns]; 0: never, as librados; only with `faults`.
+    followed : ndarray of int64, optional
+        Parts of foreground requests whose steps are noted; see `Program.followed`.
 
     Returns
     -------
@@ -171,6 +180,7 @@ def simulate(
             engine=engine,
             bin_ns=bin_ns,
             timeout_ns=timeout_ns,
+            followed=followed,
         )
     execute = engine_named(engine)
     book = Book(pool.bindings())
@@ -203,6 +213,7 @@ def simulate(
             factor_tables=factor_tables(pool),
             until_ns=until_ns,
             bin_ns=bin_ns,
+            followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
         )
     )
     requested = join_parts(run.streams[0], planner.planned)
@@ -215,6 +226,8 @@ def simulate(
         row=row,
         requested=requested,
         engine_run=run,
+        book=book,
+        foreground=planner,
         background=tuple(account(stream, book) for stream in run.streams[further:]),
         uses=run.uses,
         sha256=completions_sha256(requested),
@@ -232,6 +245,7 @@ def _under_faults(
     engine: str,
     bin_ns: int,
     timeout_ns: int,
+    followed: IntArray | None,
 ) -> RunResult:
     """Run a workload while a director lets things fail and recover."""
     limits = replace(pool.cluster.recovery, chunk_bytes=plan.model.recovery_chunk_bytes)
@@ -251,6 +265,7 @@ def _under_faults(
             until_ns=until_ns,
             bin_ns=bin_ns,
             director=director,
+            followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
         )
     )
     requested = join_parts(run.streams[0], planner.planned)
@@ -263,6 +278,8 @@ def _under_faults(
         row=row,
         requested=requested,
         engine_run=run,
+        book=book,
+        foreground=planner,
         background=(account(run.streams[1], book),),
         uses=run.uses,
         sha256=completions_sha256(requested),

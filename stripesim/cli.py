@@ -80,6 +80,7 @@ def run(
         result = run_scenario(told, engine=engine.value, progress=step)
     written: list[Path] = []
     if out is not None:
+        from stripesim.scenarios.costs_figure import draw_costs
         from stripesim.scenarios.figures import draw_all, save_figures
         from stripesim.scenarios.results import write_results
 
@@ -89,14 +90,16 @@ def run(
             result.provenance,
             {"parameters.json": json.dumps(result.parameters, indent=1)},
         )
-        written += save_figures(draw_all(result.rows), out)
+        written += save_figures({**draw_all(result.rows), **draw_costs(result.rows)}, out)
     if _json(json_to, result.to_json()):
         return
     from stripesim.cli_tables import recorded_lines, repair_lines
+    from stripesim.scenarios.costs_table import print_costs
     from stripesim.scenarios.results import print_table
 
     print_table(result.rows, _console())
     told_rows = result.rows.to_dicts()
+    print_costs(told_rows, _console())
     for line in [*repair_lines(told_rows), *recorded_lines(told_rows)]:
         print(line)
     _list_written(written)

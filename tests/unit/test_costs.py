@@ -1,0 +1,231 @@
+"""The cost of requests by step: its parts are the latency, and each comes from what happened."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from stripesim.scenarios.build import build_models
+from stripesim.scenarios.costs import COST_KEYS, SAMPLE_MAX, cell_costs, cost_key, dominant
+from stripesim.scenarios.costs_figure import draw_costs
+from stripesim.scenarios.costs_table import print_costs
+from stripesim.scenarios.execute import run_cell, run_scenario
+from stripesim.scenarios.loader import load_scenario
+from stripesim.scenarios.schema import cells
+from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.graph import GraphBuilder
+from stripesim.sim.path_costs import STEPS, PathSplitter, step_kinds
+from stripesim.sim.roles import CLIENT_SUBMIT, OUT_TX, OUT_WIRE, PG_LOCK, PRIMARY_CPU, SSD, shard_role
+
+FIXED = np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
+
+
+def quickstart(*sets: str):
+    return load_scenario("quickstart", sets=["workload.requests=120", "workload.queue_depth=16", *sets])
+
+
+def rows_of(*sets: str, engine: str = "compiled"):
+    return run_scenario(quickstart(*sets), engine=engine).rows.to_dicts()
+
+
+def parts_ns(row) -> float:
+    return sum(row[key] for key in COST_KEYS)
+
+
+def test_a_path_is_split_by_hand_counted_times():
+    graph = GraphBuilder("write")
+    submit = graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits")
+    lock = graph.acquire(PG_LOCK, after=[submit], label="PG lock")
+    encode = graph.use(PRIMARY_CPU, 100, after=[lock], label="encode and send")
+    far = graph.use(shard_role(1, OUT_TX), 5, after=[encode], label="sub-write sent")
+    far = graph.delay(shard_role(1, OUT_WIRE), 7, after=[far], label="private wire")
+    far = graph.use(shard_role(1, SSD), 50, after=[far], label="SSD write")
+    near = graph.use(shard_role(0, SSD), 30, after=[encode], label="SSD write")
+    both = graph.join([far, near], label="all committed")
+    template = graph.finish(reply=graph.release(PG_LOCK, after=[both], label="PG unlock"))
+    coding = np.zeros(template.steps, dtype=np.int64)
+    coding[encode] = 40
+    ends = np.zeros(template.steps, dtype=np.int64)
+    # Issued at 1,000 and begun then; the lock is waited for 200, the far device 25.
+    for step, end in ((0, 1000), (submit, 1010), (lock, 1210), (encode, 1310), (near, 1340)):
+        ends[step] = end
+    ends[[far - 2, far - 1, far, both, template.reply]] = 1315, 1322, 1397, 1397, 1397
+    times = PathSplitter(template, coding, FIXED, 0).split(0, 1000, ends.tolist())
+    served = dict(zip(STEPS, times.served_ns.tolist(), strict=True))
+    waited = dict(zip(STEPS, times.waited_ns.tolist(), strict=True))
+    assert {k: v for k, v in served.items() if v} == {
+        "client": 10, "primary_cpu": 60, "encode": 40, "distribution": 12, "device": 50,
+    }  # fmt: skip
+    assert {k: v for k, v in waited.items() if v} == {"lock": 200, "device": 25}
+    assert times.latency_ns == 397
+
+
+def test_time_lost_before_the_first_step_is_a_pause():
+    graph = GraphBuilder("one")
+    template = graph.finish(reply=graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits"))
+    times = PathSplitter(template, np.zeros(2, dtype=np.int64), FIXED, 0).split(0, 100, [400, 410])
+    assert times.served_ns[STEPS.index("pause")] == 300
+
+
+def test_a_request_without_a_reply_has_no_path():
+    graph = GraphBuilder("one")
+    template = graph.finish(reply=graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits"))
+    with pytest.raises(ValueError, match="without a reply"):
+        PathSplitter(template, np.zeros(2, dtype=np.int64), FIXED, 0).split(0, 0, [0, -1])
+
+
+@settings(max_examples=12)
+@given(
+    scheme=st.sampled_from(["none", "rep:3", "rs:4,2", "lrc:4,3,2", "clay:4,2,5"]),
+    generation=st.sampled_from(["kraken", "pacific"]),
+    pattern=st.sampled_from(["seq", "rand"]),
+    image=st.sampled_from(["pristine", "prefilled"]),
+    size=st.sampled_from([1000, 4096, 100_000, 5_000_000]),
+    depth=st.integers(1, 40),
+)
+def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
+    scheme, generation, pattern, image, size, depth
+):
+    sets = (
+        f'schemes=["{scheme}"]', f'workload.patterns=["{pattern}"]', f"workload.block_sizes_bytes=[{size}]",
+        f"generation={generation}", f"workload.image={image}", f"workload.queue_depth={depth}",
+        "cluster.hosts=7", "workload.requests=60",
+    )  # fmt: skip
+    for row in rows_of(*sets):
+        assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
+        assert min(row[key] for key in COST_KEYS) >= 0
+        # All requests of so short a run are followed, hence it is the row's own mean.
+        assert row["cost_latency_mean_ns"] == pytest.approx(row["latency_mean_ns"], rel=1e-12)
+
+
+def test_both_engines_tell_the_same_costs():
+    one, other = rows_of(), rows_of(engine="simpy")
+    for ours, theirs in zip(one, other, strict=True):
+        assert [ours[key] for key in COST_KEYS] == [theirs[key] for key in COST_KEYS]
+
+
+def test_a_long_run_is_sampled_and_the_sample_is_like_the_run():
+    (row,) = rows_of('schemes=["rep:3"]', 'workload.ops=["write"]', "workload.requests=4000")
+    assert row["cost_requests"] == SAMPLE_MAX
+    assert row["cost_latency_mean_ns"] == pytest.approx(row["latency_mean_ns"], rel=0.05)
+
+
+def test_following_changes_nothing_else():
+    told = quickstart()
+    with_costs, without = run_scenario(told), run_scenario(told, costs=False)
+    assert with_costs.completions_sha256 == without.completions_sha256
+    assert not set(COST_KEYS) & set(without.rows.columns)
+
+
+def test_a_request_alone_waits_for_nobody_but_itself():
+    for row in rows_of("workload.queue_depth=1"):
+        assert row["cost_lock_wait_ns"] + row["cost_client_wait_ns"] + row["cost_public_net_wait_ns"] == 0
+
+
+def test_only_codes_encode_and_only_partial_stripes_are_read_back():
+    told = {(row["scheme"], row["op"]): row for row in rows_of()}
+    assert told["rep:3", "write"]["cost_encode_ns"] == 0
+    assert told["rs:4,2", "write"]["cost_encode_ns"] > 0
+    assert told["rs:4,2", "read"]["cost_encode_ns"] == 0
+    assert told["rs:4,2", "write"]["cost_read_back_ns"] > 0
+    assert told["rs:4,2", "read"]["cost_distribution_ns"] == 0
+    (whole,) = rows_of(
+        'schemes=["rs:4,2"]', 'workload.ops=["write"]', "workload.block_sizes_bytes=[16384]",
+    )  # fmt: skip
+    assert whole["cost_read_back_ns"] == 0
+
+
+def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service(monkeypatch):
+    told = quickstart('schemes=["rs:4,2"]', 'workload.ops=["write"]', "workload.queue_depth=1")
+    models = build_models(told)
+    from dataclasses import replace
+
+    from stripesim.scenarios.explain_cost import CODING_OPS, slower
+
+    slow = replace(models, kernel=slower(models.kernel, CODING_OPS))
+    (cell,) = cells(told)
+    rows = [
+        cell_costs(told, cell, run_cell(told, cell, "compiled", m), "compiled", m) for m in (models, slow)
+    ]
+    assert rows[1]["cost_encode_ns"] == pytest.approx(2 * rows[0]["cost_encode_ns"], rel=0.01)
+    for key in COST_KEYS:
+        if key not in ("cost_encode_ns", "cost_log_wait_ns"):
+            assert rows[1][key] == pytest.approx(rows[0][key], rel=0.05, abs=200), key
+
+
+def test_a_cell_in_which_nothing_completes_has_no_costs():
+    told = quickstart("workload.duration_s=0.0001", 'schemes=["rs:4,2"]', 'workload.ops=["write"]')
+    rows = run_scenario(told).rows.to_dicts()
+    assert rows[0]["requests"] == 0
+    assert rows[0].get("cost_requests") is None
+    assert dominant(rows[0]) is None
+
+
+def test_open_loops_and_repairs_have_costs_too():
+    rows = rows_of("workload.kind=open", "workload.rate_per_s=2000", 'workload.ops=["write"]')
+    told = load_scenario("repair", sets=["workload.requests=300", "workload.image_bytes=1GiB"])
+    for row in [*rows, *run_scenario(told).rows.to_dicts()]:
+        assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
+
+
+def test_attempts_that_faults_cut_off_are_a_pause():
+    told = load_scenario("faults")
+    rows = run_scenario(told).rows.to_dicts()
+    for row in rows:
+        assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
+    assert any(row["cost_pause_ns"] > 0 for row in rows)
+
+
+def test_every_step_of_the_shipped_paths_has_a_kind():
+    told = quickstart("generation=pacific")
+    for cell in cells(told):
+        for template in run_cell(told, cell, "compiled").book.templates:
+            kinds = step_kinds(template)
+            assert len(kinds) == template.steps
+            # No message of a shard is nobody's, no stay at a device either.
+            for step, role in enumerate(template.roles.tolist()):
+                assert (STEPS[kinds[step]] == "pause") == (role < 0)
+
+
+def shown(rows) -> str:
+    console = Console(width=100, file=StringIO(), color_system=None)
+    print_costs(rows, console)
+    return console.file.getvalue()
+
+
+def test_the_table_fits_a_hundred_columns_and_marks_the_largest_part():
+    rows = rows_of()
+    text = shown(rows)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "…" not in text
+    assert text.count("*") == len(rows) + 1
+    for row in rows:
+        key = f"cost_{dominant(row)}_ns"
+        assert row[key] == max(row[name] for name in COST_KEYS)
+        assert f"{100 * row[key] / row['cost_latency_mean_ns']:.0f}*" in text
+
+
+def test_rows_without_costs_are_not_shown():
+    assert shown([{"scheme": "rep:3"}]) == ""
+    assert draw_costs(pl.DataFrame({"scheme": ["rep:3"]})) == {}
+
+
+def test_the_figure_stacks_every_part_of_every_cell():
+    rows = run_scenario(quickstart('workload.block_sizes_bytes=["4k","64k"]')).rows
+    figures = draw_costs(rows)
+    assert sorted(figures) == ["costs-rand-read", "costs-rand-write"]
+    figure, caption = figures["costs-rand-write"]
+    here = rows.filter(pl.col("op") == "write").to_dicts()
+    latency, share = figure.axes
+    assert sum(bar.get_height() for bar in latency.patches) == pytest.approx(
+        sum(row["cost_latency_mean_ns"] for row in here) * 1e-6
+    )
+    assert sum(bar.get_height() for bar in share.patches) == pytest.approx(100 * len(here))
+    assert "RS(4,2)" in caption
+    assert sum(cost_key("device") in row for row in here) == 4
