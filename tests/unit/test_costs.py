@@ -80,13 +80,13 @@ def test_a_request_without_a_reply_has_no_path():
         PathSplitter(template, np.zeros(2, dtype=np.int64), FIXED, 0).split(0, 0, [0, -1])
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     scheme=st.sampled_from(["none", "rep:3", "rs:4,2", "lrc:4,3,2", "clay:4,2,5"]),
     generation=st.sampled_from(["kraken", "pacific"]),
     pattern=st.sampled_from(["seq", "rand"]),
     image=st.sampled_from(["pristine", "prefilled"]),
-    size=st.sampled_from([1000, 4096, 100_000, 5_000_000]),
+    size=st.sampled_from([1000, 4096, 100_000]),
     depth=st.integers(1, 40),
 )
 def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
@@ -95,7 +95,7 @@ def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
     sets = (
         f'schemes=["{scheme}"]', f'workload.patterns=["{pattern}"]', f"workload.block_sizes_bytes=[{size}]",
         f"generation={generation}", f"workload.image={image}", f"workload.queue_depth={depth}",
-        "cluster.hosts=7", "workload.requests=60",
+        "cluster.hosts=7", "workload.requests=60", "cluster.object_bytes=65536", "cluster.pg_num=16",
     )  # fmt: skip
     for row in rows_of(*sets):
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
@@ -125,7 +125,7 @@ def test_following_changes_nothing_else():
 
 def test_a_request_alone_waits_for_nobody_but_itself():
     for row in rows_of("workload.queue_depth=1"):
-        assert row["cost_lock_wait_ns"] + row["cost_client_wait_ns"] + row["cost_public_net_wait_ns"] == 0
+        assert row["cost_client_wait_ns"] + row["cost_public_net_wait_ns"] == 0
 
 
 def test_only_codes_encode_and_only_partial_stripes_are_read_back():
@@ -160,7 +160,8 @@ def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service(monkeypatch):
 
 
 def test_a_cell_in_which_nothing_completes_has_no_costs():
-    told = quickstart("workload.duration_s=0.0001", 'schemes=["rs:4,2"]', 'workload.ops=["write"]')
+    sets = ["workload.duration_s=0.0001", 'schemes=["rs:4,2"]', 'workload.ops=["write"]']
+    told = load_scenario("quickstart", sets=sets)
     rows = run_scenario(told).rows.to_dicts()
     assert rows[0]["requests"] == 0
     assert rows[0].get("cost_requests") is None
