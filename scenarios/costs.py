@@ -107,6 +107,7 @@ def cell_costs(
             part * len(again.engine_run.streams),
             int(stream.issued_ns[part]),
             again.engine_run.followed_ns[row].tolist(),
+            retries=int(stream.retries[part]) if len(stream.retries) else 0,
         )
         served += times.served_ns
         waited += times.waited_ns

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from stripesim.sim import roles
-from stripesim.sim.draws import factor_index, scaled_ns
+from stripesim.sim.draws import factor_index, retried_state, scaled_ns
 from stripesim.sim.graph import ACQUIRE, DELAY, NO_ROLE, STEP_BITS, USE, IntArray, Template
 from stripesim.sim.machine import PENDING
 
@@ -152,7 +152,7 @@ class PathSplitter:
     def _kinds(self) -> list[int]:
         return step_kinds(self.template)
 
-    def split(self, number: int, issued_ns: int, ends_ns: Sequence[int]) -> PathTimes:
+    def split(self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0) -> PathTimes:
         """Walk back from the reply, each time to the predecessor that was complete last.
 
         Parameters
@@ -163,6 +163,8 @@ class PathSplitter:
             When it was issued [ns].
         ends_ns : sequence of int
             When each step completed [ns]; `PENDING` where it has not run.
+        retries : int
+            How often it was cut off and issued again.
 
         Returns
         -------
@@ -191,7 +193,7 @@ class PathSplitter:
             last = max((p for p in before[step] if ends_ns[p] != PENDING), key=lambda p: (ends_ns[p], -p))
             span_ns, kind = ends_ns[step] - ends_ns[last], kinds[step]
             if span_ns:
-                service_ns = min(span_ns, self._demand_ns(number, step))
+                service_ns = min(span_ns, self._demand_ns(number, step, retries))
                 coding_ns = min(service_ns, int(self.coding_ns[step]))
                 served[_ENCODE] += coding_ns
                 served[kind] += service_ns - coding_ns
@@ -200,7 +202,7 @@ class PathSplitter:
         served[_PAUSE] += ends_ns[step] - issued_ns
         return PathTimes(np.array(served, dtype=np.int64), np.array(waited, dtype=np.int64))
 
-    def _demand_ns(self, number: int, step: int) -> int:
+    def _demand_ns(self, number: int, step: int, retries: int) -> int:
         """Return what a step of a request takes in service [ns], its random factor included."""
         template = self.template
         if template.words[step] not in (USE, DELAY):
@@ -209,4 +211,5 @@ class PathSplitter:
         if not spread:
             return demand_ns
         key = number << STEP_BITS | step
-        return scaled_ns(demand_ns, int(self.factor_tables[spread][factor_index(self.seed_state, key)]))
+        state = retried_state(self.seed_state, retries) if retries else self.seed_state
+        return scaled_ns(demand_ns, int(self.factor_tables[spread][factor_index(state, key)]))

@@ -67,6 +67,9 @@ def run(
     ] = None,
     engine: EngineOption = Engine.COMPILED,
     seed: Annotated[int | None, typer.Option(help="Seed of offsets and service times.")] = None,
+    costs: Annotated[
+        bool, typer.Option("--costs/--no-costs", help="Tell what the mean latency consists of, step by step.")
+    ] = True,
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
@@ -77,7 +80,7 @@ def run(
 
     told = load_scenario(scenario, sets=sets or (), seed=seed)
     with _progress(f"{told.name}", len(cells(told))) as step:
-        result = run_scenario(told, engine=engine.value, progress=step)
+        result = run_scenario(told, engine=engine.value, progress=step, costs=costs)
     written: list[Path] = []
     if out is not None:
         from stripesim.scenarios.costs_figure import draw_costs

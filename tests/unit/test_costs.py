@@ -176,8 +176,9 @@ def test_open_loops_and_repairs_have_costs_too():
 
 
 def test_attempts_that_faults_cut_off_are_a_pause():
-    told = load_scenario("faults")
-    rows = run_scenario(told).rows.to_dicts()
+    sets = ['schemes=["rs:4,2"]', "workload.duration_s=60", "workload.rate_per_s=8", "cluster.pg_num=16"]
+    told = load_scenario("faults", sets=[*sets, "workload.image_bytes=256MiB"])
+    rows = run_scenario(told, engine="simpy").rows.to_dicts()
     for row in rows:
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
     assert any(row["cost_pause_ns"] > 0 for row in rows)
