@@ -15,7 +15,7 @@ help:
 	@echo "make lint   ruff and mypy --strict"
 	@echo "make bench  speed, as ratios measured side by side"
 	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
-	@echo "make notebooks  write each lesson's .ipynb anew and run all lessons"
+	@echo "make notebooks  write each lesson's .ipynb anew, run all in a kernel, check their answers"
 	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"
 	@echo "make clean  remove .venv and what the commands made"
 
@@ -52,7 +52,9 @@ docs: $(STAMP)
 	$(BIN)/python docs/build.py $(OUT)
 
 notebooks: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[notebooks]"
 	$(BIN)/python -m stripesim.notebooks.pairing
+	$(BIN)/python -m stripesim.notebooks.execute
 	$(BIN)/pytest -q tests/examples/test_notebooks.py
 
 ledgers: $(STAMP)

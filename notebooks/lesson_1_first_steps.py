@@ -15,8 +15,8 @@
 """# 1. First steps: your cluster in ten lines.
 
 **What you take home:** how to ask the simulator a question, how to read its answer, and why the resource
-that is busiest decides what a cluster can do. **Time:** 90 minutes: 20 reading, 40 questions, 30 your own
-cluster.
+that requests wait for decides what a cluster can do. **Time:** 90 minutes: 20 reading, 40 questions, 30
+your own cluster.
 
 A question has a number behind it that is *computed when you ask*. Answer with `q1.check(…)`, look with
 `q1.reveal()`. Give your lesson another `seed` and the questions have other numbers.
@@ -80,8 +80,7 @@ show(q1)
 # %%
 q2 = lesson.ask(
     f"Little's law: from throughput and mean latency of 3-replication's reads at {size}, how many "
-    f"requests are in "
-    "flight?",
+    "requests are in flight?",
     lambda: (
         cell("rep:3", "read", size_bytes)["iops"] * cell("rep:3", "read", size_bytes)["latency_mean_ns"] / 1e9
     ),
@@ -94,7 +93,9 @@ show(q2)
 q3 = lesson.ask(
     f"Which resource holds RS(4,2)'s writes at {size} back? (a word of the column `bottleneck`)",
     lambda: cell("rs:4,2", "write", size_bytes)["bottleneck"],
-    why=lambda x: f"Requests wait longest for {x}; more of anything else changes nothing.",
+    why=lambda x: (
+        f"Requests wait longest for {x}: relieve it first. Which of the others matters, only a run says."
+    ),
 )
 show(q3)
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from typing import Any, TypeVar
 
 __all__ = ["Draw", "Lesson", "Question", "show"]
@@ -16,6 +17,9 @@ __all__ = ["Draw", "Lesson", "Question", "show"]
 Item = TypeVar("Item")
 #: What an answer may be: a number with a unit, a word to choose, or yes and no.
 Answer = float | int | str | bool
+
+#: Resolution of a figure in a notebook.
+_SCREEN_DPI = 110
 
 
 @dataclass(frozen=True)
@@ -212,11 +216,20 @@ def show(thing: Any) -> None:
         # Only a notebook has this library; nothing else needs it.
         from importlib import import_module
 
-        import_module("IPython.display").display(thing)
+        ipython = import_module("IPython.display")
+        # A figure made without pyplot shows itself as one line of text: give the notebook its picture.
+        ipython.display(ipython.Image(data=_png(thing)) if hasattr(thing, "savefig") else thing)
     else:
         print(thing)
     if caption is not None:
         print(caption)
+
+
+def _png(figure: Any) -> bytes:
+    """Render a figure."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=_SCREEN_DPI)
+    return buffer.getvalue()
 
 
 def _in_notebook() -> bool:

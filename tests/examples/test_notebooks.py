@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import math
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from matplotlib.figure import Figure
 
+from stripesim.notebooks import teach
+from stripesim.notebooks.execute import execute, pictures
 from stripesim.notebooks.pairing import cells_of, lessons, notebook_of
 
 LESSONS = lessons()
@@ -97,3 +102,29 @@ def test_a_lesson_has_a_plan_and_a_part_for_the_class(lesson: Path) -> None:
     assert texts[0].startswith("# ")
     assert "90 minutes" in texts[0]
     assert any(text.startswith(("## Your", "## Discuss")) for text in texts)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("nbclient", "ipykernel")),
+    reason="no kernel is installed: make notebooks",
+)
+def test_a_figure_appears_in_a_notebook() -> None:
+    lesson = next(path for path in LESSONS if "anatomy" in path.stem)
+    outputs = execute(lesson.with_suffix(".ipynb"))
+    assert pictures(outputs) >= 1
+    assert any("text/html" in out.get("data", {}) for out in outputs)
+
+
+def test_a_figure_is_rendered_where_a_notebook_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+    fake = ModuleType("IPython.display")
+    fake.Image = lambda data: data  # type: ignore[attr-defined]
+    fake.display = shown.append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    monkeypatch.setattr(teach, "_in_notebook", lambda: True)
+    teach.show(Figure(figsize=(1, 1)))
+    teach.show("text")
+    assert isinstance(shown[0], bytes)
+    assert shown[0].startswith(b"\x89PNG")
+    assert shown[1] == "text"
