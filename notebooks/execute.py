@@ -6,7 +6,6 @@ needs the extra ``notebooks`` (nbclient and a kernel). Nothing is written: noteb
 
 from __future__ import annotations
 
-import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -37,7 +36,7 @@ def execute(notebook: Path) -> list[dict[str, Any]]:
         nbclient's, with the cell and its traceback, if one fails.
     """
     nbformat, nbclient = import_module("nbformat"), import_module("nbclient")
-    document = nbformat.from_dict(json.loads(notebook.read_text(encoding="utf-8")))
+    document = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
     nbclient.NotebookClient(document, timeout=CELL_TIMEOUT_S, resources=resources).execute()
     return [dict(out) for cell in document.cells if cell.cell_type == "code" for out in cell.outputs]
