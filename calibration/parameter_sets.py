@@ -61,6 +61,11 @@ class ParameterSet:
         except ValueError as error:
             raise ParameterSetError(f"{name}.toml: {error}") from error
 
+    def table(self, name: str) -> dict[str, Any] | None:
+        """Return a table as it stands in the file; None where the set has none of that name."""
+        found: dict[str, Any] | None = self._tables.get(name)
+        return found
+
     def model(self, kind: type[Model], table: str, given: Mapping[str, Any] | None = None) -> Model:
         """Build a model from one table.
 

@@ -90,6 +90,19 @@ class ClusterSpec(Table):
         min_length=1,
         description="Name of an OSD's device parameter set, of drives or of disks (hdd-7200).",
     )
+    drive_bytes: SizeBytes | None = Field(
+        default=None,
+        description="Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave "
+        "out to take that of the device parameter set.",
+    )
+    drive_rated_write_bytes: SizeBytes | None = Field(
+        default=None,
+        description="Host writes that the maker rates one drive for over its life [bytes] (TBW), for wear in "
+        "reports; leave out to take that of the device parameter set.",
+    )
+    drive_rated_days: PositiveFloat = Field(
+        default=1825.0, description="Life that drive_rated_write_bytes is rated for [days]."
+    )
     parameters: str = Field(
         default="koh2017", min_length=1, description="Name of the calibrated parameter set."
     )

@@ -1,0 +1,93 @@
+"""What a drive holds and how much may be written to it: for capacity and wear, never for time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from stripesim.models.provenance import MeasuredModel
+
+SECONDS_PER_DAY: Final = 86_400
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveCapacity(MeasuredModel):
+    """How much a drive holds.
+
+    Parameters
+    ----------
+    drive_bytes : float
+        Capacity of one drive [B].
+    """
+
+    drive_bytes: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("drive_bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveEndurance(MeasuredModel):
+    """How much a drive's maker lets the host write to it.
+
+    Parameters
+    ----------
+    rated_write_bytes : float
+        Host writes over the rated life [B] (sold as "TBW").
+    rated_days : float
+        Rated life [d]; with the above it gives the rated writes per day.
+    """
+
+    rated_write_bytes: float
+    rated_days: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("rated_write_bytes", "rated_days")
+
+    def drive_writes_per_day(self, drive_bytes: float) -> float:
+        """Times a day that a drive of this capacity [B] may be written in full over its rated life [1/d]."""
+        return self.rated_write_bytes / self.rated_days / drive_bytes
+
+    def life_days(self, write_bytes_per_s: float) -> float:
+        """Days until the rated writes are used up at this rate to one drive [d].
+
+        Notes
+        -----
+        Host writes, as the rating counts them: what the drive's own translation layer adds is in the rating.
+        """
+        return self.rated_write_bytes / (write_bytes_per_s * SECONDS_PER_DAY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillLimits(MeasuredModel):
+    """How full an OSD may get.
+
+    Parameters
+    ----------
+    full_ratio : float
+        Share of an OSD's capacity at which the cluster refuses writes, 0 to 1.
+    nearfull_ratio : float
+        Share at which it warns, 0 to 1.
+    """
+
+    full_ratio: float
+    nearfull_ratio: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("full_ratio", "nearfull_ratio")
+        if not self.nearfull_ratio <= self.full_ratio <= 1:
+            raise ValueError(
+                f"FillLimits: full_ratio: got {self.full_ratio}, wanted {self.nearfull_ratio} to 1"
+            )
+
+
+def drive_writes_per_day(write_bytes_per_s: float, drive_bytes: float) -> float:
+    """Times a day that a drive is written in full at this rate to it [1/d].
+
+    >>> drive_writes_per_day(10e6, 864e9)
+    1.0
+    """
+    return write_bytes_per_s * SECONDS_PER_DAY / drive_bytes
