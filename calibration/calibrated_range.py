@@ -79,15 +79,15 @@ class CalibratedRange:
             values = value if isinstance(value, list | tuple) else [value]
             outside = [one for one in values if one is not None and one not in covered]
             if outside:
-                lines.append(f"{key}: {_outside(outside, covered, self.name)} ({self.source})")
+                lines.append(f"{key}: {_told(outside, covered, self.name)} ({self.source})")
         return lines + [f"{self.name}: {note}" for note in self.notes]
 
 
-def _outside(values: list[Any], covered: Span | Listed, name: str) -> str:
+def _told(values: list[Any], covered: Span | Listed, name: str) -> str:
     if isinstance(covered, Listed) and not covered.values:
-        return f"nothing of this kind was measured for the parameter set {name}"
+        return f"{name} was neither calibrated nor checked on anything of this kind"
     got = ", ".join(f"{one:,.10g}" if isinstance(one, float | int) else str(one) for one in values)
-    return f"got {got}, outside of what the parameter set {name} was calibrated or checked on: {covered}"
+    return f"got {got}; {name} was calibrated or checked on {covered}"
 
 
 def _at(asked: Mapping[str, Any], key: str) -> Any:

@@ -40,6 +40,10 @@ class ScenarioResult:
         Wall-clock time inside the engine [s].
     parameters : list of dict
         Every number with its provenance.
+    warnings : list of str
+        Where the scenario lies outside what its parameter set was calibrated on.
+    resources : list of dict
+        For each cell and class of resource: utilisation of its busiest member and share of all waiting.
     timelines : list of dict
         Of a scenario with faults, one for each row; see `stripesim.sim.faults.report.describe_faults`.
     """
@@ -51,6 +55,8 @@ class ScenarioResult:
     uses: int
     engine_wall_s: float
     parameters: list[dict[str, Any]]
+    warnings: list[str]
+    resources: list[dict[str, Any]]
     timelines: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,6 +68,8 @@ class ScenarioResult:
             "requests": self.requests,
             "uses": self.uses,
             "engine_wall_s": self.engine_wall_s,
+            "warnings": self.warnings,
+            "resources": self.resources,
         }
         return {**document, "timeline": self.timelines} if self.timelines else document
 
@@ -131,10 +139,13 @@ def run_scenario(
         Whether rows tell what the latency consists of (`stripesim.scenarios.costs`); each cell then runs a
         second time, up to the last request of the sample.
     """
+    from stripesim.scenarios.calibrated import warnings_of
+    from stripesim.scenarios.capacity import drives_of
     from stripesim.scenarios.costs import cell_costs
     from stripesim.scenarios.results import rows_frame
 
     models = build_models(scenario)
+    resources: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     timelines: list[dict[str, Any]] = []
     fingerprint = hashlib.sha256()
@@ -143,6 +154,7 @@ def run_scenario(
     for cell, result in run_cells(scenario, engine, models):
         row = row_of(scenario, cell, result)
         rows.append(row | (cell_costs(scenario, cell, result, engine, models) if costs else {}))
+        resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
         if result.timeline is not None:
             timelines.append({**cell._asdict(), **result.timeline})
         fingerprint.update(bytes.fromhex(result.sha256))
@@ -157,7 +169,13 @@ def run_scenario(
         requests=sum(int(row["requests"]) for row in rows),
         uses=uses,
         engine_wall_s=wall_s,
-        parameters=parameters_of(models) + recovery_parameters(scenario, models),
+        parameters=[
+            *parameters_of(models),
+            *recovery_parameters(scenario, models),
+            *drives_of(scenario, models).parameters(),
+        ],
+        warnings=warnings_of(scenario),
+        resources=resources,
         timelines=timelines,
     )
 

@@ -112,12 +112,12 @@ def account(
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The resource class that requests waited for most.
+    """A class of resource, and how much it held a run back.
 
     Parameters
     ----------
     kind : str
-        ``pg.lock``, ``ssd``, ``cpu`` …; ``none`` if nobody ever waited.
+        ``pg.lock``, ``ssd``, ``cpu`` …; of `bottleneck` ``none`` if nobody ever waited.
     wait_fraction : float
         Its share of all waiting.
     utilisation : float
@@ -139,10 +139,10 @@ def utilisation_by_kind(cluster: Cluster, run: EngineRun) -> dict[str, float]:
     return {kind: min(1.0, float(fraction[kinds == kind].max())) for kind in dict.fromkeys(resources.kinds)}
 
 
-def bottleneck(cluster: Cluster, run: EngineRun) -> Bottleneck:
-    """Name what held the run back: the class of resource with the longest queues in all.
+def resource_use(cluster: Cluster, run: EngineRun) -> tuple[Bottleneck, ...]:
+    """Say of each class of resource how busy it was and how much of all waiting was for it.
 
-    The throttles of repair do not count: only background work waits there.
+    The throttles of repair are left out: only background work waits there.
     """
     resources = cluster.resources
     waited: dict[str, int] = {}
@@ -150,10 +150,17 @@ def bottleneck(cluster: Cluster, run: EngineRun) -> Bottleneck:
         if kind not in THROTTLES:
             waited[kind] = waited.get(kind, 0) + wait_ns
     total_ns = sum(waited.values())
-    if total_ns == 0:
-        return Bottleneck("none", 0.0, 0.0)
-    kind = max(waited, key=lambda name: waited[name])
-    return Bottleneck(kind, waited[kind] / total_ns, utilisation_by_kind(cluster, run)[kind])
+    busy = utilisation_by_kind(cluster, run)
+    return tuple(
+        Bottleneck(kind, wait_ns / total_ns if total_ns else 0.0, busy[kind])
+        for kind, wait_ns in waited.items()
+    )
+
+
+def bottleneck(cluster: Cluster, run: EngineRun) -> Bottleneck:
+    """Name what held the run back: the class of resource with the longest queues in all."""
+    longest = max(resource_use(cluster, run), key=lambda use: use.wait_fraction)
+    return longest if longest.wait_fraction > 0 else Bottleneck("none", 0.0, 0.0)
 
 
 def completions_sha256(requested: Requested) -> str:
@@ -269,6 +276,7 @@ __all__ = [
     "completions_sha256",
     "describe",
     "join_parts",
+    "resource_use",
     "steady_window",
     "utilisation_by_kind",
 ]

@@ -15,7 +15,15 @@ from stripesim.sim.layout import Layout
 from stripesim.sim.machine import EngineRun, Program, RequestSource
 from stripesim.sim.planner import Planned, RequestPlanner
 from stripesim.sim.pool import Book, Pool
-from stripesim.sim.recording import Requested, account, completions_sha256, describe, join_parts
+from stripesim.sim.recording import (
+    Bottleneck,
+    Requested,
+    account,
+    completions_sha256,
+    describe,
+    join_parts,
+    resource_use,
+)
 from stripesim.sim.repair_plan import RepairPlanner
 from stripesim.sim.workload import Workload
 
@@ -71,6 +79,8 @@ class RunResult:
         Uses of resources completed.
     sha256 : str
         Fingerprint of the completion times.
+    resources : tuple of Bottleneck
+        Use of each class of resource.
     timeline : dict, optional
         Of a run under faults, see `stripesim.sim.faults.report.describe_faults`.
     """
@@ -83,6 +93,7 @@ class RunResult:
     background: tuple[dict[str, int], ...]
     uses: int
     sha256: str
+    resources: tuple[Bottleneck, ...]
     timeline: dict[str, Any] | None = None
 
 
@@ -231,6 +242,7 @@ def simulate(
         background=tuple(account(stream, book) for stream in run.streams[further:]),
         uses=run.uses,
         sha256=completions_sha256(requested),
+        resources=resource_use(pool.cluster, run),
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from stripesim.calibration import parameter_sets
 from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, lognormal_factors, names
+from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.hdd import HddModel
 from stripesim.models.messages import MessageModel
@@ -33,7 +34,12 @@ TABLES = {
     "ssd": (SsdModel, {}),
     "hdd": (HddModel, {}),
     "store": (ObjectStoreModel, {}),
+    "capacity": (DriveCapacity, {}),
+    "endurance": (DriveEndurance, {}),
+    "fill": (FillLimits, {}),
 }
+# A table of no model: what the set was measured on.
+RANGE = "calibrated"
 # Models of a generation that has numbers of its own.
 OF_SET = {"pacific": {"messages": PacificMessages, "store": PacificStore}}
 # Numbers without a unit in their names: plain counts.
@@ -54,7 +60,8 @@ confidence_interval = [40000.0, 50000.0]
 
 
 def tables_of(name):
-    return tomllib.loads((files("stripesim.calibration.parameters") / f"{name}.toml").read_text("utf-8"))
+    text = (files("stripesim.calibration.parameters") / f"{name}.toml").read_text("utf-8")
+    return {table: numbers for table, numbers in tomllib.loads(text).items() if table != RANGE}
 
 
 @pytest.fixture
@@ -84,7 +91,7 @@ def test_every_table_that_ships_builds_its_model(name):
 def test_every_number_that_ships_has_its_unit_in_its_name(name):
     for table, numbers in tables_of(name).items():
         for key in numbers:
-            named = any(key.endswith(suffix) for suffix in ("_count", "_fraction", "_factor", "_quantiles"))
+            named = any(key.endswith(suffix) for suffix in ("_count", "_fraction", "_factor", "_quantiles", "_ratio"))
             assert unit_of(key) != "1" or named or key in COUNTS, f"{name}: [{table}] {key}"
 
 

@@ -1,0 +1,1 @@
+"""Pages that stand alone: one template, one style, figures inside; nothing is loaded from elsewhere."""
