@@ -10,15 +10,22 @@ import numpy as np
 
 from stripesim.calibration.parameter_sets import ParameterSet
 from stripesim.models.coding import parse_scheme
-from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits, drive_writes_per_day
+from stripesim.models.drive import (
+    SECONDS_PER_DAY,
+    DriveCapacity,
+    DriveEndurance,
+    FillLimits,
+    drive_writes_per_day,
+)
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.build import build_pool
 from stripesim.scenarios.schema import Scenario
 from stripesim.sim.cluster import NO_OSD, Models
 
-__all__ = ["Capacity", "Drives", "Wear", "capacity_of", "drives_of", "wear_of"]
+__all__ = ["SECONDS_PER_YEAR", "Capacity", "Drives", "Wear", "capacity_of", "drives_of", "wear_of"]
 
 _DAYS_PER_YEAR = 365.25
+SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
 
 
 @dataclass(frozen=True)
@@ -127,9 +134,9 @@ def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Dr
     Notes
     -----
     With shards of :math:`s` bytes in objects of :math:`o` bytes and :math:`w` shards to an object, a client
-    byte takes :math:`w s / o`. Objects spread evenly over placement groups; OSD :math:`j` is in :math:`n_j` of
-    :math:`G` groups and holds :math:`s n_j / (G o)` for each client byte, so the fullest one bounds what the
-    pool takes. Metadata, the write-ahead log and other pools are not counted.
+    byte takes :math:`w s / o`. Objects spread evenly over placement groups; OSD :math:`j` is in :math:`n_j`
+    of :math:`G` groups and holds :math:`s n_j / (G o)` for each client byte, so the fullest one bounds what
+    the pool takes. Metadata, the write-ahead log and other pools are not counted.
     """
     scheme = parse_scheme(scheme_name)
     pool = build_pool(scenario, scheme, models)

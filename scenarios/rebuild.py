@@ -1,4 +1,4 @@
-"""How long a cluster takes to rebuild one lost OSD: a sample of its objects simulated, the rest by rule of three."""
+"""How long a cluster takes to rebuild one lost OSD: a sample of its objects is simulated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stripesim.sim.run import simulate
 __all__ = ["Rebuild", "idle_rebuild", "measured_rebuild"]
 
 #: Objects of the sample that the lost OSD had a shard of [count]: a few for each of its placement groups.
-SAMPLE_OBJECTS: Final = 2000
+SAMPLE_OBJECTS: Final = 4000
 
 # The workload of an idle cluster still needs a form; one block of this size is read.
 _BLOCK_BYTES: Final = 4096
@@ -79,8 +79,8 @@ def idle_rebuild(
     Returns
     -------
     Rebuild
-        With a reason and nothing else where the cluster cannot rebuild: no failure domain is spare, the scheme
-        has no redundancy, or its decoding was never timed.
+        With a reason and nothing else where the cluster cannot rebuild: no failure domain is spare, the
+        scheme has no redundancy, or its decoding was never timed.
 
     Notes
     -----

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 import re
 from collections.abc import Mapping, Sequence
-from io import BytesIO
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from stripesim.calibration.ledger import Entry, Ledger
 from stripesim.scenarios.captions import three_digits
-from stripesim.scenarios.figures import METADATA, CaptionedFigure, styled
+from stripesim.scenarios.figures import CaptionedFigure, save_figures
+from stripesim.scenarios.page.render import Table, figure_blocks, render
+from stripesim.scenarios.report_words import moment_text
+from stripesim.scenarios.results import write_files
 
-__all__ = ["report_page", "seen_by_fits"]
-
-_STYLE: Final = """
-:root{color-scheme:light dark;--ink:#1b1b1b;--soft:#5b5b5b;--page:#fff;--card:#f5f6f8;--line:#d9dce1;
---right:#005a91;--wrong:#b34700}
-@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--soft:#a8adb5;--page:#15171a;--card:#1f2226;
---line:#3a3f46;--right:#6fc3f5;--wrong:#ff9a57}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
-main{max-width:1180px;margin:0 auto;padding:1rem}
-h1{font-size:1.6rem;line-height:1.25}h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:.75rem}
-.tile{background:var(--card);border-radius:.5rem;padding:.75rem}.tile b{display:block;font-size:1.5rem}
-.tile span,.note,figcaption{color:var(--soft);font-size:.9rem}
-nav{display:flex;flex-wrap:wrap;gap:.75rem}a{color:var(--right)}
-figure{margin:1.5rem 0;background:var(--card);border-radius:.5rem;padding:.75rem}
-figure div{overflow-x:auto;background:#fff;border-radius:.35rem}
-figure img{display:block;width:100%;min-width:640px;height:auto}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.88rem}
-th,td{text-align:left;vertical-align:top;padding:.35rem .5rem;border-bottom:1px solid var(--line)}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.right{color:var(--right);font-weight:600}.wrong{color:var(--wrong);font-weight:600}
-.not-derivable{color:var(--soft)}code,pre{font-size:.85em}pre{overflow-x:auto}
-@media(max-width:640px){table.claims thead{display:none}table.claims tr{display:block;padding:.6rem 0;
-border-bottom:1px solid var(--line)}table.claims td{display:block;border:0;padding:.1rem 0;text-align:left}
-table.claims td.n::before{content:attr(data-label)": ";color:var(--soft)}}
-"""
+__all__ = ["report_page", "save_with_report", "seen_by_fits"]
 
 _VERDICT_SIGNS: Final = {"right": "✓ right", "wrong": "✗ wrong", "not-derivable": "– not derivable"}
 _SECTIONS: Final = (
@@ -79,61 +54,98 @@ def report_page(
         An HTML page. Figures are inside it, it runs no script, and every link leads to a place on it.
     """
     summary = ledger.summary()
-    parts = [
-        f"<h1>{_text(title)}</h1><p>{_text(introduction)}</p>",
-        _tiles(summary),
-        '<p class="note">The share that counts is right over all held-out claims. A right calibration claim '
-        "says that a fit worked, not that a prediction did.</p>",
-        '<nav><a href="#metrics">Errors by metric</a><a href="#figures">Figures</a>'
-        + "".join(f'<a href="#{key}">{_text(words)}</a>' for key, words, _ in _SECTIONS)
-        + '<a href="#parameters">Parameters</a><a href="#provenance">Provenance</a></nav>',
-        _seen(ledger),
-        _metrics(summary),
-        _figures(figures),
-        *(
-            f"<h2>{_text(heading)}</h2>{_table(columns, rows)}"
-            for heading, (columns, rows) in (tables or {}).items()
-        ),
-        *(_claims(key, words, roles, ledger.entries) for key, words, roles in _SECTIONS),
-        _parameters(ledger),
-        f'<h2 id="provenance">Provenance</h2><pre>{_text(_pretty(provenance))}</pre>',
+    sections = [
+        (key, words, [_claim(entry) for entry in ledger.entries if entry.claim.role in roles])
+        for key, words, roles in _SECTIONS
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body><main>"
-        + "\n".join(parts)
-        + "</main></body></html>\n"
+    return render(
+        "study.html.j2",
+        kind="Study: a publication's claims beside the simulator's numbers",
+        title=title,
+        introduction=introduction,
+        meta=[_meta(provenance)],
+        tiles=_tiles(summary),
+        seen=_seen(ledger),
+        contents=[
+            ("metrics", "Errors by metric"),
+            ("figures", "Figures"),
+            *((key, words) for key, words, _ in sections),
+            ("parameters", "Parameters"),
+            ("provenance", "Provenance"),
+        ],
+        metrics=_metrics(summary),
+        worst=_worst(summary),
+        figures=figure_blocks(figures),
+        tables=[
+            (heading, Table(heading, columns, rows, form="stack", numeric=False))
+            for heading, (columns, rows) in (tables or {}).items()
+        ],
+        sections=sections,
+        parameters=parameter_table(ledger.parameters),
+        fitted=", ".join(ledger.fitted_parameters),
+        fitted_count=len(ledger.fitted_parameters),
+        provenance=pretty(provenance),
     )
 
 
-def _text(value: object) -> str:
-    return html.escape(str(value))
+class _Judged(Protocol):
+    """The result of a study."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def provenance(self) -> Mapping[str, Any]: ...
 
 
-def _pretty(value: Mapping[str, Any]) -> str:
+def save_with_report(
+    result: _Judged, figures: Mapping[str, CaptionedFigure], out: Path, *, title: str, introduction: str
+) -> list[Path]:
+    """Write a study's figures and its report into a folder; return the files.
+
+    Parameters
+    ----------
+    result
+        With ``ledger`` and ``provenance``.
+    figures : mapping of str to CaptionedFigure
+    out : Path
+    title, introduction : str
+        Plain text.
+    """
+    page = report_page(
+        title=title,
+        introduction=introduction,
+        ledger=result.ledger,
+        figures=figures,
+        provenance=result.provenance,
+    )
+    return save_figures(figures, out) + write_files(out, {"report.html": page.encode()})
+
+
+def pretty(value: Mapping[str, Any]) -> str:
+    """Write JSON for people."""
     return json.dumps(dict(value), indent=1, ensure_ascii=False, default=str)
 
 
-def _tiles(summary: Mapping[str, Any]) -> str:
+def _meta(provenance: Mapping[str, Any]) -> str:
+    told = f"stripesim {provenance.get('stripesim', '')}".strip()
+    return f"{told} · {moment_text(provenance['time'])}" if "time" in provenance else told
+
+
+def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     share = summary["share_right"]
     tiles = [
         (f"{summary['right']} of {summary['held_out']}", "held-out claims right"),
         ("–" if share is None else f"{share:.0%}", "share right"),
-        (summary["wrong"], "wrong"),
-        (summary["not_derivable"], "not derivable"),
-        (summary["fitted_parameters"], "fitted parameters"),
+        (str(summary["wrong"]), "wrong"),
+        (str(summary["not_derivable"]), "not derivable"),
+        (str(summary["fitted_parameters"]), "fitted parameters"),
     ]
     if summary["mape_percent"] is not None:
         tiles.append((f"{summary['mape_percent']:.0f} %", "mean absolute error"))
         tiles.append((f"{summary['median_error_percent']:.0f} %", "median absolute error"))
     if summary["spearman"] is not None:
         tiles.append((f"{summary['spearman']:.2f}", "rank correlation"))
-    return (
-        '<div class="tiles">'
-        + "".join(f'<div class="tile"><b>{_text(b)}</b><span>{_text(w)}</span></div>' for b, w in tiles)
-        + "</div>"
-    )
+    return tiles
 
 
 def seen_by_fits(ledger: Ledger) -> tuple[Entry, ...]:
@@ -154,68 +166,42 @@ def _seen(ledger: Ledger) -> str:
     summary = ledger.summary()
     right = summary["right"] - sum(entry.verdict == "right" for entry in seen)
     return (
-        '<p class="note">Held out by role, but seen by a fit as the parameters below say: '
-        f"{_text(', '.join(entry.claim.id for entry in seen))}. Without them "
-        f"{right} of {summary['held_out'] - len(seen)} are right.</p>"
+        "Held out by role, but seen by a fit as the parameters below say: "
+        f"{', '.join(entry.claim.id for entry in seen)}. Without them "
+        f"{right} of {summary['held_out'] - len(seen)} are right."
     )
 
 
-def _metrics(summary: Mapping[str, Any]) -> str:
+def _metrics(summary: Mapping[str, Any]) -> Table:
     rows = [
         (group, f"{told['mape_percent']:.0f} %", str(told["rows"]))
         for group, told in summary["mape_percent_by_metric"].items()
     ]
+    return Table("Errors by metric", ("metric", "mean absolute error of held-out claims", "claims"), rows)
+
+
+def _worst(summary: Mapping[str, Any]) -> str:
     worst = summary["worst"]
-    note = "" if worst is None else f"Worst row: {worst['id']} ({worst['error']:+.0%})."
-    return (
-        '<h2 id="metrics">Errors by metric</h2>'
-        + _table(("metric", "mean absolute error of held-out claims", "claims"), rows)
-        + f'<p class="note">{_text(note)}</p>'
-    )
+    return "" if worst is None else f"Worst row: {worst['id']} ({worst['error']:+.0%})."
 
 
-def _figures(figures: Mapping[str, CaptionedFigure]) -> str:
-    parts = ['<h2 id="figures">Figures</h2>']
-    for stem, (figure, caption) in figures.items():
-        buffer = BytesIO()
-        with styled():
-            figure.savefig(buffer, format="svg", metadata=METADATA["svg"])
-        image = base64.b64encode(buffer.getvalue()).decode()
-        parts.append(
-            f'<figure id="{_text(stem)}"><div><img alt="{_text(caption)}" '
-            f'src="data:image/svg+xml;base64,{image}"></div><figcaption>{_text(caption)}</figcaption></figure>'
-        )
-    return "".join(parts)
-
-
-def _claims(key: str, heading: str, roles: Sequence[str], entries: Sequence[Entry]) -> str:
-    mine = [entry for entry in entries if entry.claim.role in roles]
-    body = []
-    for entry in mine:
-        claim = entry.claim
-        notes = [note for note in (entry.reason, claim.disputed and f"disputed: {claim.disputed}") if note]
-        percent = entry.error_kind == "relative"
-        error = "–" if entry.error is None else f"{entry.error:+.0%}" if percent else f"{entry.error:+.3g}"
-        allowed = "–" if entry.tolerance is None else f"{entry.tolerance:.0%}" if percent else "–"
-        said = "".join(f'<div class="note">{_text(note)}</div>' for note in notes)
-        body.append(
-            f"<tr><td>{_text(claim.id)}"
-            f'<div class="note">{_text(claim.locus)} · {_text(claim.role)}</div></td>'
-            f"<td>{_text(claim.statement)}{said}</td>"
-            f'<td class="n" data-label="published">{_text(claim.published_text)} {_text(claim.unit)}</td>'
-            f'<td class="n" data-label="simulated">{_text(_simulated(entry))}</td>'
-            f'<td class="n" data-label="error">{_text(error)}</td>'
-            f'<td class="n" data-label="allowed">{_text(allowed)}</td>'
-            f'<td class="{entry.verdict}">{_text(_VERDICT_SIGNS[entry.verdict])}</td></tr>'
-        )
-    head = (
-        '<tr><th>claim</th><th>statement</th><th class="n">published</th><th class="n">simulated</th>'
-        '<th class="n">error</th><th class="n">allowed</th><th>verdict</th></tr>'
-    )
-    return (
-        f'<h2 id="{key}">{_text(heading)}: {len(mine)}</h2><div class="wide"><table class="claims">'
-        f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table></div>"
-    )
+def _claim(entry: Entry) -> dict[str, Any]:
+    """Put a claim and its verdict into words."""
+    claim = entry.claim
+    percent = entry.error_kind == "relative"
+    return {
+        "id": claim.id,
+        "locus": claim.locus,
+        "role": claim.role,
+        "statement": claim.statement,
+        "notes": [note for note in (entry.reason, claim.disputed and f"disputed: {claim.disputed}") if note],
+        "published": f"{claim.published_text} {claim.unit}".strip(),
+        "simulated": _simulated(entry),
+        "error": "–" if entry.error is None else f"{entry.error:+.0%}" if percent else f"{entry.error:+.3g}",
+        "allowed": "–" if entry.tolerance is None else f"{entry.tolerance:.0%}" if percent else "–",
+        "verdict": entry.verdict,
+        "sign": _VERDICT_SIGNS[entry.verdict],
+    }
 
 
 def _simulated(entry: Entry) -> str:
@@ -227,29 +213,27 @@ def _simulated(entry: Entry) -> str:
     return " … ".join(three_digits(part) for part in parts)
 
 
-def _parameters(ledger: Ledger) -> str:
+def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:
+    """Show parameters with their provenance.
+
+    Parameters
+    ----------
+    parameters : sequence of mapping
+        With ``name``, ``value``, ``unit``, ``provenance``, perhaps ``confidence_interval`` and ``source``.
+    """
     rows = []
-    for row in ledger.parameters:
+    for row in parameters:
         interval = row.get("confidence_interval")
-        told = "–" if not interval else " … ".join(f"{end:.4g}" for end in interval)
+        value = row["value"]
         rows.append(
             (
-                *(
-                    str(row["name"]),
-                    f"{row['value']:.6g}" if isinstance(row["value"], float) else row["value"],
-                ),
-                *(row["unit"], row["provenance"], told, row.get("source", "")),
+                str(row["name"]),
+                f"{value:.6g}" if isinstance(value, float) else str(value),
+                str(row["unit"]),
+                str(row["provenance"]),
+                "–" if not interval else " … ".join(f"{end:.4g}" for end in interval),
+                str(row.get("source", "")),
             )
         )
-    fitted = ", ".join(ledger.fitted_parameters)
-    return (
-        f'<h2 id="parameters">Parameters: {len(rows)}, of which {len(ledger.fitted_parameters)} fitted</h2>'
-        f'<p class="note">Fitted: {_text(fitted)}.</p>'
-        + _table(("name", "value", "unit", "provenance", "95 % interval", "source"), rows)
-    )
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    head = "".join(f"<th>{_text(name)}</th>" for name in columns)
-    body = "".join("<tr>" + "".join(f"<td>{_text(value)}</td>" for value in row) + "</tr>" for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    columns = ("name", "value", "unit", "provenance", "95 % interval", "source")
+    return Table("Parameters", columns, rows, form="stack", numeric=False)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import enum
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stripesim._version import __version__
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.execute import ScenarioResult
+    from stripesim.scenarios.schema import Scenario
 
 app = typer.Typer(
     name="stripesim",
@@ -71,9 +76,14 @@ def run(
         bool, typer.Option("--costs/--no-costs", help="Tell what the mean latency consists of, step by step.")
     ] = True,
     out: OutOption = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Write report.html into --out: one page to show around.")
+    ] = False,
     json_to: JsonOption = None,
 ) -> None:
     """Run a scenario: each scheme under each kind of request."""
+    if report and out is None:
+        raise ValueError("--report: got no --out, wanted the folder to write report.html into")
     from stripesim.scenarios.execute import run_scenario
     from stripesim.scenarios.loader import load_scenario
     from stripesim.scenarios.schema import cells
@@ -94,8 +104,11 @@ def run(
             {"parameters.json": json.dumps(result.parameters, indent=1)},
         )
         written += save_figures({**draw_all(result.rows), **draw_costs(result.rows)}, out)
+        if report:
+            written += _write_report(out, told, result, engine.value)
     if _json(json_to, result.to_json()):
         return
+    _warn_outside(result.warnings)
     from stripesim.cli_tables import recorded_lines, repair_lines
     from stripesim.scenarios.costs_table import print_costs
     from stripesim.scenarios.results import print_table
@@ -106,6 +119,20 @@ def run(
     for line in [*repair_lines(told_rows), *recorded_lines(told_rows)]:
         print(line)
     _list_written(written)
+
+
+def _write_report(out: Path, told: Scenario, result: ScenarioResult, engine: str) -> list[Path]:
+    from stripesim.scenarios.results import write_files
+    from stripesim.scenarios.run_report import report_of_run
+
+    with _progress(f"{told.name}: report", len(told.schemes)) as step:
+        page = report_of_run(told, result, engine=engine, progress=step)
+    return write_files(out, {"report.html": page.encode()})
+
+
+def _warn_outside(warnings: Sequence[str]) -> None:
+    for line in warnings:
+        print(f"warning: outside the calibrated range: {line}", file=sys.stderr)
 
 
 @app.command()

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 _PACKAGE = "stripesim.scenarios.dachary2013"
 _TABLES = ("ceph16.csv", "measured.csv")
 
+TITLE = "Dachary 2013 and 2014: Ceph's erasure-code kernels, timed again"
+INTRODUCTION = (
+    "How long L. Dachary’s benchmarks of 2013 and 2014 took for encoding and decoding, case beside case, "
+    "and how long the same cases take on a present processor."
+)
+
 
 @dataclass(frozen=True)
 class StudyResult:
@@ -52,11 +58,11 @@ def shipped_rows(name: str) -> pl.DataFrame:
 
 
 def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
-    """Draw and write the study's figures; return the files."""
+    """Draw and write the study's figures and its report; return the files."""
     from stripesim.scenarios.dachary2013.draw import draw
-    from stripesim.scenarios.figures import save_figures
+    from stripesim.scenarios.study_report import save_with_report
 
-    return save_figures(draw(result.rows), out)
+    return save_with_report(result, draw(result.rows), out, title=TITLE, introduction=INTRODUCTION)
 
 
 def run(

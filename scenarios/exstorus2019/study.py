@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
     from stripesim.calibration.ledger import Ledger
 
+TITLE = "Kim et al. 2019: erasure-coded writes on faster networks"
+INTRODUCTION = (
+    "What D.-O. Kim et al., “Cost analysis of erasure coding for exa-scale storage” (The Journal of "
+    "Supercomputing, 2019), state of one record’s write, step by step, beside the simulated write path."
+)
+
 
 @dataclass(frozen=True)
 class StudyResult:
@@ -43,11 +49,11 @@ def cell_count() -> int:
 
 
 def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
-    """Draw and write the study's figures; return the files."""
+    """Draw and write the study's figures and its report; return the files."""
     from stripesim.scenarios.exstorus2019.draw import draw
-    from stripesim.scenarios.figures import save_figures
+    from stripesim.scenarios.study_report import save_with_report
 
-    return save_figures(draw(result.rows), out)
+    return save_with_report(result, draw(result.rows), out, title=TITLE, introduction=INTRODUCTION)
 
 
 def parameters() -> list[dict[str, Any]]:

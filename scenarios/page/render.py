@@ -56,11 +56,13 @@ class Table:
     rows : sequence of sequence of str or Cell
         A row of one cell only is a heading over those that follow.
     form : str
-        On a narrow screen: ``scroll`` in its own box, ``stack`` each row to a card, or ``compare``: the name of
-        a row above its values.
+        On a narrow screen: ``scroll`` in its own box, ``stack`` each row to a card, or ``compare``: the name
+        of a row above its values.
     numeric : bool
         Whether all columns but the first are numbers.
     caption_shown : bool
+    words : sequence of int
+        Columns that hold words in a table of numbers, from 0.
     """
 
     caption: str
@@ -69,6 +71,7 @@ class Table:
     form: Literal["scroll", "stack", "compare"] = "scroll"
     numeric: bool = True
     caption_shown: bool = False
+    words: Sequence[int] = ()
 
     @property
     def narrow(self) -> str:
@@ -157,7 +160,7 @@ def render(template: str, **context: Any) -> str:
     Returns
     -------
     str
-        An HTML page with its style and figures inside. It runs no script and every link leads to a place on it.
+        An HTML page, style and figures inside. It runs no script and every link leads to a place on it.
     """
     figures = [block for value in context.values() for block in _figures_in(value)]
     return (

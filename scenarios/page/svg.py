@@ -70,7 +70,9 @@ def inline_svg(figure: Figure, stem: str, caption: str) -> str:
 
 def _rename(root: ElementTree.Element, stem: str) -> None:
     """Give names the figure's own prefix; those that nothing refers to go."""
-    used = {found for element in root.iter() for v in element.attrib.values() for found in _REFERENCE.findall(v)}
+    used = {
+        found for element in root.iter() for v in element.attrib.values() for found in _REFERENCE.findall(v)
+    }
     used |= {element.attrib["href"].removeprefix("#") for element in root.iter() if "href" in element.attrib}
     for element in root.iter():
         name = element.attrib.pop("id", None)

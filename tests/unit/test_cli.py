@@ -67,6 +67,29 @@ def sets(*overrides):
 # What is printed.
 
 
+def test_outside_the_calibrated_range_the_terminal_and_the_document_say_so(run):
+    status, _, err = run("run", "s.toml")
+    assert status == 0
+    lines = [line for line in err.splitlines() if line.startswith("warning: outside the calibrated range: ")]
+    assert [line.split(": ")[2] for line in lines] == ["cluster.osds_per_host", "workload.queue_depth"]
+    _, out, err = run("run", "s.toml", "--json", "-")
+    assert err == ""
+    assert [f"warning: outside the calibrated range: {line}" for line in json.loads(out)["warnings"]] == lines
+
+
+def test_a_report_lands_beside_the_results(run, tmp_path):
+    status, out, err = run("run", "s.toml", "--out", "kept", "--report", "--json", "-")
+    assert (status, err) == (0, "")
+    page = (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert json.loads(out)["provenance"]["scenario"] in page
+
+
+def test_a_report_needs_a_folder(refused):
+    (line,) = refused("run", "s.toml", "--report")
+    assert line == "--report: got no --out, wanted the folder to write report.html into"
+
+
 def test_json_is_one_document_with_the_promised_keys(run):
     status, out, err = run("run", "s.toml", "--json", "-")
     assert (status, err) == (0, "")

@@ -9,9 +9,9 @@ import pytest
 
 from stripesim.calibration import parameter_sets
 from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, lognormal_factors, names
-from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.hdd import HddModel
+from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store import ObjectStoreModel
@@ -91,7 +91,7 @@ def test_every_table_that_ships_builds_its_model(name):
 def test_every_number_that_ships_has_its_unit_in_its_name(name):
     for table, numbers in tables_of(name).items():
         for key in numbers:
-            named = any(key.endswith(suffix) for suffix in ("_count", "_fraction", "_factor", "_quantiles", "_ratio"))
+            named = key.endswith(("_count", "_fraction", "_factor", "_quantiles", "_ratio"))
             assert unit_of(key) != "1" or named or key in COUNTS, f"{name}: [{table}] {key}"
 
 

@@ -1,0 +1,170 @@
+"""Reports in a real browser: quiet, alone, legible on a phone and a desk, by day and by night, and on paper.
+
+Skipped where no Chromium with its driver is installed (Debian: ``apt-get install chromium chromium-driver``).
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stripesim.scenarios.execute import run_scenario
+from stripesim.scenarios.loader import load_scenario
+from stripesim.scenarios.run_report import report_of_run
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+WIDTHS = (360, 1280)
+THEMES = ("light", "dark")
+PAGES = ("run", "sizes", "study")
+
+# Contrast that WCAG 2.1 AA asks for: of text, and of large text.
+TEXT_CONTRAST, LARGE_CONTRAST = 4.5, 3.0
+
+CHECKS = (Path(__file__).parent / "report_checks.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """One report of each sort, in files: a run, a run over sizes with a repair, a study."""
+    from stripesim.cli_study import run_study
+
+    folder = tmp_path_factory.mktemp("reports")
+    small = ['schemes=["rep:3", "rs:6,3", "rs:10,4"]', 'workload.block_sizes_bytes=["4k", "64k"]']
+    scenarios = {
+        "run": load_scenario("quickstart"),
+        "sizes": load_scenario("koh2017", sets=[*small, "workload.requests=60"]),
+    }
+    for name, scenario in scenarios.items():
+        page = report_of_run(scenario, run_scenario(scenario))
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    studied = run_study("dachary2013", engine="compiled", options={}, progress=lambda *_: None)
+    studied.write(folder / "study")
+    shutil.copy(folder / "study" / "report.html", folder / "study.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium that notes what it logs and what it fetches."""
+    pytest.importorskip("selenium", reason="selenium is not installed (pip install stripesim[test])")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    if found is None or driver is None:
+        pytest.skip("no Chromium with its driver is installed (apt-get install chromium chromium-driver)")
+    from selenium.webdriver import Chrome, ChromeOptions
+    from selenium.webdriver.chrome.service import Service
+
+    options = ChromeOptions()
+    options.binary_location = found
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        # Chromium refuses to run as root inside its sandbox, as in most containers.
+        options.add_argument("--no-sandbox")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with Chrome(options=options, service=Service(driver)) as chrome:
+        yield chrome
+
+
+@pytest.fixture(params=PAGES)
+def opened(request, browser, pages):
+    """A page opened afresh; returns the browser, what it logged and which addresses it asked for."""
+    browser.get_log("browser")
+    browser.get_log("performance")
+    address = (pages / f"{request.param}.html").as_uri()
+    browser.get(address)
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    return browser, browser.get_log("browser"), [one for one in asked if one != address]
+
+
+def emulate(browser, theme, media=""):
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+
+
+def show(browser, width, theme):
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    emulate(browser, theme)
+    # Otherwise the page would be judged as it was laid out before.
+    assert browser.execute_script("return window.innerWidth") == width
+    assert browser.execute_script(f"return matchMedia('(prefers-color-scheme: {theme})').matches")
+
+
+def ask(browser, call):
+    """Call one of the checks in the page."""
+    return browser.execute_script(f"{CHECKS}\nreturn {call};")
+
+
+def test_a_report_logs_nothing_and_fetches_nothing(opened):
+    _, logged, asked = opened
+    assert logged == []
+    assert asked == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_report_is_legible(opened, width, theme):
+    browser, _, _ = opened
+    show(browser, width, theme)
+    stuck_out = ask(browser, "overflow()")
+    assert stuck_out["page"] <= 0
+    assert stuck_out["wide"] == []
+    figures = ask(browser, "figures()")
+    assert figures
+    for figure in figures:
+        assert figure["width"] > 200, figure
+        assert figure["height"] > 100, figure
+        assert figure["drawn"] > 20, figure
+        assert figure["outside"] == 0, figure
+    told = ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")
+    assert told["texts"] > 50
+    assert told["faint"] == []
+
+
+def test_the_checks_find_what_they_look_for(opened):
+    browser, _, _ = opened
+    show(browser, 360, "light")
+    browser.execute_script(
+        "document.body.insertAdjacentHTML('beforeend', '<p style=\"color: #999; width: 700px\">pale</p>'"
+        '+ \'<figure id="hidden"><svg style="display: none"></svg></figure>\')'
+    )
+    assert ["pale", "2.85"] in ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")["faint"]
+    stuck_out = ask(browser, "overflow()")
+    assert stuck_out["page"] > 300
+    assert stuck_out["wide"]
+    assert ask(browser, "figures()")[-1]["width"] == 0
+
+
+def test_the_page_and_its_figures_change_with_the_theme(opened):
+    browser, _, _ = opened
+    seen = []
+    for theme in THEMES:
+        show(browser, 1280, theme)
+        seen.append(ask(browser, "colours()"))
+    assert all(light != dark for light, dark in zip(*seen, strict=True))
+
+
+def test_a_table_keeps_its_meaning_where_it_is_restacked(opened):
+    browser, _, _ = opened
+    show(browser, 360, "light")
+    tree = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    roles = [node["role"]["value"] for node in tree if not node["ignored"]]
+    tables, figures = (
+        browser.execute_script(f"return document.querySelectorAll('{tag}').length")
+        for tag in ("table", "figure")
+    )
+    assert roles.count("table") == tables
+    assert roles.count("rowheader") > tables
+    assert roles.count("image") + roles.count("img") == figures
+
+
+def test_a_report_prints_in_ink_on_white(opened):
+    browser, _, _ = opened
+    emulate(browser, "dark", media="print")
+    white, black = "rgb(255, 255, 255)", "rgb(0, 0, 0)"
+    assert ask(browser, "colours()") == [white, white, black, black]
+    assert ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")["faint"] == []

@@ -1,0 +1,101 @@
+"""What lies outside the calibrated range is said, key by key; what lies inside is not."""
+
+import pytest
+
+from stripesim.calibration import parameter_sets
+from stripesim.calibration.calibrated_range import calibrated_range
+from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, names
+from stripesim.scenarios.calibrated import warnings_of, warnings_of_all
+from stripesim.scenarios.loader import load_scenario, parse_scenario
+from stripesim.scenarios.schema import Scenario
+
+RANGE = """
+[calibrated]
+source = "ten runs"
+notes = ["time is assumed"]
+
+[calibrated.keys]
+"schemes" = ["rep:3"]
+"workload.queue_depth" = { min = 1, max = 64 }
+"repair" = []
+"""
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.setattr(parameter_sets, "files", lambda _package: tmp_path)
+
+    def write(text):
+        (tmp_path / "mine.toml").write_text(text, encoding="utf-8")
+        return calibrated_range(ParameterSet("mine"))
+
+    return write
+
+
+def test_a_question_inside_gets_the_notes_alone(written):
+    asked = {"schemes": ["rep:3"], "workload": {"queue_depth": 64}, "repair": None}
+    assert written(RANGE).warnings(asked) == ["mine: time is assumed"]
+
+
+def test_each_key_outside_is_told_with_what_was_got_and_what_is_covered(written):
+    asked = {"schemes": ["rep:3", "rs:4,2"], "workload": {"queue_depth": 65}, "repair": {"lost_osds": [0]}}
+    assert written(RANGE).warnings(asked) == [
+        "schemes: got rs:4,2; mine was calibrated or checked on rep:3 (ten runs)",
+        "workload.queue_depth: got 65; mine was calibrated or checked on 1 to 64 (ten runs)",
+        "repair: mine was neither calibrated nor checked on anything of this kind (ten runs)",
+        "mine: time is assumed",
+    ]
+
+
+def test_a_set_that_says_nothing_of_its_range_warns_of_that(written):
+    (line,) = written("").warnings({"schemes": ["rep:3"]})
+    assert line == "mine: it does not say what it was calibrated on"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[calibrated]\nkeys = {}", "wanted source, keys and perhaps notes"),
+        ('[calibrated]\nsource = "x"\nkey = 1', "wanted source, keys and perhaps notes"),
+        ('[calibrated]\nsource = "x"\nkeys.seed = 3', "seed: got 3, wanted a list or { min, max }"),
+        ('[calibrated]\nsource = "x"\nkeys.seed = { min = 4, max = 3 }', "wanted a list or { min, max }"),
+    ],
+)
+def test_a_faulty_range_is_told_in_one_line(written, text, told):
+    with pytest.raises(ParameterSetError, match=r"^mine.toml: \[calibrated\]") as error:
+        written(text)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", names())
+def test_ranges_that_ship_name_keys_of_a_scenario(name):
+    for key in calibrated_range(ParameterSet(name)).keys:
+        model = Scenario.model_fields
+        for part in key.split("."):
+            assert part in model, f"{name}: {key}"
+            inner = model[part].annotation
+            model = getattr(inner, "model_fields", {})
+
+
+def test_the_study_lies_inside_its_own_range():
+    assert warnings_of(load_scenario("koh2017")) == []
+
+
+def test_quickstart_lies_outside_in_scheme_cluster_and_depth():
+    keys = [line.partition(":")[0] for line in warnings_of(load_scenario("quickstart"))]
+    assert keys == ["schemes", "cluster.osds_per_host", "workload.queue_depth"]
+
+
+def test_what_a_workload_does_not_use_is_not_asked_about():
+    text = (
+        'schemes = ["rep:3"]\n[workload]\nkind = "open"\nrate_per_s = 10.0\nqueue_depth = 1\nrequests = 1\n'
+    )
+    keys = [line.partition(":")[0] for line in warnings_of(parse_scenario(text))]
+    assert keys == ["workload.kind"]
+
+
+def test_several_scenarios_tell_each_line_once():
+    one, other = (load_scenario("quickstart", sets=[f"workload.queue_depth={depth}"]) for depth in (8, 16))
+    lines = warnings_of_all([one, other, one])
+    assert len(lines) == len(set(lines)) == 4

@@ -1,0 +1,129 @@
+"""Usable capacity follows from scheme, placement and full ratio; wear from bytes, rate and rating."""
+
+import numpy as np
+import pytest
+
+from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits, drive_writes_per_day
+from stripesim.models.provenance import Provenance
+from stripesim.scenarios.build import build_models, build_pool
+from stripesim.scenarios.capacity import Drives, capacity_of, drives_of, wear_of
+from stripesim.scenarios.loader import parse_scenario
+
+TEXT = """
+schemes = ["rep:3", "rs:6,3"]
+[cluster]
+hosts = 4
+osds_per_host = 6
+pg_num = 64
+failure_domain_erasure = "osd"
+[workload]
+requests = 1
+"""
+
+
+def given(*names):
+    return {name: Provenance("given", "a test") for name in names}
+
+
+def drives(drive_bytes=1e12, per_osd=2, rated=365e12, days=365.0):
+    return Drives(
+        per_osd,
+        DriveCapacity(drive_bytes=drive_bytes, provenance=given("drive_bytes")),
+        DriveEndurance(
+            rated_write_bytes=rated, rated_days=days, provenance=given("rated_write_bytes", "rated_days")
+        ),
+        FillLimits(full_ratio=0.9, nearfull_ratio=0.8, provenance=given("full_ratio", "nearfull_ratio")),
+    )
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return parse_scenario(TEXT)
+
+
+@pytest.fixture(scope="module")
+def models(scenario):
+    return build_models(scenario)
+
+
+def test_replication_holds_a_third_of_the_raw_capacity_up_to_the_full_ratio(scenario, models):
+    held = capacity_of(scenario, "rep:3", models, drives())
+    assert held.raw_bytes == 24 * 2 * 1e12
+    assert held.stored_per_client_byte == 3
+    assert held.usable_bytes == pytest.approx(held.raw_bytes * 0.9 / 3)
+
+
+def test_stripes_pad_the_last_one_of_an_object(scenario, models):
+    # 4 MiB are 170.67 stripes of 24 KiB: nine shards of 171 units are stored.
+    held = capacity_of(scenario, "rs:6,3", models, drives())
+    assert held.stored_per_client_byte == 9 * 171 * 4096 / (4 << 20)
+    assert held.failures_tolerated == 3
+
+
+def test_the_fullest_osd_bounds_what_the_pool_takes(scenario, models):
+    from stripesim.models.coding import parse_scheme
+
+    held = capacity_of(scenario, "rep:3", models, drives())
+    acting = build_pool(scenario, parse_scheme("rep:3"), models).cluster.acting
+    most = np.bincount(acting.ravel()).max()
+    # Each group holds a 64th of the data and that OSD a whole copy of `most` of them.
+    assert held.usable_as_placed_bytes * most / 64 == pytest.approx(0.9 * 2e12)
+    assert held.usable_as_placed_bytes < held.usable_bytes
+
+
+def test_an_unknown_drive_leaves_shares_alone(scenario, models):
+    held = capacity_of(scenario, "rep:3", models, Drives(1, None, None, None))
+    assert (held.raw_bytes, held.usable_bytes, held.usable_as_placed_bytes) == (None, None, None)
+    assert held.stored_per_client_byte == 3
+
+
+def test_drives_come_from_the_parameter_set_unless_the_scenario_gives_them(scenario, models):
+    found = drives_of(scenario, models)
+    assert found.capacity.drive_bytes == 480e9
+    assert found.endurance.rated_write_bytes == 127.75e12
+    assert {row["name"] for row in found.parameters()} >= {"drive.drive_bytes", "fill.full_ratio"}
+    other = parse_scenario(TEXT.replace("pg_num", 'drive_bytes = "1TB"\npg_num'))
+    assert drives_of(other, models).capacity.drive_bytes == 1e12
+    # A rating belongs to a capacity: another drive has another one.
+    assert drives_of(other, models).endurance is None
+    rated = parse_scenario(
+        TEXT.replace("pg_num", 'drive_bytes = "1TB"\ndrive_rated_write_bytes = "600TB"\npg_num')
+    )
+    assert drives_of(rated, models).endurance.drive_writes_per_day(1e12) == pytest.approx(600 / 1825)
+
+
+def test_a_set_without_capacity_or_rating_gives_none(models):
+    loop = parse_scenario(TEXT.replace("pg_num", 'ssd = "pacific"\nparameters = "pacific"\npg_num'))
+    found = drives_of(loop, models)
+    assert (found.capacity, found.endurance, found.osd_bytes) == (None, None, None)
+
+
+def test_wear_spreads_the_writes_over_all_drives():
+    row = {"device_write_bytes_per_client_byte": 3.0, "throughput_bytes_per_s": 40e6}
+    wear = wear_of(row, 6, drives(drive_bytes=864e9, per_osd=2))
+    assert wear.drive_write_bytes_per_s == 10e6
+    assert wear.drive_writes_per_day == pytest.approx(1.0)
+    assert wear.rated_drive_writes_per_day == pytest.approx(1e12 / 864e9)
+    assert wear.life_years == pytest.approx(365e12 / 864e9 / 365.25)
+
+
+def test_what_writes_nothing_wears_nothing():
+    row = {"device_write_bytes_per_client_byte": 0.0, "throughput_bytes_per_s": 1e6}
+    assert wear_of(row, 6, drives()) is None
+    assert wear_of({}, 6, drives()) is None
+
+
+def test_without_a_rating_wear_is_bytes_alone():
+    row = {"device_write_bytes_per_client_byte": 2.0, "throughput_bytes_per_s": 1e6}
+    wear = wear_of(row, 1, Drives(1, None, None, None))
+    assert wear.drive_write_bytes_per_s == 2e6
+    assert (wear.drive_writes_per_day, wear.rated_drive_writes_per_day, wear.life_years) == (None, None, None)
+
+
+def test_a_full_ratio_below_the_nearfull_one_is_refused():
+    with pytest.raises(ValueError, match=r"full_ratio: got 0.8, wanted 0.9 to 1"):
+        FillLimits(full_ratio=0.8, nearfull_ratio=0.9, provenance=given("full_ratio", "nearfull_ratio"))
+
+
+def test_one_capacity_a_day_is_one_drive_write():
+    assert drive_writes_per_day(1e12 / 86400, 1e12) == pytest.approx(1.0)

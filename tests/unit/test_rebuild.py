@@ -1,0 +1,83 @@
+"""The repair of a sample is simulated; a whole OSD is its rule of three, and what cannot be is said."""
+
+import pytest
+
+from stripesim.scenarios.execute import run_scenario
+from stripesim.scenarios.loader import load_scenario, parse_scenario
+from stripesim.scenarios.rebuild import Rebuild, idle_rebuild, measured_rebuild
+
+TEXT = """
+schemes = ["rep:3"]
+[cluster]
+hosts = 4
+osds_per_host = 2
+pg_num = 32
+failure_domain_erasure = "osd"
+[workload]
+requests = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return parse_scenario(TEXT)
+
+
+def test_replication_rebuilds_whole_objects_over_the_network(scenario):
+    told = idle_rebuild(scenario, "rep:3", sample_objects=60)
+    assert told.reason is None
+    assert told.lost_osds == (0,)
+    assert told.lost_bytes == told.objects * (4 << 20)
+    # A copy to the new home, headers and frames beside it; half of the primaries are on that host.
+    assert 0.5 < told.network_bytes_per_lost_byte < 1.2
+    assert told.seconds_for(10 * told.lost_bytes) == pytest.approx(10 * told.seconds)
+
+
+def test_erasure_coding_reads_k_shards_for_each_lost_one(scenario):
+    told = idle_rebuild(scenario, "rs:4,2", sample_objects=60)
+    assert told.lost_bytes == told.objects * (1 << 20)
+    assert 2 < told.network_bytes_per_lost_byte < 5
+
+
+def test_the_rate_hardly_depends_on_the_sample(scenario):
+    few, many = (idle_rebuild(scenario, "rs:4,2", sample_objects=count) for count in (800, 3200))
+    # Objects fall on placement groups by chance; with hundreds on each OSD the luck is a few per cent.
+    assert many.bytes_per_s == pytest.approx(few.bytes_per_s, rel=0.1)
+    assert few.half_bytes_per_s == pytest.approx(few.bytes_per_s, rel=0.15)
+
+
+def test_an_osd_that_is_missing_already_is_not_lost_again():
+    told = idle_rebuild(parse_scenario(TEXT + "[degraded]\nmissing_osds = [0]\n"), "rep:3", sample_objects=30)
+    assert told.lost_osds == (1,)
+
+
+def test_throttles_of_the_scenario_hold(scenario):
+    slow = parse_scenario(TEXT + "[repair]\nlost_osds = [0]\nrecovery_sleep_s = 0.5\n")
+    free, throttled = (idle_rebuild(one, "rep:3", sample_objects=40) for one in (scenario, slow))
+    assert throttled.bytes_per_s < free.bytes_per_s / 2
+
+
+@pytest.mark.parametrize(
+    ("scheme", "told"),
+    [
+        ("none", "no redundancy"),
+        ("rs:5,1", "no decode of rs:5,1"),
+        ("rs:6,2", "found no new OSD"),
+    ],
+)
+def test_what_cannot_be_rebuilt_says_why(scenario, scheme, told):
+    found = idle_rebuild(scenario, scheme, sample_objects=20)
+    assert told in found.reason
+    assert (found.seconds, found.bytes_per_s, found.seconds_for(1e9)) == (None, None, None)
+
+
+def test_a_repair_under_load_is_read_off_its_row():
+    scenario = load_scenario("repair", sets=["workload.requests=200", 'schemes=["rep:3"]'])
+    row = run_scenario(scenario).rows.to_dicts()[0]
+    told = measured_rebuild(scenario, row)
+    assert told.lost_osds == (7,)
+    assert told.bytes_per_s == pytest.approx(row["repair_lost_bytes"] / row["repair_s"])
+
+
+def test_an_unfinished_repair_has_no_rate():
+    assert Rebuild("rep:3", objects=3, lost_bytes=1e6, seconds=None).bytes_per_s is None

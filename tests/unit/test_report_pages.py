@@ -1,0 +1,235 @@
+"""A report stands alone, says what it must, and escapes what it is given."""
+
+import itertools
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from stripesim.scenarios.execute import run_scenario
+from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.loader import load_scenario, parse_scenario
+from stripesim.scenarios.page.render import Cell, Table, figure_blocks, render
+from stripesim.scenarios.page.svg import dark_greys, inline_svg
+from stripesim.scenarios.run_report import report_of_run
+
+TEXT = """
+name = "plan"
+description = 'Is <script>alert("x")</script> & co. safe?'
+schemes = ["rep:3", "rs:4,2"]
+[cluster]
+hosts = 4
+osds_per_host = 2
+pg_num = 32
+failure_domain_erasure = "osd"
+[workload]
+ops = ["write", "read"]
+patterns = ["rand"]
+block_sizes_bytes = ["4k", "64k"]
+queue_depth = 8
+requests = 60
+image_bytes = "64MiB"
+"""
+
+# Elements that have no end tag, and attributes that make a browser fetch or go somewhere.
+VOID = {"meta", "link", "br", "hr", "img", "input", "source", "base"}
+LEADS = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href", "formaction"}
+
+
+class Page(HTMLParser):
+    """What stands on a page: its elements, its names, where it leads, and whether every element ends."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.names, self.leads, self.open, self.text = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == [], self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        for name, value in attrs:
+            if name == "id":
+                self.names.append(value)
+            if name in LEADS:
+                self.leads.append(value)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def count(self, tag):
+        return sum(name == tag for name, _ in self.elements)
+
+
+@pytest.fixture(scope="module")
+def scenario():
+    return parse_scenario(TEXT)
+
+
+@pytest.fixture(scope="module")
+def result(scenario):
+    return run_scenario(scenario)
+
+
+@pytest.fixture(scope="module")
+def text(scenario, result):
+    return report_of_run(scenario, result)
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def figure(colour="#444444"):
+    with styled():
+        drawn = new_figure((4, 3))
+        axes = drawn.subplots()
+        axes.plot([0, 1], [0, 1], color=colour)
+        axes.set_title("a title")
+    return CaptionedFigure(drawn, 'A "caption" <b>')
+
+
+def test_nothing_on_the_page_leads_outside(text, page):
+    assert page.leads
+    assert all(lead.startswith("#") for lead in page.leads)
+    for word in ("http:", "https:", "//", "url(", "@import", "<script", "<iframe", "<img", "<link"):
+        found = [text[max(0, m.start() - 30) : m.end() + 30] for m in re.finditer(re.escape(word), text)]
+        found = [one for one in found if "url(#" not in one]
+        assert not found, found[:3]
+
+
+def test_names_are_unique_and_every_link_has_its_place(page):
+    assert len(page.names) == len(set(page.names))
+    assert {lead[1:] for lead in page.leads} <= set(page.names)
+
+
+def test_what_a_user_wrote_is_shown_as_written(text, page):
+    assert "<script>alert" not in text
+    assert 'Is <script>alert("x")</script> & co. safe?' in "".join(page.text)
+
+
+def test_headings_do_not_skip_a_level(page):
+    levels = [int(tag[1]) for tag, _ in page.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_tables_have_captions_and_headers_that_say_what_they_head(page):
+    assert page.count("caption") == page.count("table") > 5
+    assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
+    regions = [attributes for _, attributes in page.elements if attributes.get("role") == "region"]
+    assert len(regions) >= page.count("table")
+    assert all(attributes["aria-label"] and attributes["tabindex"] == "0" for attributes in regions)
+
+
+def test_every_figure_says_in_words_what_it_shows(page):
+    drawn = [attributes for tag, attributes in page.elements if tag == "svg"]
+    assert len(drawn) == page.count("figure") == page.count("figcaption") == 6
+    assert all(attributes["role"] == "img" and len(attributes["aria-label"]) > 40 for attributes in drawn)
+
+
+def test_the_page_names_what_a_planner_compares(page):
+    said = " ".join("".join(page.text).split())
+    for words in (
+        *("usable capacity", "throughput [MB/s]", "latency, median [ms]", "99th percentile", "CPU time"),
+        *(
+            "private network [B per client byte]",
+            "written to drives",
+            "drive writes per day",
+            "repair of one OSD",
+        ),
+        *("bottleneck", "full ratio", "extrapolation", "Outside the calibrated range", "provenance"),
+    ):
+        assert words in said, words
+
+
+def test_numbers_on_the_page_are_those_of_the_rows(result, page):
+    from stripesim.scenarios.captions import three_digits
+
+    said = "".join(page.text)
+    for row in result.rows.to_dicts():
+        assert three_digits(row["throughput_bytes_per_s"] / 1e6) in said
+        assert three_digits(row["latency_p99_ns"] / 1e6) in said
+    for parameter in result.parameters:
+        assert parameter["name"] in said
+        assert parameter["source"] in said
+    for line in result.warnings:
+        assert line in said
+
+
+def test_inside_the_calibrated_range_the_page_says_so():
+    sets = ["workload.requests=200", 'schemes=["rep:3"]', 'workload.block_sizes_bytes=["4k"]']
+    scenario = load_scenario("koh2017", sets=[*sets, 'workload.patterns=["rand"]'])
+    result = run_scenario(scenario)
+    said = "".join(Page(report_of_run(scenario, result)).text)
+    assert result.warnings == []
+    assert "Inside the calibrated range" in said
+    assert "Outside the calibrated range" not in said
+
+
+def test_a_scenario_without_sizes_or_known_drives_has_a_page_too(tmp_path):
+    rows = "".join(f"1281663720000{at:05d},host,0,Read,{4096 * at},4096,1000\n" for at in range(30))
+    (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
+    head, _, _ = TEXT.partition("[workload]")
+    text = head.replace("pg_num", 'ssd = "pacific"\npg_num').replace('"rs:4,2"', '"none"')
+    (tmp_path / "s.toml").write_text(
+        f'{text}\n[workload]\nkind = "trace"\ntrace = "t.csv"\nimage_bytes = "64MiB"\n', encoding="utf-8"
+    )
+    scenario = load_scenario(str(tmp_path / "s.toml"))
+    page = Page(report_of_run(scenario, run_scenario(scenario)))
+    said = "".join(page.text)
+    assert page.count("figure") == 0
+    assert "cluster.drive_bytes" in said
+    assert "nothing to rebuild from: no redundancy" in said
+
+
+def test_greys_of_a_figure_follow_the_page_and_colours_stay():
+    svg = inline_svg(figure("#0072b2").figure, "one", "words")
+    assert "var(--grey-ff,#ffffff)" in svg
+    assert "#0072b2" in svg
+    assert not re.search(r"[^,]#([0-9a-f]{2})\1\1\b", svg)
+
+
+def test_white_becomes_dark_paper_and_black_its_ink():
+    dark = dark_greys(["var(--grey-ff,#ffffff) var(--grey-00,#000000) var(--grey-44,#444444)"])
+    shades = [int(dark[f"--grey-{level}"][1:3], 16) for level in ("ff", "44", "00")]
+    assert shades == sorted(shades)
+    assert shades[0] < 0x30 < 0xD0 < shades[-1]
+
+
+def test_two_figures_on_a_page_share_no_name():
+    svgs = [inline_svg(figure().figure, stem, "words") for stem in ("one", "two")]
+    names = [set(re.findall(r'id="([^"]+)"', svg)) for svg in svgs]
+    assert names[0]
+    assert not names[0] & names[1]
+    for svg, known in zip(svgs, names, strict=True):
+        assert set(re.findall(r"#((?:one|two)-[\w-]+)", svg)) <= known
+
+
+def test_a_figure_s_caption_cannot_break_the_page():
+    (block,) = figure_blocks({"one": figure()})
+    assert "<b>" not in block.svg
+
+
+def test_a_table_with_more_schemes_than_a_phone_has_room_for_scrolls():
+    narrow, wide = (Table("t", [""] * (1 + n), [["a", *["1"] * n]], form="compare") for n in (4, 5))
+    assert (narrow.narrow, wide.narrow) == ("compare", "scroll")
+
+
+def test_text_and_cells_mix_in_a_row():
+    table = Table("t", ["", "a"], [["group"], ["x", Cell("1", share=0.5)]])
+    assert [[cell.text for cell in row] for row in table.body] == [["group"], ["x", "1"]]
+
+
+def test_a_page_that_lacks_what_its_template_asks_for_is_an_error():
+    from jinja2 import UndefinedError
+
+    with pytest.raises(UndefinedError):
+        render("run.html.j2", title="t")
