@@ -53,6 +53,7 @@ def inline_svg(figure: Figure, stem: str, caption: str) -> str:
         for child in list(parent):
             if child.tag in ("metadata", "style"):
                 parent.remove(child)
+    _clip_by_viewport(root)
     _rename(root, stem)
     for element in root.iter():
         for name in ("style", "fill", "stroke"):
@@ -66,6 +67,28 @@ def inline_svg(figure: Figure, stem: str, caption: str) -> str:
         "focusable": "false",
     }
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
+
+
+def _clip_by_viewport(root: ElementTree.Element) -> None:
+    """Cut off at the edge of a panel by a view of its own, so that no reference is needed."""
+    panels = {clip.attrib["id"]: list(clip) for clip in root.iter("clipPath")}
+    for parent in list(root.iter()):
+        for index, child in enumerate(list(parent)):
+            found = _REFERENCE.fullmatch(child.attrib.get("clip-path", ""))
+            shapes = panels.get(found[1], []) if found else []
+            # Only an upright rectangle is a view, and only where the element is not turned itself.
+            if len(shapes) != 1 or shapes[0].tag != "rect" or "transform" in child.attrib:
+                continue
+            place = {name: shapes[0].attrib[name] for name in ("x", "y", "width", "height")}
+            del child.attrib["clip-path"]
+            view = ElementTree.Element("svg", {**place, "viewBox": " ".join(place.values())})
+            view.append(child)
+            parent[index] = view
+    used = {found for e in root.iter() for v in e.attrib.values() for found in _REFERENCE.findall(v)}
+    for parent in list(root.iter()):
+        for clip in parent.findall("clipPath"):
+            if clip.attrib["id"] not in used:
+                parent.remove(clip)
 
 
 def _rename(root: ElementTree.Element, stem: str) -> None:

@@ -53,7 +53,7 @@ const faint = (wanted, wantedLarge) => {
     texts += 1;
     check(element, getComputedStyle(element).color, words);
   }
-  for (const svg of document.querySelectorAll("figure svg")) {
+  for (const svg of document.querySelectorAll("figure svg[role=img]")) {
     check(svg, getComputedStyle(svg).fill, "letters of a figure");
   }
   return { texts, faint: found };
@@ -65,7 +65,7 @@ const figures = () =>
     const svg = figure.querySelector("svg");
     const box = svg.getBoundingClientRect();
     const marks = [...svg.querySelectorAll("path, use, rect, text")]
-      .filter((mark) => !mark.closest("[clip-path], defs"))
+      .filter((mark) => !mark.closest("[clip-path], defs, svg svg"))
       .map((mark) => mark.getBoundingClientRect())
       .filter((mark) => mark.width + mark.height > 0);
     const outside = marks.filter(

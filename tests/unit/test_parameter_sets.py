@@ -10,8 +10,8 @@ import pytest
 from stripesim.calibration import parameter_sets
 from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, lognormal_factors, names
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.hdd import HddModel
 from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
+from stripesim.models.hdd import HddModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store import ObjectStoreModel
