@@ -104,6 +104,7 @@ def idle_rebuild(
             bytes_in_all = max(1, round(wanted / shares)) * told.object_bytes
             small = scenario.model_copy(
                 update={
+                    "faults": None,
                     "repair": RepairSpec(lost_osds=(lost,), **throttles),
                     "workload": WorkloadSpec(requests=1, image_bytes=max(bytes_in_all, _BLOCK_BYTES)),
                 }

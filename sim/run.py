@@ -295,6 +295,7 @@ def _under_faults(
         background=(account(run.streams[1], book),),
         uses=run.uses,
         sha256=completions_sha256(requested),
+        resources=resource_use(pool.cluster, run),
         timeline=timeline,
     )
 
