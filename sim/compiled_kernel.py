@@ -11,12 +11,13 @@ here                   there
 ``_begin``             ``_complete`` (a step that became ready)
 ``_pool``              ``_pool``
 ``_account``           ``_account``
-``_issue``             ``_Stream.issue``
+``_issue``             ``Stream.issue``
 ``_spawn``             ``_spawn``
 =====================  ===============================================
 
-The words that few templates use stand in ``compiled_words.py``. Cells, records and the arrays
-of `World` are explained in ``compiled_world.py``.
+The calendar stands in ``compiled_calendar.py``, queues and services in ``compiled_service.py``, the words
+that few templates use in ``compiled_words.py``, what a director does in ``compiled_actions.py``. Cells,
+records and the arrays of `World` are explained in ``compiled_world.py``.
 
 This module imports numba; ``engine_compiled`` imports it only when something is to be run.
 """
@@ -28,10 +29,24 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numba import njit
 
-from stripesim.sim import compiled_words, compiled_world, conditions, draws, graph, machine
+from stripesim.sim import (
+    compiled_calendar,
+    compiled_service,
+    compiled_words,
+    compiled_world,
+    conditions,
+    draws,
+    graph,
+    machine,
+)
+from stripesim.sim.compiled_calendar import close_hole as _close_hole
+from stripesim.sim.compiled_calendar import push as _push
+from stripesim.sim.compiled_service import first as _first
+from stripesim.sim.compiled_service import hand_over as _hand_over
+from stripesim.sim.compiled_service import serve as _serve
+from stripesim.sim.compiled_service import wait as _wait
 from stripesim.sim.compiled_words import OPTIONS, at
 from stripesim.sim.compiled_words import act as _act
 from stripesim.sim.compiled_words import append as _append
@@ -42,6 +57,7 @@ from stripesim.sim.compiled_words import skip as _skip
 from stripesim.sim.compiled_words import step_done as _step_done
 from stripesim.sim.compiled_world import (
     BRANCHES,
+    DIRECT,
     DONE,
     FOLLOWED,
     GO_ON,
@@ -49,6 +65,8 @@ from stripesim.sim.compiled_world import (
     MERGE,
     MORE_BINS,
     MORE_LOG,
+    MORE_PARKED,
+    MORE_REPORTS,
     MORE_REQUESTS,
     MORE_SLOTS,
     NAMES_KEYS,
@@ -58,167 +76,11 @@ from stripesim.sim.compiled_world import (
     ROOT,
     SPAWNS,
     TAKEN,
+    UNIT_MOVED,
     World,
 )
-from stripesim.sim.draws import FACTOR_BITS, FACTOR_HALF
-from stripesim.sim.graph import ACQUIRE, DELAY, NONE, RELEASE, STEP_BITS, USE
+from stripesim.sim.graph import ACQUIRE, DELAY, NONE, RELEASE, USE
 from stripesim.sim.machine import BATCH, SPAWNED_FROM
-
-# ------------------------------------------------------------------------------ calendar
-
-
-@_inlined
-def _precedes(world: World, cell: int, other: int) -> bool:
-    """Tell whether a cell comes before another of the same time: by request, then step."""
-    bits = world.clock[0].cell_bits
-    number, other_number = world.requests[at(cell >> bits)].number, world.requests[at(other >> bits)].number
-    return bool(number < other_number or (number == other_number and cell < other))
-
-
-@_inlined
-def _sift_down(world: World, time_ns: int, cell: int) -> None:
-    """Put an entry at the root and let it sink to its place."""
-    times_ns, cells = world.times_ns, world.cells
-    end = world.clock[0].calendar_end
-    place = ROOT
-    while True:
-        child = 4 * place - 8
-        if child >= end:
-            break
-        # Places of the last group that are not taken hold NEVER_NS.
-        t0, t1, t2, t3 = (
-            times_ns[at(child)],
-            times_ns[at(child + 1)],
-            times_ns[at(child + 2)],
-            times_ns[at(child + 3)],
-        )
-        left = t1 if t1 < t0 else t0
-        right = t3 if t3 < t2 else t2
-        least = right if right < left else left
-        if least > time_ns:
-            break
-        at_0, at_1, at_2, at_3 = t0 == least, t1 == least, t2 == least, t3 == least
-        if int(at_0) + int(at_1) + int(at_2) + int(at_3) == 1:
-            best = child + at_1 + 2 * at_2 + 3 * at_3
-        else:
-            best = child + (0 if at_0 else 1 if at_1 else 2)
-            for rival in range(best + 1, min(child + 4, end)):
-                if times_ns[at(rival)] == least and _precedes(world, cells[at(rival)], cells[at(best)]):
-                    best = rival
-        if least == time_ns and _precedes(world, cell, cells[at(best)]):
-            break
-        times_ns[at(place)] = least
-        cells[at(place)] = cells[at(best)]
-        place = best
-    times_ns[at(place)] = time_ns
-    cells[at(place)] = cell
-
-
-@_inlined
-def _push(world: World, time_ns: int, cell: int) -> None:
-    """Put a cell into the calendar."""
-    clock = world.clock[0]
-    if clock.calendar_hole:
-        # The entry just taken left its place: no need to close it first.
-        clock.calendar_hole = 0
-        _sift_down(world, time_ns, cell)
-        return
-    times_ns, cells = world.times_ns, world.cells
-    place = clock.calendar_end
-    clock.calendar_end = place + 1
-    if place & 3 == 0:
-        times_ns[at(place + 1)] = times_ns[at(place + 2)] = times_ns[at(place + 3)] = NEVER_NS
-    while place > ROOT:
-        parent = (place + 8) >> 2
-        above_ns = times_ns[at(parent)]
-        if above_ns < time_ns or (above_ns == time_ns and not _precedes(world, cell, cells[at(parent)])):
-            break
-        times_ns[at(place)] = above_ns
-        cells[at(place)] = cells[at(parent)]
-        place = parent
-    times_ns[at(place)] = time_ns
-    cells[at(place)] = cell
-
-
-@_inlined
-def _close_hole(world: World) -> None:
-    """Fill the place of the entry taken last with the calendar's last entry."""
-    clock = world.clock[0]
-    clock.calendar_hole = 0
-    end = clock.calendar_end - 1
-    clock.calendar_end = end
-    time_ns, cell = world.times_ns[at(end)], world.cells[at(end)]
-    world.times_ns[at(end)] = NEVER_NS
-    if end > ROOT:
-        _sift_down(world, time_ns, cell)
-
-
-# ------------------------------------------------------------------------------ service
-
-
-@_inlined
-def _wait(world: World, resource: Any, cell: int) -> None:
-    """Join a queue."""
-    resource.waited_ns -= world.clock[0].now_ns
-    world.links[at(cell)] = NOBODY
-    if resource.waiting:
-        world.links[at(resource.last)] = cell
-    else:
-        resource.first = cell
-    resource.last = cell
-    resource.waiting += 1
-
-
-@_inlined
-def _first(world: World, resource: Any) -> int:
-    """Leave a queue at its head."""
-    resource.waited_ns += world.clock[0].now_ns
-    cell = resource.first
-    resource.first = world.links[at(cell)]
-    resource.waiting -= 1
-    return int(cell)
-
-
-@_inlined
-def _demand_ns(world: World, cell: int) -> int:
-    """Return a step's service time: its demand, times its random factor if it has one."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    step = world.steps[at(request.first_step + number_of_step)]
-    if step.spread == 0:
-        return int(step.demand_ns)
-    # draws.splitmix64, in 64-bit words.
-    key = (request.number << STEP_BITS) | number_of_step
-    word = (clock.seed_state ^ np.uint64(key)) + np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    word = word ^ (word >> np.uint64(31))
-    factor = world.factors[step.spread, np.int64(word >> np.uint64(56))]
-    return int((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS)
-
-
-@_inlined
-def _serve(world: World, resource: Any, cell: int) -> int:
-    """Begin a service, the server is already taken; return when it ends."""
-    demand_ns = _demand_ns(world, cell)
-    resource.busy_ns += demand_ns
-    return int(world.clock[0].now_ns + demand_ns)
-
-
-@_inlined
-def _serve_batch(world: World, resource: Any) -> int:
-    """Begin one service for all that wait, the server is already taken; return when it ends."""
-    now_ns = world.clock[0].now_ns
-    resource.waited_ns += now_ns * resource.waiting
-    resource.waiting = 0
-    demand_ns = 0
-    cell = resource.first
-    while cell != NOBODY:
-        demand_ns = max(demand_ns, _demand_ns(world, cell))
-        cell = world.links[at(cell)]
-    resource.busy_ns += demand_ns
-    return int(now_ns + demand_ns)
 
 
 @_inlined
@@ -233,16 +95,7 @@ def _end_of_service(world: World, cell: int) -> None:
     if step.special & ONCE:
         _account_service(world, request, cell)
     resource = world.resources[at(world.bindings[at(request.row * clock.roles + step.role)])]
-    if resource.waiting:
-        if resource.discipline == BATCH:
-            waiting = resource.first
-            end_ns = _serve_batch(world, resource)
-        else:
-            waiting = _first(world, resource)
-            end_ns = _serve(world, resource, waiting)
-        _push(world, end_ns, waiting)
-    else:
-        resource.free += 1
+    _hand_over(world, resource)
     if resource.discipline == BATCH:
         # The other members hang on their leader, which the caller completes first.
         member = world.links[at(cell)]
@@ -269,44 +122,72 @@ def _lacks(world: World, stream: Any, wanted: int) -> int:
             return MORE_SLOTS
         if clock.logged == len(world.log):
             return MORE_LOG
+        if clock.parked == len(world.parked):
+            return MORE_PARKED
     return GO_ON
 
 
 @_inlined
 def _issue(world: World, index: int) -> None:
-    """Issue the next planned request of a stream."""
-    stream = world.streams[at(index)]
+    """Issue the next planned request of a stream; one to a group that is held waits."""
+    clock, stream = world.clock[0], world.streams[at(index)]
     planned = world.plan[index, stream.at]
-    stream.at += 1
     group, template, row = planned[0], planned[2], planned[3]
-    slot = _start(world, index, stream.issued * len(world.streams) + index, template, row, group)
-    if len(world.keys):
-        world.keys[at(slot)] = world.plan_keys[index, stream.at - 1]
+    number = stream.issued * len(world.streams) + index
+    entry = _note(world, index, template, row, group)
+    if stream.look_ns == NEVER_NS and stream.timeout_ns:
+        stream.look_ns = clock.now_ns + stream.timeout_ns
+        clock.direct_ns = min(clock.direct_ns, stream.look_ns)
+        clock.signal_ns = min(clock.signal_ns, stream.look_ns)
+    if world.held[at(group)]:
+        parked = world.parked[at(clock.parked)]
+        clock.parked += 1
+        parked.number = number
+        parked.entry = entry
+        if len(world.keys):
+            for which in range(2):
+                parked.first[which] = world.plan_keys[index, stream.at].first[which]
+                parked.stop[which] = world.plan_keys[index, stream.at].stop[which]
+    else:
+        slot = start(world, index, number, entry, template, row, 0)
+        if len(world.keys):
+            world.keys[at(slot)] = world.plan_keys[index, stream.at]
+    stream.at += 1
     stream.issued += 1
+    stream.outstanding += 1
 
 
 @_inlined
-def _start(world: World, index: int, number: int, template: int, row: int, group: int) -> int:
-    """Start a request, client's or spawned, at its step 0; return its slot."""
+def _note(world: World, index: int, template: int, row: int, group: int) -> int:
+    """Note the issue of a request; return its place in the log."""
     clock = world.clock[0]
-    clock.slots_free -= 1
-    slot = world.free_slots[at(clock.slots_free)]
-    request = world.requests[at(slot)]
-    request.number = number
-    request.entry = clock.logged
-    request.row = row
-    request.stream = index
-    first_step, steps = world.templates[at(template)].first_step, world.templates[at(template)].steps
-    request.first_step = first_step
-    request.steps_left = steps
-    entry = world.log[at(clock.logged)]
-    clock.logged += 1
+    number = clock.logged
+    clock.logged = number + 1
+    entry = world.log[at(number)]
     entry.issued_ns = clock.now_ns
     entry.completed_ns = -1
     entry.template = template
     entry.binding = row
     entry.group = group
     entry.stream = index
+    return int(number)
+
+
+@_inlined
+def start(world: World, index: int, number: int, entry: int, template: int, row: int, retries: int) -> int:
+    """Start a request, client's or spawned, at its step 0; return its slot."""
+    clock = world.clock[0]
+    clock.slots_free -= 1
+    slot = world.free_slots[at(clock.slots_free)]
+    request = world.requests[at(slot)]
+    request.number = number
+    request.entry = entry
+    request.row = row
+    request.stream = index
+    request.retries = retries
+    first_step, steps = world.templates[at(template)].first_step, world.templates[at(template)].steps
+    request.first_step = first_step
+    request.steps_left = steps
     cell = slot << clock.cell_bits
     for step in range(steps):
         world.pending[at(cell + step)] = world.predecessors[at(first_step + step)]
@@ -324,7 +205,8 @@ def _spawn(world: World, request: Any, slot: int, special: Any, bound: int) -> N
     number = SPAWNED_FROM + world.spawned[at(of)] * streams + of
     world.spawned[at(of)] += 1
     group = world.log[at(request.entry)].group
-    child = _start(world, of + streams, number, special.spawns, request.row, group)
+    entry = _note(world, of + streams, special.spawns, request.row, group)
+    child = start(world, of + streams, number, entry, special.spawns, request.row, 0)
     if len(world.keys):
         for which in range(2):
             world.keys[at(child)].first[which] = world.keys[at(slot)].first[which]
@@ -337,17 +219,20 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
     """Take a unit of a pool or wait for it; or give one back."""
     now_ns = world.clock[0].now_ns
     if word == ACQUIRE:
-        if pool.free == 0:
+        if pool.free == 0 or pool.stopped:
             _wait(world, pool, cell)
             return
         pool.free -= 1
         pool.held_ns -= now_ns
-    elif pool.waiting:
+    elif pool.waiting and not pool.stopped:
         # The unit changes hands; for the pool it is held without a gap.
-        _append(world, _first(world, pool))
+        waiter = _first(world, pool)
+        world.pending[at(waiter)] = UNIT_MOVED
+        _append(world, waiter)
     else:
         pool.free += 1
         pool.held_ns += now_ns
+    world.pending[at(cell)] = UNIT_MOVED
     _append(world, cell)
 
 
@@ -499,6 +384,8 @@ def _complete(world: World, cell: int) -> int:
             if missing != GO_ON:
                 clock.wanting = index
                 return missing
+        if clock.reported == len(world.reports):
+            return MORE_REPORTS
     if step.special:
         missing = _lacks_for(world, request, step, cell)
         if missing != GO_ON:
@@ -513,6 +400,9 @@ def _complete(world: World, cell: int) -> int:
         world.log[at(request.entry)].completed_ns = clock.now_ns
         if index < len(world.streams):
             stream = world.streams[at(index)]
+            stream.outstanding -= 1
+            if stream.reports:
+                _report(world, index, request.number // len(world.streams))
             if stream.depth and stream.at < stream.planned:
                 _issue(world, index)
     first_cell = slot << clock.cell_bits
@@ -556,10 +446,21 @@ def _complete(world: World, cell: int) -> int:
 
 
 @_inlined
-def _next_signal(world: World) -> None:
-    """Find the time of the next arrival; arrivals are few and not in the calendar."""
+def _report(world: World, index: int, place: int) -> None:
+    """Let the director hear of a completion as soon as the ready list is empty."""
     clock = world.clock[0]
-    least_ns = NEVER_NS
+    report = world.reports[at(clock.reported)]
+    report.stream = index
+    report.index = place
+    clock.reported += 1
+    clock.direct_ns = clock.signal_ns = clock.now_ns
+
+
+@_inlined
+def _next_signal(world: World) -> None:
+    """Find the time of the next arrival or of the director; they are few and not in the calendar."""
+    clock = world.clock[0]
+    least_ns = clock.direct_ns
     for index in range(len(world.streams)):
         least_ns = min(least_ns, world.streams[at(index)].arrival_ns)
     clock.signal_ns = least_ns
@@ -607,12 +508,12 @@ def _fill(world: World) -> int:
     while clock.streams_filled < len(world.streams):
         index = clock.streams_filled
         stream = world.streams[at(index)]
-        if stream.depth == 0 or stream.issued < stream.depth:
+        if stream.depth == 0 or stream.outstanding < stream.depth:
             missing = _lacks(world, stream, 1)
             if missing != GO_ON:
                 clock.wanting = index
                 return missing
-        if stream.issued < stream.depth and stream.at < stream.planned:
+        if stream.outstanding < stream.depth and stream.at < stream.planned:
             _issue(world, index)
             continue
         if stream.depth == 0:
@@ -630,7 +531,8 @@ def _run_machine(world: World) -> int:
     -------
     int
         `DONE`, or what Python has to provide (`MORE_REQUESTS` for stream ``clock.wanting``,
-        `MORE_SLOTS`, `MORE_LOG`, `MORE_BINS`, `MORE_PINS`, `MORE_NODES`) before it calls again.
+        `MORE_SLOTS`, `MORE_LOG`, `MORE_BINS`, `MORE_PINS`, `MORE_NODES`, `MORE_PARKED`,
+        `MORE_REPORTS`) or do (`DIRECT`: what is due at ``clock.direct_ns``) before it calls again.
     """
     clock = world.clock[0]
     missing = _fill(world)
@@ -649,8 +551,9 @@ def _run_machine(world: World) -> int:
                 _close_hole(world)
             step_ns = world.times_ns[at(ROOT)] if clock.calendar_end > ROOT else NEVER_NS
             time_ns = min(step_ns, clock.signal_ns)
-            if time_ns == NEVER_NS:
-                return DONE
+            if time_ns == clock.direct_ns:
+                # So it is, too, when nothing is left to be done.
+                return DONE if time_ns == NEVER_NS else DIRECT
             if time_ns > clock.until_ns:
                 clock.now_ns = clock.until_ns
                 return DONE
@@ -677,16 +580,18 @@ def _run_machine(world: World) -> int:
             return missing
 
 
-def _sources() -> int:
-    """Return a number that changes with what is compiled into the kernel from other files."""
-    told = sha256(Path(str(compiled_words.__file__)).read_bytes())
+def sources() -> int:
+    """Return a number that changes with what is compiled from other files."""
+    told = sha256()
+    for compiled in (compiled_words, compiled_calendar, compiled_service):
+        told.update(Path(str(compiled.__file__)).read_bytes())
     for module in (compiled_world, conditions, draws, graph, machine):
         constants = sorted((name, value) for name, value in vars(module).items() if isinstance(value, int))
         told.update(repr(constants).encode())
     return int.from_bytes(told.digest()[:7], "little") | 1
 
 
-def _entry(sources: int) -> Callable[[World], int]:
+def _entry(told: int) -> Callable[[World], int]:
     """Make the kernel's entry, which holds on to a number of its sources.
 
     Numba's cache notices changes of this file and of what an entry encloses, but neither of
@@ -695,12 +600,13 @@ def _entry(sources: int) -> Callable[[World], int]:
     """
 
     def run_machine(world: World) -> int:
-        return _run_machine(world) if sources else DONE
+        return _run_machine(world) if told else DONE
 
     return run_machine
 
 
-def _cached(function: Callable[[World], int]) -> Any:
+def cached(function: Callable[..., Any]) -> Any:
+    """Compile a function and keep what was compiled."""
     try:
         return njit(cache=True, **OPTIONS)(function)
     except RuntimeError:
@@ -708,4 +614,4 @@ def _cached(function: Callable[[World], int]) -> Any:
         return njit(**OPTIONS)(function)
 
 
-run_machine: Any = _cached(_entry(_sources()))
+run_machine: Any = cached(_entry(sources()))

@@ -1,19 +1,19 @@
 """The words of the compiled engine that few templates use: gates, pins, caches, tests.
 
-Part of the inner loop, read beside ``engine_simpy.py``:
+Part of the inner loop, read beside ``simpy_words.py``:
 
 =====================  ===============================================
 here                   there
 =====================  ===============================================
-``act``                ``_act``
-``enter`` …            ``_gate``, ``_pass_tickets``
-``change_pins``        ``_pin``
+``act``                ``act``
+``enter`` …            ``_gate``, ``pass_tickets``
+``change_pins``        ``pin``
 ``fill``, ``drop``     ``_cache``
-``holds``              ``_holds``
+``holds``              ``holds``
 ``skip``               ``_skip``
 =====================  ===============================================
 
-This module imports numba; only ``compiled_kernel`` imports it.
+This module imports numba; only what is compiled imports it.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def skip(world: World, waits_for: int, cell: int) -> None:
 
 
 @inlined
-def _pass_tickets(world: World, gate: Any) -> None:
+def pass_tickets(world: World, gate: Any) -> None:
     """Let tickets have their turn, the earliest first, up to the first that has not come to it."""
     clock = world.clock[0]
-    while gate.first != NOBODY:
+    while gate.first != NOBODY and not gate.stopped:
         ticket = gate.first
         state = world.pending[at(ticket)]
         if state == TICKET_IN:
@@ -146,7 +146,7 @@ def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: i
             world.pending[at(ticket)] = TICKET_LEFT
         gate.free += 1
         gate.held_ns += clock.now_ns
-    _pass_tickets(world, gate)
+    pass_tickets(world, gate)
     if word == LEAVE:
         world.pending[at(ticket)] = TICKET_LEFT
         append(world, cell)
@@ -275,6 +275,14 @@ def _remove(world: World, cache: Any, hole: int) -> None:
 
 
 @inlined
+def empty_cache(world: World, bound: int) -> None:
+    """Take all keys out of a cache."""
+    cache = world.resources[at(bound)]
+    while cache.first != NOBODY:
+        _remove(world, cache, _bucket(world, bound, world.nodes[at(cache.first)].key))
+
+
+@inlined
 def _cache(world: World, word: int, bound: int, keys: Any, which: int) -> None:
     """Put the keys of a range into a cache as the most recent, or take them out."""
     clock, cache = world.clock[0], world.resources[at(bound)]
@@ -371,6 +379,6 @@ def act(world: World, word: int, bound: int, request: Any, cell: int) -> None:
         return
     if word in (PIN, UNPIN):
         change_pins(world, world.keys[at(slot)], special.keys, 1 if word == PIN else -1)
-    elif word in (FILL, DROP):
+    elif word in (FILL, DROP) and not world.resources[at(bound)].stopped:
         _cache(world, word, bound, world.keys[at(slot)], special.keys)
     append(world, cell)

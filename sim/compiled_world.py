@@ -13,6 +13,7 @@ import numpy as np
 
 # Why the kernel came back to Python.
 DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS, MORE_NODES = range(7)
+MORE_PARKED, MORE_REPORTS, DIRECT = range(7, 10)
 GO_ON = -1
 
 NEVER_NS = (1 << 63) - 1
@@ -28,6 +29,8 @@ LIVE = 1 << 13
 # What stands in the place of an enter's outstanding predecessors once it has entered: the
 # state of its ticket. One that waits for its turn adds the number of its turn step.
 TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
+# The same of an acquire that has its unit, and of a release that has given one back.
+UNIT_MOVED = -1
 
 # What a step has beyond the plain words; a sum of these.
 TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS, FOLLOWED = 1, 2, 4, 8, 16, 32
@@ -77,7 +80,8 @@ RESOURCE = np.dtype(
         ("waiting", "i4"),
         ("discipline", "i4"),
         ("capacity", "i4"),
-        ("_room", "i4", (4,)),  # A resource fills one cache line.
+        ("stopped", "i4"),
+        ("_room", "i4", (3,)),  # A resource fills one cache line.
     ]
 )
 REQUEST = np.dtype(
@@ -85,9 +89,10 @@ REQUEST = np.dtype(
         ("number", "i8"),
         ("entry", "i8"),
         ("row", "i4"),
-        ("stream", "i4"),
         ("first_step", "i4"),
-        ("steps_left", "i4"),
+        ("retries", "i4"),
+        ("stream", "i2"),
+        ("steps_left", "i2"),
     ]
 )
 TEMPLATE = np.dtype([("first_step", "i4"), ("steps", "i4")])
@@ -99,8 +104,18 @@ STREAM = np.dtype(
         ("planned", "i8"),
         ("ended", "i8"),
         ("arrival_ns", "i8"),
+        ("outstanding", "i8"),
+        ("reports", "i8"),
+        ("timeout_ns", "i8"),
+        # When to look at the oldest unfinished request, whose time may be out then.
+        ("look_ns", "i8"),
     ]
 )
+# A request that waits to be issued, for the first time or again.
+PARKED = np.dtype([("number", "i8"), ("entry", "i8"), ("first", "i8", (2,)), ("stop", "i8", (2,))])
+REPORT = np.dtype([("stream", "i8"), ("index", "i8")])
+# A service whose steps were all cut off.
+LOST = np.dtype([("end_ns", "i8"), ("resource", "i8")])
 LOG = np.dtype(
     [
         ("issued_ns", "i8"),
@@ -134,6 +149,9 @@ CLOCK = np.dtype(
         ("pinned", "i8"),
         ("nodes_used", "i8"),
         ("node_free", "i8"),
+        ("direct_ns", "i8"),
+        ("parked", "i8"),
+        ("reported", "i8"),
         ("seed_state", "u8"),
     ]
 )
@@ -200,6 +218,10 @@ class World(NamedTuple):
         Keys in caches; the oldest and newest of a cache are its resource's `first` and `last`.
     buckets : ndarray of int32
         A hash table of nodes by cache and key, at most half full; `NOBODY` is a free place.
+    parked : ndarray of PARKED
+        Requests that wait for their placement group; the first ``clock.parked`` count.
+    reports : ndarray of REPORT
+        What the director has not yet heard of; the first ``clock.reported`` count.
     followed : ndarray of int32
         Row of `ends_ns` of each request of the first stream, `NOBODY` where it is not followed; as long as
         the last one that is.
@@ -237,5 +259,7 @@ class World(NamedTuple):
     pins: Array
     nodes: Array
     buckets: Array
+    parked: Array
+    reports: Array
     followed: Array
     ends_ns: Array

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from stripesim.sim import compiled_world as layout
+from stripesim.sim.compiled_director import Direction
 from stripesim.sim.compiled_world import World
 from stripesim.sim.conditions import CACHED, PINNED, PINNED_BY_ANY
 from stripesim.sim.draws import seed_state
@@ -38,9 +39,9 @@ from stripesim.sim.machine import (
     GATE,
     PENDING,
     POOL,
+    DirectedSource,
     EngineRun,
     Program,
-    ProgramError,
     RequestChunk,
     StreamRun,
 )
@@ -79,7 +80,7 @@ def run(program: Program) -> EngineRun:
     Memory: 32 bytes a request while it runs, 40 in the answer, and what is planned ahead; a
     request in flight costs about 30 bytes a step on top.
     """
-    return _Run(program).execute()
+    return CompiledRun(program).execute()
 
 
 def _grown(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
@@ -117,13 +118,11 @@ def _places(keys: np.ndarray[Any, Any], caches: np.ndarray[Any, Any], size: int)
     return places
 
 
-class _Run:
+class CompiledRun:
     """One run: the world that the kernel works on, and what it lacks."""
 
     def __init__(self, program: Program) -> None:
         check_program(program)
-        if program.director is not None:
-            raise ProgramError("got a director on the compiled engine, wanted engine = simpy")
         self.program = program
         self.templates_known = self.steps_known = self.successors_known = self.rows_known = 0
         self.planning_s = 0.0
@@ -131,6 +130,9 @@ class _Run:
         self._places_of: dict[int, int] = {}
         self._unresolved: list[tuple[int, Template]] = []
         self.last_arrivals_ns = [0] * len(program.streams)
+        # Streams that are feeds.
+        self.feeds = np.zeros(len(program.streams), dtype=bool)
+        self.direction = Direction(self, program.director) if program.director else None
         self.world = self._empty_world()
 
     def _empty_world(self) -> World:
@@ -143,13 +145,18 @@ class _Run:
             resources[end][np.isin(program.resources.disciplines, (GATE, CACHE))] = layout.NOBODY
         streams = np.zeros(len(program.streams), dtype=layout.STREAM)
         streams["depth"] = [stream.depth for stream in program.streams]
-        streams["arrival_ns"] = layout.NEVER_NS
+        streams["arrival_ns"] = streams["look_ns"] = layout.NEVER_NS
+        for index, source in enumerate(program.streams if program.director else ()):
+            assert isinstance(source, DirectedSource)
+            self.feeds[index] = source.feed
+            streams[index]["reports"], streams[index]["timeout_ns"] = source.reports, source.timeout_ns
         clock = np.zeros(1, dtype=layout.CLOCK)
         clock["until_ns"] = layout.NEVER_NS if program.until_ns is None else program.until_ns
         clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
         clock["calendar_end"] = layout.ROOT
         clock["seed_state"] = seed_state(program.seed)
         clock["node_free"] = layout.NOBODY
+        clock["direct_ns"] = layout.NEVER_NS
         return World(
             clock=clock,
             steps=np.zeros(0, dtype=layout.STEP),
@@ -181,6 +188,9 @@ class _Run:
             pins=np.zeros(0, dtype=layout.PIN),
             nodes=np.zeros(0, dtype=layout.NODE),
             buckets=np.zeros(0, dtype=np.int32),
+            # Where nobody has to wait or reports, there is room enough.
+            parked=np.zeros(1, dtype=layout.PARKED),
+            reports=np.zeros(1, dtype=layout.REPORT),
             followed=self._followed(),
             ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
         )
@@ -198,16 +208,23 @@ class _Run:
         """Run to the end, providing what the kernel asks for."""
         provide = {
             layout.MORE_REQUESTS: self._more_requests,
-            layout.MORE_SLOTS: self._more_slots,
+            layout.MORE_SLOTS: self.more_slots,
             layout.MORE_LOG: self._more_log,
             layout.MORE_BINS: self._more_bins,
             layout.MORE_PINS: self._more_pins,
             layout.MORE_NODES: self._more_nodes,
+            layout.MORE_PARKED: self.more_parked,
+            layout.MORE_REPORTS: self._more_reports,
         }
         run_machine = self._compiled()
         start_s = perf_counter()
+        if self.direction:
+            self.direction.begin()
         while (status := run_machine(self.world)) != layout.DONE:
-            provide[status]()
+            if status != layout.DIRECT:
+                provide[status]()
+            elif not self.direction or not self.direction.step():
+                break
         return self._result(perf_counter() - start_s - self.planning_s)
 
     def _compiled(self) -> Callable[[World], int]:
@@ -240,8 +257,7 @@ class _Run:
         start_s = perf_counter()
         chunk = self.program.streams[index].take(CHUNK)
         self.planning_s += perf_counter() - start_s
-        self._learn_templates()
-        self._learn_bindings()
+        self.learn()
         stream["ended"] = len(chunk) == 0
         if not len(chunk):
             return
@@ -287,7 +303,7 @@ class _Run:
             longer[:, : plan.shape[1]] = plan
             self.world = self.world._replace(plan=longer)
 
-    def _more_slots(self) -> None:
+    def more_slots(self) -> None:
         """Let more requests be in flight."""
         bits = int(self.world.clock["cell_bits"][0])
         self._resize_cells(max(_SLOTS, 2 * len(self.world.requests)), bits)
@@ -296,6 +312,33 @@ class _Run:
         """Let more requests be issued."""
         log = self.world.log
         self.world = self.world._replace(log=_grown(log, len(log) + len(log) // 2 + 1))
+
+    def more_parked(self) -> None:
+        """Let more requests wait for their placement groups."""
+        parked = self.world.parked
+        self.world = self.world._replace(parked=_grown(parked, 2 * len(parked)))
+
+    def _more_reports(self) -> None:
+        """Let more requests complete before the director hears of them."""
+        reports = self.world.reports
+        self.world = self.world._replace(reports=_grown(reports, 2 * len(reports)))
+
+    def set_clock(self, time_ns: int) -> None:
+        """Let it be a time, as the kernel does."""
+        clock, bin_ns = self.world.clock[0], self.program.bin_ns
+        clock["now_ns"] = time_ns
+        if bin_ns:
+            clock["bin"] = time_ns // bin_ns
+            if time_ns >= clock["bins_end_ns"]:
+                clock["wanting"] = clock["bin"]
+                self._more_bins()
+
+    def follow_again(self, numbers: np.ndarray[Any, Any]) -> None:
+        """Forget the ends of steps of requests that begin anew."""
+        world = self.world
+        places = numbers[numbers % len(world.streams) == 0] // len(world.streams)
+        rows = world.followed[places[places < len(world.followed)]]
+        world.ends_ns[rows[rows != layout.NOBODY]] = PENDING
 
     def _more_bins(self) -> None:
         """Make room for the bin that is wanted."""
@@ -388,7 +431,19 @@ class _Run:
             ),
         )
 
+    @property
+    def actions(self) -> Any:
+        """What a director does, compiled."""
+        from stripesim.sim import compiled_actions
+
+        return compiled_actions
+
     # ------------------------------------------------------------- templates and bindings
+
+    def learn(self) -> None:
+        """Learn what the book has got since it was looked at last."""
+        self._learn_templates()
+        self._learn_bindings()
 
     def _learn_templates(self) -> None:
         """Append the book's new templates to the tables."""
@@ -440,12 +495,12 @@ class _Run:
         """Return what steps have beyond the plain words, and mark them in `rows`."""
         specials = np.zeros(template.steps, dtype=layout.SPECIAL)
         dynamics = template.dynamics
+        if self.direction or not template.planned:
+            rows["special"] = np.where(rows["accounts"] | (rows["word"] == USE), layout.TAKEN, 0)
         if dynamics is None:
             return specials
         rows["waits_for"][dynamics.merges] = layout.MERGE
-        marks = np.zeros(template.steps, dtype=np.int64)
-        if not template.planned:
-            marks |= np.where(template.amounts.any(axis=1) | (rows["word"] == USE), layout.TAKEN, 0)
+        marks = rows["special"].astype(np.int64)
         marks |= np.where(dynamics.once.any(axis=1), layout.ONCE, 0)
         marks |= np.where(template.words == BRANCH, layout.BRANCHES, 0)
         marks |= np.where(template.words == SPAWN, layout.SPAWNS, 0)
@@ -528,10 +583,25 @@ class _Run:
             groups=own["group"].astype(np.int64),
             taken=world.taken[index, :-1].copy(),
             taken_uses=int(world.taken[index, -1]),
+            counted=self.direction is not None,
+            retries=self._retries(index),
         )
+
+    def _retries(self, index: int) -> np.ndarray[Any, Any]:
+        """Return how often each request of a stream was cut off to be issued again."""
+        if not self.direction:
+            return np.zeros(0, dtype=np.int64)
+        log = self.world.log[: int(self.world.clock["logged"][0])]
+        retries = np.zeros(len(log), dtype=np.int64)
+        retries[list(self.direction.retries)] = list(self.direction.retries.values())
+        own: np.ndarray[Any, Any] = retries[log["stream"] == index]
+        return own
 
     def _check_end(self, end_ns: int, log: np.ndarray[Any, Any]) -> None:
         """Assert that a run which came to its end left nothing behind."""
+        if self.direction:
+            self.direction.check_end()
+            return
         if self.program.until_ns is not None and end_ns >= self.program.until_ns:
             return
         resources = self.world.resources

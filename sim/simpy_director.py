@@ -255,9 +255,7 @@ class Direction:
             kept = deque(entry for entry in queue if entry[2] not in cut)
             engine.waited_ns[resource] += now_ns * (len(queue) - len(kept))
             engine.queues[resource] = kept
-        ready = [entry for entry in engine.ready if entry[0] not in cut]
-        engine.ready.clear()
-        engine.ready.extend(ready)
+        assert not engine.ready, "requests are cut off before anything goes on"
         touched: set[int] = set()
         for request in cut:
             for pool, units in request.units.items():

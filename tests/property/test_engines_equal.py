@@ -8,9 +8,9 @@ corpus of seeds drives others. ``STRIPESIM_ENGINE_SEEDS=5000`` makes the corpus 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import numpy as np
@@ -25,14 +25,23 @@ from stripesim.sim.graph import GraphBuilder, IntArray, Template
 from stripesim.sim.machine import (
     BATCH,
     CACHE,
+    CUT,
+    FAILED,
     FIFO,
     GATE,
+    PENDING,
     POOL,
     UNBOUND,
+    Action,
     EngineRun,
     Program,
+    Report,
     RequestChunk,
     Resources,
+    SetGroup,
+    Start,
+    Stop,
+    Wake,
 )
 
 SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "300"))
@@ -384,6 +393,138 @@ def random_source(random: Random, book: Book, templates: int, bindings: int, gro
     )
 
 
+# ------------------------------------------------------------------------------- directors
+
+
+@dataclass
+class DirectedStream(Source):
+    """A stream that plans anew at random; as a feed it has now and then nothing."""
+
+    draws: int = 0
+    reports: bool = False
+    feed: bool = False
+    timeout_ns: int = 0
+    pauses: list[bool] = field(default_factory=list)
+    replans: int = 0
+
+    def take(self, count: int) -> RequestChunk:
+        if self.feed and self.pauses and self.pauses.pop():
+            count = 0
+        return super().take(count)
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        self.replans += 1
+        draws = np.random.default_rng([self.draws, self.replans])
+        templates = draws.integers(len(self.book.all_templates), size=len(indices))
+        bindings = draws.integers(len(self.book.all_bindings), size=len(indices))
+        return RequestChunk(
+            templates=np.vectorize(self.book.template, otypes=[np.int64])(templates),
+            bindings=np.vectorize(self.book.binding, otypes=[np.int64])(bindings),
+            groups=self.groups[indices],
+        )
+
+
+@dataclass
+class RandomDirector:
+    """A director that does this and that at its moments, and when it hears of something."""
+
+    random: Random
+    moments: list[int]
+    resources: int
+    groups: int
+    feeds: list[int]
+    # Whether everything works again in the end.
+    mends: bool
+    acted: list[tuple[int, list[Report]]] = field(default_factory=list)
+
+    def next_ns(self) -> int | None:
+        return self.moments[0] if self.moments else None
+
+    def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
+        self.acted.append((now_ns, list(reports)))
+        random = self.random
+        if self.moments and self.moments[0] <= now_ns:
+            self.moments.pop(0)
+            if not self.moments and self.mends:
+                groups = [SetGroup(group, held=False, interrupt=True) for group in range(self.groups)]
+                return [Start(tuple(range(self.resources))), *groups, *map(Wake, self.feeds)]
+        elif random.random() < 0.5 or (self.mends and not self.moments):
+            return []
+        if self.moments and random.random() < 0.2:
+            # What it has heard of lets it come back earlier.
+            self.moments.insert(0, random.randint(now_ns, max(now_ns, self.moments[0])))
+        return [self.action() for _ in range(random.choice([0, 1, 1, 2, 5]))]
+
+    def action(self) -> Action:
+        random = self.random
+        if self.feeds and random.random() < 0.2:
+            return Wake(random.choice(self.feeds))
+        if random.random() < 0.5:
+            return SetGroup(random.randrange(self.groups), random.random() < 0.3, random.random() < 0.6)
+        some = tuple(random.sample(range(self.resources), random.randint(1, min(3, self.resources))))
+        return Stop(some) if random.random() < 0.5 else Start(some)
+
+
+def random_directed_program(random: Random) -> Program:
+    """Draw a program with a director."""
+    program = random.choice([random_program, random_dynamic_program])(random)
+    groups = random.randint(1, 4)
+    streams = []
+    for stream in program.streams:
+        assert isinstance(stream, Source)
+        draws = random.randrange(1 << 32)
+        groups_of = np.random.default_rng(draws).integers(groups, size=len(stream.groups))
+        feed = stream.depth > 0 and random.random() < 0.4
+        streams.append(
+            DirectedStream(
+                **{**vars(stream), "groups": groups_of},
+                draws=draws,
+                reports=feed or random.random() < 0.2,
+                feed=feed,
+                timeout_ns=random.choice([0, 0, 1, 50, 300]),
+                pauses=[random.random() < 0.3 for _ in range(random.choice([0, 5, 50]))],
+            )
+        )
+    director = RandomDirector(
+        random=Random(random.randrange(1 << 32)),
+        moments=sorted(
+            random.choice([0, 10, 100, random.randrange(1500)]) for _ in range(random.randrange(12))
+        ),
+        resources=len(program.resources),
+        groups=groups,
+        feeds=[index for index, stream in enumerate(streams) if stream.feed],
+        mends=random.random() < 0.7,
+    )
+    until_ns = random.choice([None, None, None, random.randrange(2000)])
+    return replace(program, streams=streams, groups=groups, director=director, until_ns=until_ns)
+
+
+def assert_conserved(program: Program, run: EngineRun) -> None:
+    """Every request is accounted for, and so is all that they took."""
+    director = program.director
+    assert isinstance(director, RandomDirector)
+    for source, stream in zip(program.streams, run.streams, strict=True):
+        assert isinstance(source, DirectedStream)
+        ended = {CUT, FAILED} if source.feed else {FAILED}
+        outcomes = set(stream.completed_ns[stream.completed_ns < 0].tolist())
+        assert outcomes <= ended | {PENDING}
+        assert source.timeout_ns or FAILED not in outcomes
+        done = stream.completed_ns >= 0
+        assert (stream.completed_ns[done] >= stream.issued_ns[done]).all()
+        if source.timeout_ns:
+            # At the very end of its time a director may still have come first.
+            assert (stream.completed_ns[done] - stream.issued_ns[done] <= source.timeout_ns).all()
+        if director.mends and director.acted and not director.moments and program.until_ns is None:
+            assert PENDING not in outcomes, "a request did not end although everything works"
+        assert not stream.retries[stream.completed_ns == CUT].any()
+    for spawned in run.spawned:
+        assert set(spawned.completed_ns[spawned.completed_ns < 0].tolist()) <= {CUT, PENDING}
+    streams = [*run.streams, *run.spawned]
+    assert sum(stream.taken_uses for stream in streams) == run.uses
+    if program.bin_ns:
+        np.testing.assert_array_equal(run.bins.sum(axis=0), sum(stream.taken for stream in streams))
+
+
 def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
     """Compare all that a run tells."""
     assert reference.end_ns == compiled.end_ns
@@ -401,6 +542,11 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
     ):
         np.testing.assert_array_equal(ours.taken, theirs.taken)
         assert ours.taken_uses == theirs.taken_uses
+    for ours, theirs in zip(
+        [*reference.streams, *reference.spawned], [*compiled.streams, *compiled.spawned], strict=True
+    ):
+        assert ours.counted == theirs.counted
+        np.testing.assert_array_equal(ours.retries, theirs.retries)
     for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns"):
         np.testing.assert_array_equal(getattr(reference, name), getattr(compiled, name), err_msg=name)
 
@@ -408,10 +554,19 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
 def check(program: Program) -> None:
     """Run a program on both engines; the copy has streams and a book of its own."""
     copy = deepcopy(program)
-    assert_equal_runs(engine_simpy.run(program), engine_compiled.run(copy))
+    reference = engine_simpy.run(program)
+    assert_equal_runs(reference, engine_compiled.run(copy))
+    if program.director is not None:
+        assert isinstance(program.director, RandomDirector) and isinstance(copy.director, RandomDirector)
+        assert program.director.acted == copy.director.acted, "the directors heard different things"
+        assert_conserved(program, reference)
 
 
-@pytest.mark.parametrize("draw", [random_program, random_dynamic_program], ids=["plain", "dynamic"])
+@pytest.mark.parametrize(
+    "draw",
+    [random_program, random_dynamic_program, random_directed_program],
+    ids=["plain", "dynamic", "directed"],
+)
 @pytest.mark.parametrize("block", range(10))
 def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
     block: int, draw: Callable[[Random], Program], monkeypatch: pytest.MonkeyPatch
@@ -434,4 +589,4 @@ def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False))
 def test_programs_that_hypothesis_draws_run_equally_on_both_engines(random: Random) -> None:
-    check(random.choice([random_program, random_dynamic_program])(random))
+    check(random.choice([random_program, random_dynamic_program, random_directed_program])(random))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.sim import conditions, engine_simpy
+from stripesim.sim import conditions, engine_compiled, engine_simpy
 from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
 from stripesim.sim.machine import (
@@ -36,7 +36,7 @@ from stripesim.sim.machine import (
 )
 
 Run = Callable[[Program], EngineRun]
-both = pytest.mark.parametrize("run", [engine_simpy.run], ids=["simpy"])
+both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
 
 
 @dataclass
