@@ -16,6 +16,7 @@ import numpy as np
 from stripesim.sim import compiled_world as layout
 from stripesim.sim.compiled_world import NEVER_NS
 from stripesim.sim.conditions import KEY_RANGES
+from stripesim.sim.graph import IntArray
 from stripesim.sim.machine import (
     BATCH,
     CUT,
@@ -66,10 +67,17 @@ class Direction:
 
     def begin(self) -> None:
         """Act before any request is issued, if the director wants to."""
+        self.director.begin(self)
         self._next_ns = self._ask()
         if self._next_ns == 0:
             self._act()
         self._expect()
+
+    def completed_ns(self, stream: int) -> IntArray:
+        """Return the completion times of a stream's requests issued so far."""
+        log = self.run.world.log[: int(self.run.world.clock["logged"][0])]
+        completed_ns: IntArray = log["completed_ns"][log["stream"] == stream].astype(np.int64)
+        return completed_ns
 
     def step(self) -> bool:
         """Do what is due first; False if that lies behind the time bound."""

@@ -35,6 +35,7 @@ from stripesim.sim.machine import (
     Action,
     EngineRun,
     Program,
+    Progress,
     Report,
     RequestChunk,
     Resources,
@@ -435,13 +436,19 @@ class RandomDirector:
     feeds: list[int]
     # Whether everything works again in the end.
     mends: bool
-    acted: list[tuple[int, list[Report]]] = field(default_factory=list)
+    streams: int
+    # What it heard at which time, and how many requests of each stream had ended.
+    acted: list[tuple[int, list[Report], list[int]]] = field(default_factory=list)
+
+    def begin(self, progress: Progress) -> None:
+        self.progress = progress
 
     def next_ns(self) -> int | None:
         return self.moments[0] if self.moments else None
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
-        self.acted.append((now_ns, list(reports)))
+        ended = [int((self.progress.completed_ns(stream) != PENDING).sum()) for stream in range(self.streams)]
+        self.acted.append((now_ns, list(reports), ended))
         random = self.random
         if self.moments and self.moments[0] <= now_ns:
             self.moments.pop(0)
@@ -494,6 +501,7 @@ def random_directed_program(random: Random) -> Program:
         groups=groups,
         feeds=[index for index, stream in enumerate(streams) if stream.feed],
         mends=random.random() < 0.7,
+        streams=len(streams),
     )
     until_ns = random.choice([None, None, None, random.randrange(2000)])
     return replace(program, streams=streams, groups=groups, director=director, until_ns=until_ns)
