@@ -261,6 +261,23 @@ def crush_of(scenario: Scenario) -> CrushMap:
     return _crush(path, told.hosts, told.osds_per_host, told.racks)
 
 
+def hole_warnings(scenario: Scenario) -> list[str]:
+    """Say which schemes have placement groups for which CRUSH has not found an OSD for every shard."""
+    found = []
+    for name in scenario.schemes:
+        scheme = parse_scheme(name)
+        if scheme.name == "none":
+            continue
+        holes = int((_acting(scenario, scheme) == NO_OSD).any(axis=1).sum())
+        if holes:
+            found.append(
+                f"{scheme.name}: {holes} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
+                "gave up after its tries, as it does where the failure domains are hardly more than the "
+                f"{scheme.width} shards"
+            )
+    return found
+
+
 def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
     told = scenario.cluster
     if told.crush_rule is not None:

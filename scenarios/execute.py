@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stripesim._version import __version__
-from stripesim.scenarios.build import build_cell, build_models, check_schemes
+from stripesim.scenarios.build import build_cell, build_models, check_schemes, hole_warnings
 from stripesim.scenarios.failures import limits_of
 from stripesim.scenarios.schema import Cell, Scenario, cells
 from stripesim.sim.cluster import Models
@@ -46,6 +46,8 @@ class ScenarioResult:
         For each cell and class of resource: utilisation of its busiest member and share of all waiting.
     timelines : list of dict
         Of a scenario with faults, one for each row; see `stripesim.sim.faults.report.describe_faults`.
+    holes : tuple of str
+        Warnings of placement groups for which CRUSH has not found enough OSDs.
     """
 
     rows: pl.DataFrame
@@ -58,17 +60,18 @@ class ScenarioResult:
     warnings: list[str]
     resources: list[dict[str, Any]]
     timelines: list[dict[str, Any]] = field(default_factory=list)
+    holes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
-        document = {
+        document: dict[str, Any] = {
             "provenance": self.provenance,
             "rows": self.rows.to_dicts(),
             "completions_sha256": self.completions_sha256,
             "requests": self.requests,
             "uses": self.uses,
             "engine_wall_s": self.engine_wall_s,
-            "warnings": self.warnings,
+            "warnings": [*self.warnings, *self.holes],
             "resources": self.resources,
         }
         return {**document, "timeline": self.timelines} if self.timelines else document
@@ -177,6 +180,7 @@ def run_scenario(
         warnings=warnings_of(scenario),
         resources=resources,
         timelines=timelines,
+        holes=tuple(hole_warnings(scenario)),
     )
 
 

@@ -101,21 +101,34 @@ def run(
             out,
             result.rows,
             result.provenance,
-            {"parameters.json": json.dumps(result.parameters, indent=1)},
+            {"parameters.json": json.dumps(result.parameters, indent=1)}
+            | ({"timeline.json": json.dumps(result.timelines)} if result.timelines else {}),
         )
-        written += save_figures({**draw_all(result.rows), **draw_costs(result.rows)}, out)
+        figures = {**draw_all(result.rows), **draw_costs(result.rows)}
+        if result.timelines:
+            from stripesim.scenarios.fault_figures import draw_timelines
+
+            figures |= draw_timelines(result.timelines)
+        written += save_figures(figures, out)
         if report:
             written += _write_report(out, told, result, engine.value)
     if _json(json_to, result.to_json()):
         return
     _warn_outside(result.warnings)
-    from stripesim.cli_tables import recorded_lines, repair_lines
+    for line in result.holes:
+        print(f"warning: {line}", file=sys.stderr)
+    from stripesim.cli_tables import fault_lines, recorded_lines, repair_lines, timeline_table
     from stripesim.scenarios.costs_table import print_costs
     from stripesim.scenarios.results import print_table
 
     print_table(result.rows, _console())
     told_rows = result.rows.to_dicts()
     print_costs(told_rows, _console())
+    for timeline in result.timelines:
+        _console().print(timeline_table(timeline))
+    for row in told_rows:
+        for line in fault_lines(row):
+            print(line)
     for line in [*repair_lines(told_rows), *recorded_lines(told_rows)]:
         print(line)
     _list_written(written)

@@ -83,6 +83,70 @@ def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+def timeline_table(told: Mapping[str, Any]) -> Table:
+    """Show the events of one run under faults; those of one moment and kind share a line."""
+    name = " ".join(str(told[key]) for key in ("scheme", "op", "pattern") if told.get(key))
+    rows: list[list[str]] = []
+    for event in told["events"]:
+        time = f"{event['time_s']:,.3f}"
+        if rows and rows[-1][:2] == [time, event["what"]]:
+            rows[-1][2] += f"; {event['text']}"
+        else:
+            rows.append([time, event["what"], event["text"]])
+    table = text_table(("time [s]", "event", "what happened"), rows)
+    table.title = f"{name}: timeline"
+    table.columns[0].justify = "right"
+    return table
+
+
+def fault_lines(row: Mapping[str, Any]) -> list[str]:
+    """Say what a run under faults came to; nothing for a row without them."""
+    if row.get("requests_issued") is None:
+        return []
+    endings = (
+        f"requests: {row['requests']:,} done, {row['requests_failed']:,} failed (timed out), "
+        f"{row['requests_pending']:,} pending at the end; {row['requests_retried']:,} were issued again"
+    )
+    spans = [
+        (word, row.get(key))
+        for word, key in (
+            ("failure to down", "detection_s"),
+            ("down to out", "down_out_s"),
+            ("failure to recovery", "checking_s"),
+            ("recovery", "recovery_s"),
+            ("failure to clean", "failure_to_clean_s"),
+        )
+    ]
+    lines = [endings, ", ".join(f"{word} {value:,.1f} s" for word, value in spans if value is not None)]
+    phases = [
+        f"{phase} {row[f'latency_p50_{phase}_ns'] / 1e6:,.2f} / {row[f'latency_p99_{phase}_ns'] / 1e6:,.1f} ms "
+        f"at {row[f'iops_{phase}']:,.0f}/s"
+        for phase in ("before", "degraded", "recovery", "after")
+        if row.get(f"latency_p50_{phase}_ns") is not None
+    ]
+    lines.append("latency p50 / p99: " + "; ".join(phases))
+    if row["recovery_bytes"]:
+        moved = ", ".join(
+            f"{word} {row[f'recovery_{key}_per_lost_byte']:.2f}"
+            for word, key in (
+                ("read", "device_read_bytes"),
+                ("written", "device_write_bytes"),
+                ("sent", "private_net_bytes"),
+            )
+        )
+        lines.append(f"{row['recovery_bytes'] / 1e6:,.0f} MB rebuilt; bytes for each of them: {moved}")
+    if row["pgs_unavailable"]:
+        lines.append(
+            f"out of reach for a time: {row['pgs_unavailable']} placement groups with "
+            f"{row['objects_unavailable']:,} objects, {row['unavailable_pg_s']:,.1f} PG·s"
+        )
+    if row["objects_lost"]:
+        lines.append(f"LOST: {row['objects_lost']:,} objects in {row['pgs_lost']} placement groups")
+    elif not row["clean_at_end"]:
+        lines.append("not clean at the end")
+    return [f"{row['scheme']}: {line}" for line in lines if line]
+
+
 def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Set a trace's recorded latency beside the simulated one; nothing where it recorded none."""
     names = ("mean", "p50", "p95", "p99")

@@ -169,8 +169,7 @@ class FaultDirector:
             assert report.stream == self._feed_stream
             self.recovery.done(now_ns, report.index)
         self._agenda.run(now_ns)
-        if self.recovery.fed:
-            self.recovery.fed = False
+        if self.recovery.hand_over():
             self._actions.append(Wake(self._feed_stream))
         return self._actions
 

@@ -38,6 +38,7 @@ class Work:
     priority: int
     items: deque[int] = field(default_factory=deque)
     queued: deque[Operation] = field(default_factory=deque)
+    starting: list[Operation] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
     running: bool = False
 
@@ -93,7 +94,7 @@ class Recovery:
         self._free_ns = [0] * osds
         self._timer = [False] * osds
         self._flying: dict[int, tuple[int, Operation]] = {}
-        self.fed = False
+        self._starting: list[Work] = []
         # What each operation brought about: for the series and the bytes per byte lost.
         self.log: list[Operation] = []
 
@@ -123,6 +124,8 @@ class Recovery:
         for index in work.in_flight:
             del self._flying[index]
             self._active[work.lead] -= 1
+        self._active[work.lead] -= len(work.starting)
+        work.starting = []
         self._release(work)
         self._agenda.at(now_ns, self._advance)
         return bool(work.in_flight)
@@ -143,7 +146,7 @@ class Recovery:
         self._active[work.lead] -= 1
         for shard in operation.shards:
             work.group.copy_of(work.group.members.joining[shard], shard).missing.discard(operation.item)
-        if work.in_flight or self._more(work):
+        if work.in_flight or work.starting or self._more(work):
             self._start(now_ns, work.lead)
             return
         del self._works[number]
@@ -208,15 +211,28 @@ class Recovery:
             if not self._more(work):
                 queue.remove(work.group.number)
                 continue
-            operation = work.queued.popleft()
-            template, binding = self._operations.plan(work.group, operation, self._is_up)
-            index = self._feed.push(template, binding, work.group.number + self._groups_count)
-            self._flying[index] = (work.group.number, operation)
-            self.log.append(operation)
-            work.in_flight.add(index)
+            work.starting.append(work.queued.popleft())
+            self._starting.append(work)
             self._active[osd] += 1
             self._free_ns[osd] = now_ns + self._model.recovery_sleep_ns
-            self.fed = True
+
+    def hand_over(self) -> bool:
+        """Give the engine what is to start, at the end of a moment; tell whether there is something.
+
+        Not earlier: what is taken back within the moment must never reach the engine.
+        """
+        works, self._starting = self._starting, []
+        fed = False
+        for work in works:
+            starting, work.starting = work.starting, []
+            for operation in starting:
+                template, binding = self._operations.plan(work.group, operation, self._is_up)
+                index = self._feed.push(template, binding, work.group.number + self._groups_count)
+                self._flying[index] = (work.group.number, operation)
+                self.log.append(operation)
+                work.in_flight.add(index)
+                fed = True
+        return fed
 
     def _wait(self, osd: int) -> None:
         if not self._timer[osd]:

@@ -114,7 +114,7 @@ class OperationBook:
             if shard in holders:
                 yield Operation(group.number, item, (shard,), True)
         rebuilt = tuple(shard for shard in lacking if shard not in holders)
-        if rebuilt and self._pool.scheme.can_decode(frozenset(range(width)) - holders.keys()):
+        if rebuilt and self._pool.scheme.can_decode(frozenset(range(width)).difference(holders)):
             yield Operation(group.number, item, rebuilt, False)
 
     def plan(self, group: Group, operation: Operation, is_up: Callable[[int], bool]) -> tuple[int, int]:

@@ -1,0 +1,264 @@
+"""Whatever fails and comes back: no request is lost, bytes add up, and in the end the cluster is whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import CrushMap, pg_mappings
+from stripesim.models.recovery import recovery_model
+from stripesim.sim.faults import Corruption, Failure, FaultDirector, FaultError, FaultPlan
+from stripesim.sim.faults.groups import CLEAN
+from stripesim.sim.graph import COUNTER_INDEX
+from stripesim.sim.machine import FAILED, PENDING
+from stripesim.sim.run import simulate
+from stripesim.sim.workload import Synthetic
+
+KIB = 1024
+MS = 1_000_000
+HOSTS, OSDS_PER_HOST = 5, 2
+OSDS = HOSTS * OSDS_PER_HOST
+ENGINES = ["simpy"]
+# A story is short enough to read; making it shorter still would take minutes.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+
+# Clocks a hundred times as fast, so that a whole story takes seconds.
+MODEL = {
+    generation: recovery_model(generation).given(
+        heartbeat_interval_ns=60 * MS,
+        heartbeat_grace_ns=200 * MS,
+        osd_tick_ns=10 * MS,
+        report_timeout_ns=3000 * MS,
+        down_out_interval_ns=400 * MS,
+        monitor_tick_ns=50 * MS,
+        propose_interval_ns=10 * MS,
+        propose_min_wait_ns=1 * MS,
+        boot_ns=3 * MS,
+        async_recovery_min_count=2,
+        min_in_fraction=0.3,
+        scrub_interval_ns=500 * MS,
+    )
+    for generation in ("kraken", "pacific")
+}
+
+failures = st.builds(
+    lambda osds, at, gone, kind, keeps: Failure(
+        osds=tuple(sorted(osds)),
+        time_ns=at * MS,
+        back_ns=(at + gone) * MS,
+        kind=kind,
+        keeps_data=keeps,
+    ),
+    osds=st.sets(st.integers(0, OSDS - 1), min_size=1, max_size=3),
+    at=st.integers(0, 1500),
+    gone=st.integers(1, 2500),
+    kind=st.sampled_from(["process", "power", "hang"]),
+    keeps=st.just(True),
+)
+stories = st.fixed_dictionaries(
+    {
+        "scheme": st.sampled_from(["rep:2", "rep:3", "rs:2,1", "rs:4,2", "lrc:4,3,2", "clay:4,2,5"]),
+        "scope": st.sampled_from(["commit", "dispatch"]),
+        "generation": st.sampled_from(["kraken", "pacific"]),
+        "failures": st.lists(failures, min_size=1, max_size=4),
+        "corruptions": st.lists(
+            st.builds(
+                lambda osd, at: Corruption(osd=osd, time_ns=at * MS, shards_count=2),
+                st.integers(0, OSDS - 1),
+                st.integers(0, 1500),
+            ),
+            max_size=1,
+        ),
+        "read_fraction": st.sampled_from([0.0, 0.5, 1.0]),
+        "block_bytes": st.sampled_from([4 * KIB, 48 * KIB]),
+        "depth": st.sampled_from([0, 4]),
+        "timeout_ns": st.sampled_from([0, 150 * MS]),
+        "seed": st.integers(0, 3),
+    }
+)
+
+
+def played(story, models, change, make_pool, engine):
+    """Run a story; return pool, plan and result."""
+    scheme = parse_scheme(story["scheme"])
+    crush = CrushMap.build(hosts=HOSTS, osds_per_host=OSDS_PER_HOST)
+    rule = ("rep" if scheme.kind == "replicated" else "ec") + "_osd"
+
+    def up_sets(out):
+        reweights = dict.fromkeys(out, 0.0) if out else None
+        return np.asarray(pg_mappings(crush, rule, 1, 8, scheme.width, reweights), dtype=np.int64)
+
+    pool = make_pool(
+        change(models, pg_lock={"scope": story["scope"]}),
+        story["scheme"],
+        hosts=[osd // OSDS_PER_HOST for osd in range(OSDS)],
+        acting=up_sets(()),
+        object_bytes=96 * KIB,
+    )
+    workload = Synthetic(
+        pattern="rand",
+        block_bytes=story["block_bytes"],
+        image_bytes=40 * 96 * KIB,
+        read_fraction=story["read_fraction"],
+        requests=60,
+        queue_depth=story["depth"],
+        rate_per_s=None if story["depth"] else 40.0,
+        seed=story["seed"],
+    ).start()
+    plan = FaultPlan(
+        failures=story["failures"],
+        corruptions=story["corruptions"],
+        up_sets=up_sets,
+        image_objects=40,
+        model=MODEL[story["generation"]],
+        seed=story["seed"],
+        series_ns=100 * MS,
+    )
+    try:
+        plan.check(pool.cluster.osd_hosts)
+    except FaultError:
+        assume(False)
+    result = simulate(
+        pool,
+        workload,
+        faults=plan,
+        timeout_ns=story["timeout_ns"],
+        seed=story["seed"],
+        engine=engine,
+        until_ns=60_000 * MS,
+    )
+    return pool, plan, result
+
+
+@pytest.fixture
+def directors(monkeypatch):
+    """Collect the directors of runs, to look inside them afterwards."""
+    found: list[FaultDirector] = []
+    begin = FaultDirector.begin
+
+    def noted(self, progress):
+        found.append(self)
+        begin(self, progress)
+
+    monkeypatch.setattr(FaultDirector, "begin", noted)
+    return found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(story=stories)
+def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
+    models, change, make_pool, directors, engine, story
+):
+    directors.clear()
+    pool, plan, result = played(story, models, change, make_pool, engine)
+    row, run = result.row, result.engine_run
+    completed = run.streams[0].completed_ns
+    assert len(completed) >= 60
+    assert ((completed >= 0) | (completed == FAILED) | (completed == PENDING)).all()
+    assert row["requests"] + row["requests_failed"] + row["requests_pending"] == row["requests_issued"]
+    if not story["timeout_ns"]:
+        assert row["requests_failed"] == 0
+    # Everyone comes back with what they had, so nothing stays out of reach and nothing is lost for good
+    # but what has rotted in too many places.
+    director = directors[-1]
+    if row["objects_lost"] == 0:
+        assert row["requests_pending"] == 0
+        assert director.timeline.all_clean, director.timeline.counts
+    for group in director.groups:
+        if director.timeline.states[group.number] == CLEAN:
+            assert group.members.acting == group.up
+            assert all(not group.copy_of(osd, shard).missing for shard, osd in enumerate(group.up))
+    # What recovery wrote is what it rebuilt, and logs.
+    stream = run.streams[1]
+    done = stream.completed_ns >= 0
+    assert row["recovery_device_write_bytes"] >= row["recovery_bytes"]
+    assert (run.streams[1].taken[COUNTER_INDEX["device_write_bytes"]]) >= row["recovery_bytes"]
+    assert done.sum() == row["recovery_operations"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(story=stories)
+def test_degraded_templates_run_only_while_the_group_is_not_clean(
+    models, change, make_pool, directors, engine, story
+):
+    directors.clear()
+    _, _, result = played(story, models, change, make_pool, engine)
+    stream = result.engine_run.streams[0]
+    director = directors[-1]
+    templates = director._book.templates
+    history: dict[int, list[tuple[int, str]]] = {}
+    for time_ns, number, state in director.timeline.changes:
+        history.setdefault(number, [(-1, CLEAN)]).append((time_ns, state))
+    columns = (stream.templates, stream.groups, stream.issued_ns, stream.completed_ns)
+    for template, group, issued, completed in zip(*(column.tolist() for column in columns), strict=True):
+        if completed >= 0 and " without " in templates[template].name:
+            # It may have been on its way when the last shard was rebuilt.
+            told = history.get(group, [(-1, CLEAN)])
+            before = [state for time_ns, state in told if time_ns <= issued][-1:]
+            meanwhile = [state for time_ns, state in told if issued < time_ns < completed]
+            assert any(state != CLEAN for state in before + meanwhile)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(story=stories)
+def test_the_same_story_ends_the_same(models, change, make_pool, story):
+    first = played(story, models, change, make_pool, ENGINES[0])[2]
+    again = played(story, models, change, make_pool, ENGINES[0])[2]
+    assert first.sha256 == again.sha256
+    assert first.timeline == again.timeline
+
+
+def test_an_osd_that_comes_back_empty_is_filled_again(models, change, make_pool, directors):
+    story = {
+        "scheme": "rs:4,2",
+        "scope": "dispatch",
+        "generation": "pacific",
+        "failures": [
+            Failure(osds=(4,), time_ns=200 * MS, back_ns=300 * MS, kind="process", keeps_data=False)
+        ],
+        "corruptions": [],
+        "read_fraction": 1.0,
+        "block_bytes": 4 * KIB,
+        "depth": 4,
+        "timeout_ns": 0,
+        "seed": 0,
+    }
+    _, _, result = played(story, models, change, make_pool, "simpy")
+    director = directors[-1]
+    held = sum(len(group.objects) for group in director.groups if 4 in group.up)
+    assert held > 0
+    assert result.row["recovery_operations"] == held
+    assert result.row["clean_at_end"]
+
+
+def test_more_failures_than_the_code_bears_are_told_as_loss(models, change, make_pool, directors):
+    dead = Failure(osds=tuple(range(0, OSDS, 2)), time_ns=200 * MS, kind="process")
+    story = {
+        "scheme": "rs:4,2",
+        "scope": "dispatch",
+        "generation": "pacific",
+        "failures": [dead],
+        "corruptions": [],
+        "read_fraction": 1.0,
+        "block_bytes": 4 * KIB,
+        "depth": 0,
+        "timeout_ns": 0,
+        "seed": 0,
+    }
+    _, _, result = played(story, models, change, make_pool, "simpy")
+    director = directors[-1]
+    undecodable = [
+        group
+        for group in director.groups
+        if sum(osd in dead.osds for osd in np.asarray(director._pool.cluster.acting[group.number])) > 2
+    ]
+    assert undecodable
+    assert result.row["pgs_lost"] == len([group for group in undecodable if group.objects])
+    assert result.row["objects_lost"] == sum(len(group.objects) for group in undecodable)
+    assert result.row["requests_pending"] > 0
+    assert not result.row["clean_at_end"]
