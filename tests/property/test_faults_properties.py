@@ -154,7 +154,7 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
     models, change, make_pool, directors, engine, story
 ):
     directors.clear()
-    pool, plan, result = played(story, models, change, make_pool, engine)
+    _, _, result = played(story, models, change, make_pool, engine)
     row, run = result.row, result.engine_run
     completed = run.streams[0].completed_ns
     assert len(completed) >= 60
