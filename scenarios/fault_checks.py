@@ -69,9 +69,9 @@ def _targets(scenario: Scenario) -> Iterator[Fault]:
     told, cluster = scenario.faults, scenario.cluster
     assert told is not None
     counts = {
-        "osds": (cluster.hosts * cluster.osds_per_host, "OSD"),
-        "hosts": (cluster.hosts, "host"),
-        "racks": (cluster.racks or 0, "rack"),
+        "osds": (cluster.hosts * cluster.osds_per_host, "an OSD"),
+        "hosts": (cluster.hosts, "a host"),
+        "racks": (cluster.racks or 0, "a rack"),
     }
     for index, event in enumerate(told.events):
         where: KeyPath = ("faults", "events", index)
@@ -91,7 +91,7 @@ def _targets(scenario: Scenario) -> Iterator[Fault]:
         for key, (count, name) in counts.items():
             for place, number in enumerate(getattr(event, key)):
                 if number >= count:
-                    wanted = f"a {name} from 0 to {count - 1}" if count else "cluster.racks too"
+                    wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks too"
                     yield _fault((*where, key, place), str(number), wanted, _COUNTS)
     for index, corruption in enumerate(told.corruptions):
         if cluster.crush_map is None and corruption.osd >= counts["osds"][0]:

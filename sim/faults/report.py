@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from stripesim.sim.faults.director import FaultDirector
-from stripesim.sim.faults.groups import INACTIVE, INCOMPLETE, PEERING, STALE, STATES
+from stripesim.sim.faults.groups import CLEAN, INACTIVE, INCOMPLETE, PEERING, STALE, STATES
 from stripesim.sim.faults.schedule import FaultPlan
 from stripesim.sim.faults.timeline import Timeline
 from stripesim.sim.graph import COUNTER_INDEX, COUNTERS, IntArray
 from stripesim.sim.machine import FAILED, PENDING, EngineRun, StreamRun
 from stripesim.sim.pool import Book
 from stripesim.sim.recording import Requested
-
-PHASES = ("before", "degraded", "recovery", "after")
 
 
 def describe_faults(
@@ -65,37 +64,45 @@ def _endings(stream: StreamRun, requested: Requested) -> dict[str, Any]:
     return told
 
 
-def _first(timeline: Timeline, what: str) -> int | None:
-    return next((event.time_ns for event in timeline.events if event.what == what), None)
+def _first(timeline: Timeline, what: str, after_ns: int = 0) -> int | None:
+    events = timeline.events
+    return next((event.time_ns for event in events if event.what == what and event.time_ns >= after_ns), None)
 
 
-def phase_borders(timeline: Timeline, end_ns: int) -> dict[str, tuple[int, int]]:
-    """Return from when to when each phase lasted [ns]; a phase that did not come is left out.
+def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, int]]]:
+    """Return when each phase held, as spans [ns]; a phase that did not come is left out.
 
-    ``before`` the first failure; ``degraded`` from it to the first recovery operation; ``recovery`` from
-    there to the moment when all placement groups were clean for the last time; ``after`` that.
+    ``before`` the first failure; then ``degraded`` while some placement group is not clean and none
+    recovers yet; ``recovery`` from the first recovery operation to the moment when all are clean;
+    ``after``: all clean again. A later failure begins anew with ``degraded``.
     """
-    failed = _first(timeline, "failed")
-    failed = _first(timeline, "corrupted") if failed is None else failed
-    if failed is None:
-        return {"before": (0, end_ns)}
-    started = _first(timeline, "recovering")
-    cleans = [event.time_ns for event in timeline.events if event.what == "clean" and event.time_ns > failed]
-    clean = cleans[-1] if cleans and timeline.all_clean else None
-    borders = {"before": (0, failed)}
-    borders["degraded"] = (failed, next((t for t in (started, clean) if t is not None), end_ns))
-    if started is not None:
-        borders["recovery"] = (started, end_ns if clean is None else clean)
-    if clean is not None:
-        borders["after"] = (clean, end_ns)
-    return {phase: border for phase, border in borders.items() if border[1] > border[0]}
+    starts = [_first(timeline, what) for what in ("failed", "corrupted")]
+    failed = min((time_ns for time_ns in starts if time_ns is not None), default=end_ns)
+    times_ns, counts = timeline.series()
+    clean = counts[:, STATES.index(CLEAN)] == timeline.groups
+    begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
+    borders = sorted({failed, end_ns, *times_ns.tolist(), *begun})
+    spans: dict[str, list[tuple[int, int]]] = {}
+    recovering = False
+    for start_ns, stop_ns in pairwise([0, *(border for border in borders if 0 < border <= end_ns)]):
+        is_clean = bool(clean[np.searchsorted(times_ns, start_ns, side="right") - 1])
+        recovering = not is_clean and (recovering or start_ns in begun)
+        if start_ns < failed:
+            phase = "before"
+        else:
+            phase = "after" if is_clean else "recovery" if recovering else "degraded"
+        listed = spans.setdefault(phase, [])
+        if listed and listed[-1][1] == start_ns:
+            listed[-1] = (listed[-1][0], stop_ns)
+        else:
+            listed.append((start_ns, stop_ns))
+    return spans
 
 
 def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, Any]:
     failed, down, out = (_first(timeline, what) for what in ("failed", "down", "out"))
-    borders = phase_borders(timeline, end_ns)
-    recovery = borders.get("recovery")
-    clean = borders["after"][0] if "after" in borders else None
+    recovering = _first(timeline, "recovering", failed or 0)
+    clean = _first(timeline, "clean", failed or 0)
 
     def since(start_ns: int | None, stop_ns: int | None) -> float | None:
         return None if start_ns is None or stop_ns is None else (stop_ns - start_ns) / 1e9
@@ -103,16 +110,17 @@ def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, 
     told: dict[str, Any] = {
         "detection_s": since(failed, down),
         "down_out_s": since(down, out),
-        "checking_s": since(failed, recovery[0] if recovery else None),
-        "recovery_s": since(recovery[0], clean) if recovery else None,
+        "checking_s": since(failed, recovering),
+        "recovery_s": since(recovering, _first(timeline, "clean", recovering or 0)),
         "failure_to_clean_s": since(failed, clean),
         "clean_at_end": timeline.all_clean,
     }
     completed = requested.completed_ns
-    done = completed >= 0
-    for phase, (start_ns, stop_ns) in borders.items():
-        inside = done & (completed > start_ns) & (completed <= stop_ns)
-        seconds = (stop_ns - start_ns) / 1e9
+    for phase, spans in phase_spans(timeline, end_ns).items():
+        inside = np.zeros(len(completed), dtype=bool)
+        for start_ns, stop_ns in spans:
+            inside |= (completed > start_ns) & (completed <= stop_ns)
+        seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
         told[f"iops_{phase}"] = float(inside.sum()) / seconds
         if inside.any():
             latencies = (completed - requested.issued_ns)[inside]
@@ -190,9 +198,10 @@ def _document(
             **{state: counts[:, index].tolist() for index, state in enumerate(STATES)},
         },
         "phases": {
-            phase: [start_ns / 1e9, stop_ns / 1e9]
-            for phase, (start_ns, stop_ns) in phase_borders(timeline, run.end_ns).items()
+            phase: [[start_ns / 1e9, stop_ns / 1e9] for start_ns, stop_ns in spans]
+            for phase, spans in phase_spans(timeline, run.end_ns).items()
         },
+        "end_s": run.end_ns / 1e9,
         "foreground": _foreground_series(requested, plan.series_ns, run.end_ns),
         "recovery": _recovery_series(director, run.streams[feed], book, plan.series_ns, run.end_ns),
         "unavailable": [

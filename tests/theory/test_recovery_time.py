@@ -1,0 +1,139 @@
+"""Detection times are exact, and an idle cluster repairs as fast as its bottleneck lets it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stripesim.models.recovery import SECOND_NS, min_size, recovery_model
+from stripesim.sim.faults import Failure, FaultPlan
+from stripesim.sim.faults.monitor import Heartbeats
+from stripesim.sim.run import simulate
+from stripesim.sim.workload import Synthetic
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(("generation", "earliest_s", "latest_s"), [("kraken", 14, 21), ("pacific", 20, 27)])
+def test_silence_is_noticed_a_grace_after_the_last_answer_or_the_first_ping_without_one(
+    generation: str, earliest_s: int, latest_s: int
+) -> None:
+    model = recovery_model(generation)
+    beats = Heartbeats(model, np.array([[watcher, 0] for watcher in range(1, 40)]), 40, seed=3)
+    fails_ns = 100 * SECOND_NS
+    for watcher in beats.watchers(0):
+        phase_ns = beats.phases_ns[watcher]
+        pings_ns = phase_ns + np.arange(60) * 6 * SECOND_NS
+        counted_ns = (
+            pings_ns[pings_ns < fails_ns].max()
+            if generation == "kraken"
+            else pings_ns[pings_ns >= fails_ns].min()
+        )
+        ticks_ns = phase_ns + np.arange(400) * SECOND_NS
+        expected_ns = ticks_ns[ticks_ns >= counted_ns + 20 * SECOND_NS].min()
+        assert beats.noticed_ns(watcher, fails_ns, "power") == expected_ns
+        assert earliest_s * SECOND_NS <= expected_ns - fails_ns <= latest_s * SECOND_NS
+        assert beats.noticed_ns(watcher, fails_ns, "process") == fails_ns
+
+
+def ring(make_pool, models, groups, spare=None):
+    """A pool of rep:2 in which OSD 0 holds every group with a partner, and is replaced by `spare`."""
+    acting = [[0, 1 + group % 3] for group in range(groups)]
+    pool = make_pool(models, "rep:2", hosts=[0, 1, 2, 3, 4, 5], acting=acting, object_bytes=4 * MIB)
+
+    def up_sets(out):
+        rows = np.array(acting, dtype=np.int64)
+        if 0 in out:
+            rows[:, 0] = 4 if spare is None else spare
+        return rows
+
+    return pool, up_sets
+
+
+def story(make_pool, models, *, kind="process", model=None, groups=12, objects=60, back_ns=None):
+    pool, up_sets = ring(make_pool, models, groups)
+    plan = FaultPlan(
+        failures=[Failure(osds=(0,), time_ns=10 * SECOND_NS, kind=kind, back_ns=back_ns)],
+        up_sets=up_sets,
+        image_objects=objects,
+        model=model or recovery_model("pacific"),
+    )
+    workload = Synthetic(
+        pattern="seq",
+        block_bytes=4096,
+        image_bytes=objects * 4 * MIB,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    ).start()
+    return plan, simulate(pool, workload, faults=plan)
+
+
+def moments(result):
+    return {event["what"]: event["time_s"] for event in reversed(result.timeline["events"])}
+
+
+def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_the_interval(
+    make_pool, models
+):
+    _, result = story(make_pool, models)
+    when = moments(result)
+    assert when["down"] == pytest.approx(10 + 0.05)
+    # 610.05 s is no multiple of the monitors' tick of 5 s; the next map follows 0.05 s later.
+    assert when["out"] == pytest.approx(615.05)
+    # Stand-ins, and the primary's life in this interval, take a map each, a second apart.
+    assert when["recovering"] == pytest.approx(617.05, abs=0.01)
+    assert result.row["detection_s"] == pytest.approx(0.05)
+    assert result.row["checking_s"] == pytest.approx(607.05, abs=0.01)
+
+
+def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
+    plan, result = story(make_pool, models, kind="power")
+    pool, _ = ring(make_pool, models, 12)
+    from stripesim.sim.heartbeats import heartbeat_peers
+
+    beats = Heartbeats(plan.model, heartbeat_peers(pool.cluster), pool.cluster.osds, plan.seed)
+    noticed = sorted(beats.noticed_ns(watcher, 10 * SECOND_NS, "power") for watcher in beats.watchers(0))
+    # Each OSD is a host here: the second report counts.
+    assert moments(result)["detected"] == pytest.approx(noticed[1] / 1e9)
+    assert moments(result)["down"] == pytest.approx(noticed[1] / 1e9 + 0.05)
+
+
+def test_an_idle_cluster_repairs_at_the_pace_of_the_sleep(make_pool, models):
+    model = recovery_model("pacific").given(recovery_sleep_ns=SECOND_NS // 2, down_out_interval_ns=0)
+    _, result = story(make_pool, models, model=model, objects=60)
+    starts = result.engine_run.streams[1].issued_ns
+    assert len(starts) == 60
+    # Three primaries, each at most one object in half a second, one group after another on the one target.
+    assert np.diff(np.sort(starts)).min() >= 0
+    seconds = (starts.max() - starts.min()) / 1e9
+    assert seconds >= 0.5 * (60 / 3 - 1)
+    assert seconds <= 0.5 * 60 + 12 * 2.1
+
+
+def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(make_pool, models, change):
+    slow = change(models, private_nic={"rate_bits_per_s": 1e8})
+    model = recovery_model("pacific").given(down_out_interval_ns=0, max_backfills_count=12)
+    _, result = story(make_pool, slow, model=model, objects=60)
+    # One target receives all; 10^8 bit/s carry 12.5 MB/s less the frames' share.
+    bytes_sent = result.row["recovery_private_net_bytes"]
+    least_s = bytes_sent * 8 / 1e8
+    stream = result.engine_run.streams[1]
+    took_s = (stream.completed_ns.max() - stream.issued_ns.min()) / 1e9
+    assert least_s <= took_s <= 1.05 * least_s
+
+
+def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(make_pool, models):
+    _, result = story(make_pool, models, back_ns=60 * SECOND_NS)
+    # Nothing was written meanwhile: nothing moves, and a map or two later all is clean.
+    assert result.row["recovery_operations"] == 0
+    assert result.row["clean_at_end"]
+    assert "out" not in moments(result)
+    assert result.row["failure_to_clean_s"] == pytest.approx(50 + 0.321 + 0.05 + 1.0, abs=0.01)
+
+
+def test_min_size_is_what_ceph_gives_a_new_pool():
+    assert min_size(kind="replicated", k=1, width=3) == 2
+    assert min_size(kind="replicated", k=1, width=2) == 1
+    assert min_size(kind="erasure", k=4, width=6) == 5
+    assert min_size(kind="erasure", k=2, width=3) == 2

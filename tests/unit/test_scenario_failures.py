@@ -1,0 +1,207 @@
+"""Faults in scenarios: what is refused and where, what is drawn, what is replayed, what is warned of."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stripesim.scenarios.build import build_models, hole_warnings
+from stripesim.scenarios.execute import run_scenario
+from stripesim.scenarios.failures import Places, drawn_failures, limits_of, plan_of, replayed_failures
+from stripesim.scenarios.fault_figures import draw_timelines
+from stripesim.scenarios.loader import ScenarioError, load_scenario, parse_scenario
+from stripesim.scenarios.schema import Scenario
+
+BASE = """
+schemes = ["rs:4,2"]
+[cluster]
+hosts = 7
+osds_per_host = 2
+pg_num = 16
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+duration_s = 100
+image_bytes = "64MiB"
+"""
+PLACES = Places(np.repeat(np.arange(7, dtype=np.int64), 2), None)
+
+
+def told(faults: str, **changes: str) -> Scenario:
+    text = BASE
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return parse_scenario(text + faults, label="s.toml")
+
+
+def said(faults: str, *sets: str) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(BASE + faults, label="s.toml", sets=sets)
+    return caught.value.faults
+
+
+@pytest.mark.parametrize(
+    ("faults", "place", "words"),
+    [
+        ("[[faults.events]]\nosds = [14]\nat_s = 1", "s.toml:13: faults.events.osds", "got 14, wanted an OSD"),
+        ("[[faults.events]]\nhosts = [7]\nat_s = 1", "s.toml:13: faults.events.hosts", "from 0 to 6"),
+        ("[[faults.events]]\nracks = [0]\nat_s = 1", "s.toml:13: faults.events.racks", "cluster.racks too"),
+        ("[[faults.events]]\nosds = [1]\nat_s = -1", "s.toml:14: faults.events.at_s", "at least 0"),
+        (
+            "[[faults.events]]\nosds = [1]\nat_s = 5\nreturn_s = 4",
+            "s.toml:15: faults.events.return_s",
+            "got 4, wanted a time after at_s (5)",
+        ),
+        ("[[faults.events]]\nat_s = 5", "s.toml:12: faults.events", "got nobody"),
+        (
+            "[[faults.events]]\nosds = [3]\nat_s = 5\nreturn_s = 9\n[[faults.events]]\nhosts = [1]\nat_s = 8",
+            "s.toml:18: faults.events.at_s",
+            "a failure of OSD 3 at 8.0 s, wanted one after it is back from fault 0",
+        ),
+        (
+            "[[faults.events]]\nhosts = [0, 1]\nat_s = 5",
+            "s.toml:12: faults.events",
+            "5 hosts left with an OSD up, for good, wanted at least 6: rs:4,2",
+        ),
+        ("[faults]\nseries_s = 2", "s.toml:12: faults", "nothing that fails"),
+        ("[faults.drawn]\nunit = 'osd'", "faults.drawn", "neither lifetime nor trace"),
+        (
+            "[faults.drawn]\nlifetime = {distribution = 'weibull', scale_s = 5}",
+            "s.toml:13: faults.drawn.lifetime",
+            "weibull with scale_s, wanted scale_s, shape",
+        ),
+        ("[faults.replay]\ntrace = 'none.tab'", "s.toml:13: faults.replay.trace", "no such file"),
+        (
+            "[[faults.corruptions]]\nosd = 99\nat_s = 5",
+            "s.toml:13: faults.corruptions.osd",
+            "an OSD from 0 to 13",
+        ),
+        ("[repair]\nlost_osds = [0]\n[faults]", "faults", "both [faults] and [repair]"),
+    ],
+)  # fmt: skip
+def test_faults_that_cannot_be_are_told_with_their_place(faults: str, place: str, words: str) -> None:
+    lines = said(faults)
+    assert any(place in line and words in line for line in lines), lines
+
+
+def test_a_timeout_without_faults_is_refused() -> None:
+    assert any("timeout_s" in line for line in said("", "workload.timeout_s=3"))
+
+
+def test_events_can_be_given_on_the_command_line() -> None:
+    scenario = parse_scenario(BASE, sets=["faults.events={osds=[3], at_s=4.5, return_s=20}"])
+    assert scenario.faults is not None
+    assert scenario.faults.events[0].osds == (3,)
+    lines = said("", "faults.events={osds=[30], at_s=4.5}")
+    assert lines[0].startswith("--set: faults.events.osds: got 30")
+
+
+def test_limits_are_those_of_the_generation_and_device_unless_given() -> None:
+    scenario = told("[faults]\nmax_backfills=4\nheartbeat_grace_s=60\n[[faults.events]]\nosds=[1]\nat_s=1")
+    model = limits_of(scenario, rotational=True)
+    assert model.max_backfills_count == 4
+    assert model.provenance["max_backfills_count"].kind == "given"
+    assert model.heartbeat_grace_ns == 60 * 10**9
+    assert model.recovery_max_active_count == 3
+    pacific = scenario.model_copy(update={"generation": "pacific"})
+    assert limits_of(pacific, rotational=True).recovery_sleep_ns == 10**8
+    assert limits_of(pacific, rotational=False).recovery_max_active_count == 10
+
+
+def test_draws_belong_to_a_unit_and_alternate() -> None:
+    scenario = told(
+        "[faults.drawn]\nlifetime = {distribution='weibull', scale_s=20, shape=0.7}\n"
+        "downtime = {distribution='lognormal', median_s=3, sigma=1}"
+    )
+    found = drawn_failures(scenario, PLACES)
+    assert len(found) > 14
+    for osd in range(14):
+        own = [failure for failure in found if failure.osds == (osd,)]
+        for earlier, later in itertools.pairwise(own):
+            assert earlier.back_ns is not None
+            assert earlier.time_ns < earlier.back_ns < later.time_ns
+    assert found == drawn_failures(scenario, PLACES)
+    plan = plan_of(scenario, PLACES.osd_hosts, lambda out: PLACES.osd_hosts[:, None], rotational=False)
+    assert len(plan.failures) == len(found)
+
+
+TRACE = """# event_id component_id node_id platform_id node_name event_type start stop reason
+0 1 a 1 a 1 1000 1030 NULL
+1 1 b 1 b 1 1000 1050 NULL
+2 1 a 1 a 0 1030 1040 NULL
+3 1 a 1 a 1 1040 1090 NULL
+4 1 b 1 b 0 1050 1090 NULL
+"""
+
+
+def test_a_trace_is_replayed_from_its_start_and_scaled(tmp_path: Path) -> None:
+    (tmp_path / "t.tab").write_text(TRACE)
+    faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'\nspeed = 2"
+    found = replayed_failures(told(faults), PLACES)
+    assert [(failure.hosts, failure.osds) for failure in found] == [((0,), (0, 1)), ((1,), (2, 3))]
+    assert (found[0].time_ns, found[0].back_ns) == (15 * 10**9, 20 * 10**9)
+    assert (found[1].time_ns, found[1].back_ns) == (25 * 10**9, None)
+
+
+def test_a_trace_of_more_nodes_than_the_cluster_is_refused(tmp_path: Path) -> None:
+    rows = [f"{node} 1 n{node} 1 n{node} 0 1000 1010 NULL\n" for node in range(9)]
+    (tmp_path / "t.tab").write_text(TRACE + "".join(rows))
+    faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'"
+    with pytest.raises(ValueError, match="got 11 nodes, wanted at most the cluster's 7 hosts"):
+        replayed_failures(told(faults), PLACES)
+
+
+def test_a_real_trace_gives_distributions_to_draw_from(data: Path) -> None:
+    trace = data / "failure-traces" / "fta_lanl" / "event_trace.tab.gz"
+    faults = f"[faults.drawn]\nunit = 'host'\ntrace = '{trace}'\nspeed = 100000"
+    found = drawn_failures(told(faults), PLACES)
+    assert found
+    assert all(len(failure.osds) == 2 for failure in found)
+
+
+def test_a_narrow_cluster_is_warned_of() -> None:
+    narrow = parse_scenario(
+        'schemes = ["rs:4,2"]', sets=["workload.requests=1", "cluster.hosts=6", "cluster.pg_num=512"]
+    )
+    wide = parse_scenario('schemes = ["rs:4,2"]', sets=["workload.requests=1", "cluster.hosts=20"])
+    assert hole_warnings(wide) == []
+    for line in hole_warnings(narrow):
+        assert "of 512 placement groups have a hole" in line
+
+
+def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:
+    scenario = told(
+        "[faults]\ndown_out_interval_s = 5\n[[faults.events]]\nosds = [3]\nat_s = 10\n"
+        "[[faults.corruptions]]\nosd = 8\nat_s = 12\n",
+        **{"duration_s = 100": "duration_s = 60\nkind = 'open'\nrate_per_s = 5\ntimeout_s = 0.5"},
+    )
+    result = run_scenario(scenario)
+    row = result.rows.to_dicts()[0]
+    assert row["clean_at_end"]
+    assert row["requests"] + row["requests_failed"] + row["requests_pending"] == row["requests_issued"]
+    assert row["iops_before"] > 0
+    document = json.loads(json.dumps(result.to_json()))
+    timeline = document["timeline"][0]
+    whats = [event["what"] for event in timeline["events"]]
+    assert whats.index("failed") < whats.index("down") < whats.index("out") < whats.index("clean")
+    states = timeline["pg_states"]
+    assert all(
+        sum(states[name][at] for name in states if name != "time_s") == 16
+        for at in range(len(states["time_s"]))
+    )
+    assert {parameter["name"] for parameter in result.parameters} >= {"recovery.heartbeat_grace_ns"}
+    (figure,) = draw_timelines(result.timelines).values()
+    assert len(figure.figure.axes) == 4
+    assert "rs:4,2 under faults" in figure.caption
+
+
+def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
+    scenario = load_scenario("faults")
+    assert build_models(scenario).ssd is not None
+    hosts = np.repeat(np.arange(8, dtype=np.int64), 3)
+    plan = plan_of(scenario, hosts, lambda out: hosts[:, None], rotational=False)
+    assert plan.failures[0].osds == (6, 7, 8)
