@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stripesim.calibration.kernel_store import default_table, named_table
-from stripesim.calibration.parameter_sets import ParameterSet
+from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.kernel import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store import ObjectStoreModel
@@ -60,8 +61,8 @@ class Setting:
 def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
     told = scenario.cluster
-    chosen = ParameterSet(told.parameters)
-    drive = ParameterSet(told.ssd)
+    chosen = _parameter_set("parameters", told.parameters)
+    drive = _parameter_set("ssd", told.ssd)
     generation_scope = {"kraken": "commit", "pacific": "dispatch"}[scenario.generation]
     # The set `pacific` knows more about messages and the store's log than a plain set does.
     pacific = told.parameters == "pacific"
@@ -78,6 +79,14 @@ def build_models(scenario: Scenario) -> Models:
         kernel=table,
         kernel_backend=told.kernel_backend,
     )
+
+
+def _parameter_set(key: str, name: str) -> ParameterSet:
+    """Return the set that a key of the cluster names; a fault says which key it was."""
+    try:
+        return ParameterSet(name)
+    except ParameterSetError as error:
+        raise ParameterSetError(f"cluster.{key}: {error}") from None
 
 
 def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> Setting:
@@ -137,6 +146,8 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
             views = build_pool(scenario, scheme, models, down=down).contexts
             if encodes and scheme.kind == "erasure":
                 models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
+        except KernelTableError as error:
+            faults.append(f"schemes: {error}; `stripesim kernel --scheme {name} --save` measures it here")
         except ValueError as error:
             faults.append(str(error))
     if faults:

@@ -66,7 +66,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command()
 def run(
-    scenario: Annotated[str, typer.Argument(help="A TOML file, or the name of a scenario that ships.")],
+    scenario: Annotated[str, typer.Argument(help="A TOML file, or one that ships, such as quickstart.")],
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="Override a key: a.b=VALUE, VALUE as in TOML.")
     ] = None,
@@ -150,7 +150,7 @@ def _warn_outside(warnings: Sequence[str]) -> None:
 
 @app.command()
 def sweep(
-    scenario: Annotated[str, typer.Argument(help="A TOML file, or the name of a scenario that ships.")],
+    scenario: Annotated[str, typer.Argument(help="A TOML file, or one that ships, such as quickstart.")],
     over: Annotated[
         list[str] | None,
         typer.Option("--over", help="Key and its values: a.b=V,V,...; several --over make a grid."),
@@ -485,7 +485,8 @@ class _progress:  # noqa: N801 - used as a function in `with`
             disable=not sys.stderr.isatty(),
         )
         self._title = title
-        self._task = self._bar.add_task(title, total=total)
+        # Until something is done it may be compiling, which takes a minute, once.
+        self._task = self._bar.add_task(f"{title}: a first run compiles the engine", total=total)
 
     def __enter__(self) -> _progress:
         self._bar.start()
