@@ -20,6 +20,10 @@ SMALL = {
     "run my.toml": ["--set", "workload.requests=200"],
     "sweep my.toml": ["--set", "workload.requests=100", "--jobs", "1"],
     "run repair": ["--set", "workload.image_bytes=1GiB", "--set", "workload.requests=200"],
+    "run faults": [
+        *("--set", "workload.duration_s=5", "--set", "workload.image_bytes=1GiB"),
+        *("--set", "faults.events=[{hosts=[2], at_s=2}]"),
+    ],
     "kernel": ["--size", "24k"],
 }
 # A study has no size: it is its claims. It runs in tests/golden.
