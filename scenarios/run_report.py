@@ -149,12 +149,13 @@ def report_of_run(
         An HTML page that loads and links nothing outside itself.
     """
     from stripesim.scenarios import run_report_tables as tables
+    from stripesim.scenarios.fault_figures import draw_timelines
     from stripesim.scenarios.run_report_findings import findings
     from stripesim.scenarios.run_report_storage import storage_notes, storage_tables
     from stripesim.scenarios.study_report import parameter_table, pretty
 
     told = gather(scenario, result, engine=engine, progress=progress)
-    figures = figure_blocks(draw_panels(result.rows))
+    figures = figure_blocks(draw_panels(result.rows) | draw_timelines(result.timelines))
     return render(
         "run.html.j2",
         kind="What-if report",
@@ -162,7 +163,7 @@ def report_of_run(
         introduction=scenario.description or f"{_listed(scenario.schemes)}, compared.",
         meta=[_cluster_words(told), _load_words(scenario), _meta(told)],
         findings=findings(told),
-        warnings=result.warnings,
+        warnings=[*result.warnings, *result.holes],
         inside=(
             f"Every key of this scenario that the parameter set {scenario.cluster.parameters} speaks of lies "
             "inside what it was calibrated or checked on."
