@@ -17,6 +17,9 @@ ROOT = DOCS.parent
 
 # Blocks whose commands are run while the documentation is built, so that what they print is true.
 RUN_BLOCK = re.compile(r"^```\{run\}\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
+# Longer output is cut: a page shows what to look for.
+OUTPUT_LINES_MAX = 28
+
 # A line in a table of contents: the pages of the folder that the others do not name.
 REST = "<!-- rest -->"
 
@@ -80,9 +83,14 @@ def run_commands(block: str, folder: Path) -> str:
         done = subprocess.run(words, shell=True, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"docs: {line}: exit status {done.returncode}\n{done.stderr[-1500:]}")
-        output = "\n".join(text.rstrip() for text in done.stdout.splitlines()).strip("\n")
+        printed = [text.rstrip() for text in done.stdout.strip("\n").splitlines()]
+        if len(printed) > OUTPUT_LINES_MAX:
+            more = len(printed) - OUTPUT_LINES_MAX
+            printed = [*printed[:OUTPUT_LINES_MAX], f"… and {more} more lines"]
+        output = "\n".join(printed)
         shown.append(f"$ {' '.join(line.split()).removeprefix('$ ')}\n{output}\n")
-    return "```console\n" + "\n".join(shown) + "```\n"
+    # No language: output has signs that would be taken for prompts.
+    return "```text\n" + "\n".join(shown) + "```\n"
 
 
 def stage(target: Path, *, run: bool = True) -> None:
