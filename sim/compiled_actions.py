@@ -22,7 +22,7 @@ from typing import Any
 from stripesim.sim.compiled_calendar import push as _push
 from stripesim.sim.compiled_kernel import cached as _cached
 from stripesim.sim.compiled_kernel import sources as _sources
-from stripesim.sim.compiled_kernel import start as _start
+from stripesim.sim.compiled_requests import start as _start
 from stripesim.sim.compiled_service import first as _first
 from stripesim.sim.compiled_service import hand_over as _hand_over
 from stripesim.sim.compiled_words import append as _append

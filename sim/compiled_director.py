@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -205,7 +205,7 @@ class Direction:
         """Cut off the requests of groups."""
         world, log = self.run.world, self.run.world.log
         wanted = np.fromiter(groups, dtype=np.int64)
-        streams = self.run.feeds
+        streams = world.streams["feed"] == 1
         parked = world.parked[: int(world.clock["parked"][0])]
         feeds = np.append(streams, np.zeros(len(streams), dtype=bool))[log["stream"][parked["entry"]]]
         self._drop_parked(feeds & np.isin(log["group"][parked["entry"]], wanted), CUT)
@@ -297,8 +297,7 @@ class Direction:
         indices = np.append(parked["number"] // len(world.streams), issued + later)
         if not len(indices):
             return np.zeros((0, 2), dtype=np.int64)
-        source = run.program.streams[stream]
-        assert isinstance(source, DirectedSource)
+        source = cast(DirectedSource, run.program.streams[stream])
         start_s = perf_counter()
         anew = source.replan(indices)
         run.planning_s += perf_counter() - start_s

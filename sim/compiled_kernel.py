@@ -15,9 +15,10 @@ here                   there
 ``_spawn``             ``_spawn``
 =====================  ===============================================
 
-The calendar stands in ``compiled_calendar.py``, queues and services in ``compiled_service.py``, the words
-that few templates use in ``compiled_words.py``, what a director does in ``compiled_actions.py``. Cells,
-records and the arrays of `World` are explained in ``compiled_world.py``.
+The calendar stands in ``compiled_calendar.py``, queues and services in ``compiled_service.py``, the issue of
+requests in ``compiled_requests.py``, accounting in ``compiled_accounting.py``, the words that few templates
+use in ``compiled_words.py``, what a director does in ``compiled_actions.py``. Cells, records and the arrays
+of `World` are explained in ``compiled_world.py``.
 
 This module imports numba; ``engine_compiled`` imports it only when something is to be run.
 """
@@ -32,7 +33,9 @@ from typing import Any
 from numba import njit
 
 from stripesim.sim import (
+    compiled_accounting,
     compiled_calendar,
+    compiled_requests,
     compiled_service,
     compiled_words,
     compiled_world,
@@ -41,8 +44,17 @@ from stripesim.sim import (
     graph,
     machine,
 )
+from stripesim.sim.compiled_accounting import account as _account
+from stripesim.sim.compiled_accounting import account_service as _account_service
+from stripesim.sim.compiled_accounting import account_taken as _account_taken
+from stripesim.sim.compiled_accounting import note_end as _note_end
 from stripesim.sim.compiled_calendar import close_hole as _close_hole
 from stripesim.sim.compiled_calendar import push as _push
+from stripesim.sim.compiled_requests import issue as _issue
+from stripesim.sim.compiled_requests import lacks as _lacks
+from stripesim.sim.compiled_requests import next_arrival as _next_arrival
+from stripesim.sim.compiled_requests import report as _report
+from stripesim.sim.compiled_requests import spawn as _spawn
 from stripesim.sim.compiled_service import first as _first
 from stripesim.sim.compiled_service import hand_over as _hand_over
 from stripesim.sim.compiled_service import serve as _serve
@@ -65,9 +77,7 @@ from stripesim.sim.compiled_world import (
     MERGE,
     MORE_BINS,
     MORE_LOG,
-    MORE_PARKED,
     MORE_REPORTS,
-    MORE_REQUESTS,
     MORE_SLOTS,
     NAMES_KEYS,
     NEVER_NS,
@@ -80,7 +90,7 @@ from stripesim.sim.compiled_world import (
     World,
 )
 from stripesim.sim.graph import ACQUIRE, DELAY, NONE, RELEASE, USE
-from stripesim.sim.machine import BATCH, SPAWNED_FROM
+from stripesim.sim.machine import BATCH
 
 
 @_inlined
@@ -105,113 +115,7 @@ def _end_of_service(world: World, cell: int) -> None:
             member = world.links[at(member)]
 
 
-# ----------------------------------------------------------------------------- requests
-
-
-@_inlined
-def _lacks(world: World, stream: Any, wanted: int) -> int:
-    """Tell what is missing to issue a stream's next request, `GO_ON` if nothing.
-
-    An open stream wants two planned requests: one to issue and one whose arrival is next.
-    """
-    clock = world.clock[0]
-    if stream.at + wanted > stream.planned and not stream.ended:
-        return MORE_REQUESTS
-    if stream.at < stream.planned:
-        if clock.slots_free == 0:
-            return MORE_SLOTS
-        if clock.logged == len(world.log):
-            return MORE_LOG
-        if clock.parked == len(world.parked):
-            return MORE_PARKED
-    return GO_ON
-
-
-@_inlined
-def _issue(world: World, index: int) -> None:
-    """Issue the next planned request of a stream; one to a group that is held waits."""
-    clock, stream = world.clock[0], world.streams[at(index)]
-    planned = world.plan[index, stream.at]
-    group, template, row = planned[0], planned[2], planned[3]
-    number = stream.issued * len(world.streams) + index
-    entry = _note(world, index, template, row, group)
-    if stream.look_ns == NEVER_NS and stream.timeout_ns:
-        stream.look_ns = clock.now_ns + stream.timeout_ns
-        clock.direct_ns = min(clock.direct_ns, stream.look_ns)
-        clock.signal_ns = min(clock.signal_ns, stream.look_ns)
-    if world.held[at(group)]:
-        parked = world.parked[at(clock.parked)]
-        clock.parked += 1
-        parked.number = number
-        parked.entry = entry
-        if len(world.keys):
-            for which in range(2):
-                parked.first[which] = world.plan_keys[index, stream.at].first[which]
-                parked.stop[which] = world.plan_keys[index, stream.at].stop[which]
-    else:
-        slot = start(world, index, number, entry, template, row, 0)
-        if len(world.keys):
-            world.keys[at(slot)] = world.plan_keys[index, stream.at]
-    stream.at += 1
-    stream.issued += 1
-    stream.outstanding += 1
-
-
-@_inlined
-def _note(world: World, index: int, template: int, row: int, group: int) -> int:
-    """Note the issue of a request; return its place in the log."""
-    clock = world.clock[0]
-    number = clock.logged
-    clock.logged = number + 1
-    entry = world.log[at(number)]
-    entry.issued_ns = clock.now_ns
-    entry.completed_ns = -1
-    entry.template = template
-    entry.binding = row
-    entry.group = group
-    entry.stream = index
-    return int(number)
-
-
-@_inlined
-def start(world: World, index: int, number: int, entry: int, template: int, row: int, retries: int) -> int:
-    """Start a request, client's or spawned, at its step 0; return its slot."""
-    clock = world.clock[0]
-    clock.slots_free -= 1
-    slot = world.free_slots[at(clock.slots_free)]
-    request = world.requests[at(slot)]
-    request.number = number
-    request.entry = entry
-    request.row = row
-    request.stream = index
-    request.retries = retries
-    first_step, steps = world.templates[at(template)].first_step, world.templates[at(template)].steps
-    request.first_step = first_step
-    request.steps_left = steps
-    cell = slot << clock.cell_bits
-    for step in range(steps):
-        world.pending[at(cell + step)] = world.predecessors[at(first_step + step)]
-    _append(world, cell)
-    return int(slot)
-
-
-@_inlined
-def _spawn(world: World, request: Any, slot: int, special: Any, bound: int) -> None:
-    """Start a detached graph if the test holds."""
-    if not _holds(world, slot, special, bound):
-        return
-    streams = len(world.streams)
-    of = request.stream if request.stream < streams else request.stream - streams
-    number = SPAWNED_FROM + world.spawned[at(of)] * streams + of
-    world.spawned[at(of)] += 1
-    group = world.log[at(request.entry)].group
-    entry = _note(world, of + streams, special.spawns, request.row, group)
-    child = start(world, of + streams, number, entry, special.spawns, request.row, 0)
-    if len(world.keys):
-        for which in range(2):
-            world.keys[at(child)].first[which] = world.keys[at(slot)].first[which]
-            world.keys[at(child)].stop[which] = world.keys[at(slot)].stop[which]
-            world.keys[at(child)].held[which] = 0
+# -------------------------------------------------------------------------------- steps
 
 
 @_inlined
@@ -267,55 +171,6 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
     else:
         _act(world, word, bound, request, cell)
     return NEVER_NS
-
-
-@_inlined
-def _account(world: World, request: Any, step: Any, number_of_step: int) -> None:
-    """Add what a step accounts to the bin of the current time."""
-    clock = world.clock[0]
-    if step.role >= 0 and world.bindings[at(request.row * clock.roles + step.role)] < 0:
-        return
-    clock.bins_used = max(clock.bins_used, clock.bin + 1)
-    if step.accounts:
-        amounts = world.amounts[request.first_step + number_of_step]
-        for counter in range(len(amounts)):
-            world.bins[clock.bin, counter] += amounts[counter]
-
-
-@_inlined
-def _account_service(world: World, request: Any, cell: int) -> None:
-    """Account what a step accounts once for a service; the calendar holds the one that does."""
-    clock = world.clock[0]
-    amounts = world.once[request.first_step + (cell & ((1 << clock.cell_bits) - 1))]
-    if clock.bin_ns:
-        clock.bins_used = max(clock.bins_used, clock.bin + 1)
-    for counter in range(len(amounts)):
-        world.taken[request.stream, counter] += amounts[counter]
-        if clock.bin_ns:
-            world.bins[clock.bin, counter] += amounts[counter]
-
-
-@_inlined
-def _account_taken(world: World, request: Any, step: Any, number_of_step: int) -> None:
-    """Add up what a completed step of a template with branches accounts."""
-    if step.role >= 0 and world.bindings[at(request.row * world.clock[0].roles + step.role)] < 0:
-        return
-    amounts = world.amounts[request.first_step + number_of_step]
-    for counter in range(len(amounts)):
-        world.taken[request.stream, counter] += amounts[counter]
-    if step.word == USE:
-        world.taken[request.stream, len(amounts)] += 1
-
-
-@_inlined
-def _note_end(world: World, request: Any, number_of_step: int) -> None:
-    """Note the end of a step of a request that is followed."""
-    number, streams = request.number, len(world.streams)
-    if number % streams or number // streams >= len(world.followed):
-        return
-    row = world.followed[at(number // streams)]
-    if row != NOBODY:
-        world.ends_ns[row, number_of_step] = world.clock[0].now_ns
 
 
 @_inlined
@@ -446,17 +301,6 @@ def _complete(world: World, cell: int) -> int:
 
 
 @_inlined
-def _report(world: World, index: int, place: int) -> None:
-    """Let the director hear of a completion as soon as the ready list is empty."""
-    clock = world.clock[0]
-    report = world.reports[at(clock.reported)]
-    report.stream = index
-    report.index = place
-    clock.reported += 1
-    clock.direct_ns = clock.signal_ns = clock.now_ns
-
-
-@_inlined
 def _next_signal(world: World) -> None:
     """Find the time of the next arrival or of the director; they are few and not in the calendar."""
     clock = world.clock[0]
@@ -464,13 +308,6 @@ def _next_signal(world: World) -> None:
     for index in range(len(world.streams)):
         least_ns = min(least_ns, world.streams[at(index)].arrival_ns)
     clock.signal_ns = least_ns
-
-
-@_inlined
-def _next_arrival(world: World, index: int) -> None:
-    """Note when a stream's next request arrives."""
-    stream = world.streams[at(index)]
-    stream.arrival_ns = world.plan[index, stream.at, 1] if stream.at < stream.planned else NEVER_NS
 
 
 @_inlined
@@ -583,7 +420,8 @@ def _run_machine(world: World) -> int:
 def sources() -> int:
     """Return a number that changes with what is compiled from other files."""
     told = sha256()
-    for compiled in (compiled_words, compiled_calendar, compiled_service):
+    parts = (compiled_words, compiled_calendar, compiled_service, compiled_accounting, compiled_requests)
+    for compiled in parts:
         told.update(Path(str(compiled.__file__)).read_bytes())
     for module in (compiled_world, conditions, draws, graph, machine):
         constants = sorted((name, value) for name, value in vars(module).items() if isinstance(value, int))

@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stripesim.sim.draws import seed_state
+from stripesim.sim.graph import COUNTERS
+from stripesim.sim.machine import CACHE, GATE, PENDING, DirectedSource, Program
+
 # Why the kernel came back to Python.
 DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS, MORE_NODES = range(7)
 MORE_PARKED, MORE_REPORTS, DIRECT = range(7, 10)
@@ -105,6 +109,7 @@ STREAM = np.dtype(
         ("ended", "i8"),
         ("arrival_ns", "i8"),
         ("outstanding", "i8"),
+        ("feed", "i8"),
         ("reports", "i8"),
         ("timeout_ns", "i8"),
         # When to look at the oldest unfinished request, whose time may be out then.
@@ -263,3 +268,79 @@ class World(NamedTuple):
     reports: Array
     followed: Array
     ends_ns: Array
+
+
+def empty_world(program: Program, log_rows: int) -> World:
+    """Return the world of a run that has not begun.
+
+    Parameters
+    ----------
+    program : Program
+    log_rows : int
+        Requests to have room for in the log, at first.
+    """
+    resources = np.zeros(len(program.resources), dtype=RESOURCE)
+    resources["free"] = program.resources.capacities
+    resources["discipline"] = program.resources.disciplines
+    resources["capacity"] = program.resources.capacities
+    for end in ("first", "last"):
+        resources[end][np.isin(program.resources.disciplines, (GATE, CACHE))] = NOBODY
+    streams = np.zeros(len(program.streams), dtype=STREAM)
+    streams["depth"] = [stream.depth for stream in program.streams]
+    streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
+    for index, source in enumerate(program.streams if program.director else ()):
+        assert isinstance(source, DirectedSource)
+        streams[index]["feed"] = source.feed
+        streams[index]["reports"], streams[index]["timeout_ns"] = source.reports, source.timeout_ns
+    clock = np.zeros(1, dtype=CLOCK)
+    clock["until_ns"] = NEVER_NS if program.until_ns is None else program.until_ns
+    clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
+    clock["calendar_end"] = ROOT
+    clock["seed_state"] = seed_state(program.seed)
+    clock["node_free"] = NOBODY
+    clock["direct_ns"] = NEVER_NS
+    return World(
+        clock=clock,
+        steps=np.zeros(0, dtype=STEP),
+        predecessors=np.zeros(0, dtype=np.int16),
+        successors=np.zeros(0, dtype=np.int32),
+        amounts=np.zeros((0, len(COUNTERS)), dtype=np.int64),
+        templates=np.zeros(0, dtype=TEMPLATE),
+        bindings=np.zeros(0, dtype=np.int32),
+        factors=np.array(program.factor_tables, dtype=np.int64, order="C"),
+        resources=resources,
+        requests=np.zeros(0, dtype=REQUEST),
+        free_slots=np.zeros(0, dtype=np.int32),
+        pending=np.zeros(0, dtype=np.int16),
+        links=np.zeros(0, dtype=np.int32),
+        ready=np.zeros(0, dtype=np.int32),
+        times_ns=np.zeros(ROOT + 1, dtype=np.int64),
+        cells=np.zeros(ROOT + 1, dtype=np.int32),
+        held=np.zeros(program.groups, dtype=np.int8),
+        streams=streams,
+        plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
+        log=np.zeros(log_rows, dtype=LOG),
+        bins=np.zeros((1, len(COUNTERS)), dtype=np.int64),
+        specials=np.zeros(0, dtype=SPECIAL),
+        once=np.zeros((0, len(COUNTERS)), dtype=np.int64),
+        taken=np.zeros((2 * len(streams), len(COUNTERS) + 1), dtype=np.int64),
+        spawned=np.zeros(len(streams), dtype=np.int64),
+        plan_keys=np.zeros((len(streams), 0), dtype=KEYS),
+        keys=np.zeros(0, dtype=KEYS),
+        pins=np.zeros(0, dtype=PIN),
+        nodes=np.zeros(0, dtype=NODE),
+        buckets=np.zeros(0, dtype=np.int32),
+        # Where nobody has to wait or reports, there is room enough.
+        parked=np.zeros(1, dtype=PARKED),
+        reports=np.zeros(1, dtype=REPORT),
+        followed=_followed(program),
+        ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
+    )
+
+
+def _followed(program: Program) -> np.ndarray[Any, Any]:
+    """Return the row of each request that is followed, by its number in the first stream."""
+    followed = program.followed
+    rows = np.full(int(followed[-1]) + 1 if len(followed) else 0, NOBODY, dtype=np.int32)
+    rows[followed] = np.arange(len(followed))
+    return rows

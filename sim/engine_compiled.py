@@ -17,29 +17,14 @@ import numpy as np
 
 from stripesim.sim import compiled_world as layout
 from stripesim.sim.compiled_director import Direction
-from stripesim.sim.compiled_world import World
-from stripesim.sim.conditions import CACHED, PINNED, PINNED_BY_ANY
-from stripesim.sim.draws import seed_state
-from stripesim.sim.graph import (
-    BRANCH,
-    COUNTERS,
-    DELAY,
-    DROP,
-    FILL,
-    NONE,
-    PIN,
-    SPAWN,
-    UNPIN,
-    USE,
-    Template,
-)
+from stripesim.sim.compiled_tables import Tables, grown
+from stripesim.sim.compiled_world import World, empty_world
 from stripesim.sim.machine import (
     CACHE,
     CHUNK,
     GATE,
     PENDING,
     POOL,
-    DirectedSource,
     EngineRun,
     Program,
     RequestChunk,
@@ -83,21 +68,6 @@ def run(program: Program) -> EngineRun:
     return CompiledRun(program).execute()
 
 
-def _grown(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-    """Return an array of `size` rows that begins with the rows of `array`."""
-    larger = np.empty((size, *array.shape[1:]), dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-def _appended(array: np.ndarray[Any, Any], used: int, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Put rows behind the first `used` of an array, which doubles when it is full."""
-    if used + len(rows) > len(array):
-        array = _grown(array[:used], max(2 * len(array), used + len(rows)))
-    array[used : used + len(rows)] = rows
-    return array
-
-
 def _power_of_two(size: int) -> int:
     """Return the smallest power of two that is at least `size`."""
     return 1 << (size - 1).bit_length()
@@ -124,83 +94,11 @@ class CompiledRun:
     def __init__(self, program: Program) -> None:
         check_program(program)
         self.program = program
-        self.templates_known = self.steps_known = self.successors_known = self.rows_known = 0
         self.planning_s = 0.0
-        # Templates by identity; steps whose spawned template was not yet in the book.
-        self._places_of: dict[int, int] = {}
-        self._unresolved: list[tuple[int, Template]] = []
         self.last_arrivals_ns = [0] * len(program.streams)
-        # Streams that are feeds.
-        self.feeds = np.zeros(len(program.streams), dtype=bool)
         self.direction = Direction(self, program.director) if program.director else None
-        self.world = self._empty_world()
-
-    def _empty_world(self) -> World:
-        program = self.program
-        resources = np.zeros(len(program.resources), dtype=layout.RESOURCE)
-        resources["free"] = program.resources.capacities
-        resources["discipline"] = program.resources.disciplines
-        resources["capacity"] = program.resources.capacities
-        for end in ("first", "last"):
-            resources[end][np.isin(program.resources.disciplines, (GATE, CACHE))] = layout.NOBODY
-        streams = np.zeros(len(program.streams), dtype=layout.STREAM)
-        streams["depth"] = [stream.depth for stream in program.streams]
-        streams["arrival_ns"] = streams["look_ns"] = layout.NEVER_NS
-        for index, source in enumerate(program.streams if program.director else ()):
-            assert isinstance(source, DirectedSource)
-            self.feeds[index] = source.feed
-            streams[index]["reports"], streams[index]["timeout_ns"] = source.reports, source.timeout_ns
-        clock = np.zeros(1, dtype=layout.CLOCK)
-        clock["until_ns"] = layout.NEVER_NS if program.until_ns is None else program.until_ns
-        clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
-        clock["calendar_end"] = layout.ROOT
-        clock["seed_state"] = seed_state(program.seed)
-        clock["node_free"] = layout.NOBODY
-        clock["direct_ns"] = layout.NEVER_NS
-        return World(
-            clock=clock,
-            steps=np.zeros(0, dtype=layout.STEP),
-            predecessors=np.zeros(0, dtype=np.int16),
-            successors=np.zeros(0, dtype=np.int32),
-            amounts=np.zeros((0, len(COUNTERS)), dtype=np.int64),
-            templates=np.zeros(0, dtype=layout.TEMPLATE),
-            bindings=np.zeros(0, dtype=np.int32),
-            factors=np.array(program.factor_tables, dtype=np.int64, order="C"),
-            resources=resources,
-            requests=np.zeros(0, dtype=layout.REQUEST),
-            free_slots=np.zeros(0, dtype=np.int32),
-            pending=np.zeros(0, dtype=np.int16),
-            links=np.zeros(0, dtype=np.int32),
-            ready=np.zeros(0, dtype=np.int32),
-            times_ns=np.zeros(layout.ROOT + 1, dtype=np.int64),
-            cells=np.zeros(layout.ROOT + 1, dtype=np.int32),
-            held=np.zeros(program.groups, dtype=np.int8),
-            streams=streams,
-            plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
-            log=np.zeros(_LOG, dtype=layout.LOG),
-            bins=np.zeros((1, len(COUNTERS)), dtype=np.int64),
-            specials=np.zeros(0, dtype=layout.SPECIAL),
-            once=np.zeros((0, len(COUNTERS)), dtype=np.int64),
-            taken=np.zeros((2 * len(streams), len(COUNTERS) + 1), dtype=np.int64),
-            spawned=np.zeros(len(streams), dtype=np.int64),
-            plan_keys=np.zeros((len(streams), 0), dtype=layout.KEYS),
-            keys=np.zeros(0, dtype=layout.KEYS),
-            pins=np.zeros(0, dtype=layout.PIN),
-            nodes=np.zeros(0, dtype=layout.NODE),
-            buckets=np.zeros(0, dtype=np.int32),
-            # Where nobody has to wait or reports, there is room enough.
-            parked=np.zeros(1, dtype=layout.PARKED),
-            reports=np.zeros(1, dtype=layout.REPORT),
-            followed=self._followed(),
-            ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
-        )
-
-    def _followed(self) -> np.ndarray[Any, Any]:
-        """Return the row of each request that is followed, by its number in the first stream."""
-        followed = self.program.followed
-        rows = np.full(int(followed[-1]) + 1 if len(followed) else 0, layout.NOBODY, dtype=np.int32)
-        rows[followed] = np.arange(len(followed))
-        return rows
+        self.world = empty_world(program, _LOG)
+        self._tables = Tables(program)
 
     # ------------------------------------------------------------------------------ run
 
@@ -281,14 +179,17 @@ class CompiledRun:
         world = self.world
         if chunk.keys is None and not len(world.keys):
             return
-        plan_keys = np.zeros(world.plan.shape[:2], dtype=layout.KEYS)
-        plan_keys[:, : world.plan_keys.shape[1]] = world.plan_keys
+        plan_keys = world.plan_keys
+        if plan_keys.shape != world.plan.shape[:2]:
+            plan_keys = np.zeros(world.plan.shape[:2], dtype=layout.KEYS)
+            plan_keys[:, : world.plan_keys.shape[1]] = world.plan_keys
         kept = plan_keys[index, start:stop].copy()
-        plan_keys[index] = np.zeros((), dtype=layout.KEYS)
         plan_keys[index, : len(kept)] = kept
+        rows = plan_keys[index, len(kept) : planned]
         if chunk.keys is not None:
-            rows = plan_keys[index, len(kept) : planned]
             rows["first"], rows["stop"] = chunk.keys[:, :, 0], chunk.keys[:, :, 1]
+        else:
+            rows[:] = np.zeros((), dtype=layout.KEYS)
         keys = world.keys
         if not len(keys):
             # What was issued so far has no keys.
@@ -311,17 +212,17 @@ class CompiledRun:
     def _more_log(self) -> None:
         """Let more requests be issued."""
         log = self.world.log
-        self.world = self.world._replace(log=_grown(log, len(log) + len(log) // 2 + 1))
+        self.world = self.world._replace(log=grown(log, len(log) + len(log) // 2 + 1))
 
     def more_parked(self) -> None:
         """Let more requests wait for their placement groups."""
         parked = self.world.parked
-        self.world = self.world._replace(parked=_grown(parked, 2 * len(parked)))
+        self.world = self.world._replace(parked=grown(parked, 2 * len(parked)))
 
     def _more_reports(self) -> None:
         """Let more requests complete before the director hears of them."""
         reports = self.world.reports
-        self.world = self.world._replace(reports=_grown(reports, 2 * len(reports)))
+        self.world = self.world._replace(reports=grown(reports, 2 * len(reports)))
 
     def set_clock(self, time_ns: int) -> None:
         """Let it be a time, as the kernel does."""
@@ -362,7 +263,7 @@ class CompiledRun:
         """Make room for so many keys in caches as are wanted."""
         world, clock = self.world, self.world.clock
         known = len(world.nodes)
-        nodes = _grown(world.nodes, _power_of_two(max(_NODES, 2 * int(clock["wanting"][0]))))
+        nodes = grown(world.nodes, _power_of_two(max(_NODES, 2 * int(clock["wanting"][0]))))
         # The new ones go on the list of free nodes, in front of those that it has.
         nodes["older"][known:] = np.arange(known + 1, len(nodes) + 1)
         nodes["older"][-1] = clock["node_free"][0]
@@ -418,8 +319,8 @@ class CompiledRun:
         for name in ("first", "last"):
             world.resources[name] = np.where(of_cells, moved(world.resources[name]), world.resources[name])
         self.world = world._replace(
-            requests=_grown(world.requests, slots),
-            keys=_grown(world.keys, slots) if len(world.keys) else world.keys,
+            requests=grown(world.requests, slots),
+            keys=grown(world.keys, slots) if len(world.keys) else world.keys,
             free_slots=free_slots,
             pending=relaid(world.pending),
             links=moved(relaid(world.links)),
@@ -438,112 +339,11 @@ class CompiledRun:
 
         return compiled_actions
 
-    # ------------------------------------------------------------- templates and bindings
-
     def learn(self) -> None:
         """Learn what the book has got since it was looked at last."""
-        self._learn_templates()
-        self._learn_bindings()
-
-    def _learn_templates(self) -> None:
-        """Append the book's new templates to the tables."""
-        known = self.program.book.templates
-        steps_max = 0
-        for index in range(self.templates_known, len(known)):
-            self._places_of[id(known[index])] = index
-            self._learn_template(known[index])
-            steps_max = max(steps_max, known[index].steps)
-        self._learn_spawned()
-        bits = max(0, (steps_max - 1).bit_length()) if steps_max else 0
+        self.world, bits = self._tables.learn(self.world)
         if bits > self.world.clock["cell_bits"][0]:
             self._resize_cells(len(self.world.requests), bits)
-
-    def _learn_template(self, template: Template) -> None:
-        world = self.world
-        rows = np.zeros(template.steps, dtype=layout.STEP)
-        rows["demand_ns"] = template.demands_ns
-        rows["successors_from"] = self.successors_known + template.successor_starts[:-1]
-        rows["successors_to"] = self.successors_known + template.successor_starts[1:]
-        rows["role"] = template.roles
-        # Without a role there is nothing to take or to give back: such a step completes at once.
-        idle = (template.roles < 0) & ~np.isin(template.words, (DELAY, PIN, UNPIN, BRANCH, SPAWN))
-        rows["word"] = np.where(idle, NONE, template.words)
-        rows["spread"] = template.spreads
-        rows["is_reply"][template.reply] = 1
-        rows["waits_for"] = np.where(template.predecessors > 1, layout.ALL, layout.ONE)
-        rows["accounts"] = template.amounts.any(axis=1)
-        specials = self._specials(template, rows)
-        if len(self.program.followed):
-            rows["special"] |= layout.FOLLOWED
-        once = template.dynamics.once if template.dynamics else np.zeros_like(template.amounts)
-        entry = np.array([(self.steps_known, template.steps)], dtype=layout.TEMPLATE)
-        used = self.steps_known
-        self.world = world._replace(
-            steps=_appended(world.steps, used, rows),
-            predecessors=_appended(world.predecessors, used, template.predecessors),
-            amounts=_appended(world.amounts, used, template.amounts),
-            specials=_appended(world.specials, used, specials),
-            once=_appended(world.once, used, once),
-            successors=_appended(world.successors, self.successors_known, template.successors),
-            templates=_appended(world.templates, self.templates_known, entry),
-        )
-        self.templates_known += 1
-        self.steps_known += template.steps
-        self.successors_known += len(template.successors)
-
-    def _specials(self, template: Template, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return what steps have beyond the plain words, and mark them in `rows`."""
-        specials = np.zeros(template.steps, dtype=layout.SPECIAL)
-        dynamics = template.dynamics
-        if self.direction or not template.planned:
-            rows["special"] = np.where(rows["accounts"] | (rows["word"] == USE), layout.TAKEN, 0)
-        if dynamics is None:
-            return specials
-        rows["waits_for"][dynamics.merges] = layout.MERGE
-        marks = rows["special"].astype(np.int64)
-        marks |= np.where(dynamics.once.any(axis=1), layout.ONCE, 0)
-        marks |= np.where(template.words == BRANCH, layout.BRANCHES, 0)
-        marks |= np.where(template.words == SPAWN, layout.SPAWNS, 0)
-        specials["test"], specials["keys"] = dynamics.tests, dynamics.keys
-        specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)
-        specials["yes_count"] = dynamics.yes_counts
-        specials["spawns"] = -1
-        for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
-            other = dynamics.spawned[dynamics.spawns[step]]
-            self._unresolved.append((self.steps_known + step, other))
-        before = np.repeat(np.arange(template.steps), np.diff(template.successor_starts))
-        for word, name in ((PIN, "pins"), (FILL, "fills")):
-            names = template.words[template.successors] == word
-            np.add.at(specials[name], (before[names], dynamics.keys[template.successors[names]]), 1)
-        asks = np.isin(dynamics.tests, (PINNED, PINNED_BY_ANY, CACHED))
-        asks[before[template.words[template.successors] == DROP]] = True
-        room = specials["pins"].any(axis=1) | specials["fills"].any(axis=1) | asks
-        rows["special"] = marks | np.where(room, layout.NAMES_KEYS, 0)
-        return specials
-
-    def _learn_spawned(self) -> None:
-        """Find the templates that steps spawn; what the book has not got yet it may get later."""
-        left = []
-        for step, other in self._unresolved:
-            index = self._places_of.get(id(other), -1)
-            self.world.specials["spawns"][step] = index
-            if index < 0:
-                left.append((step, other))
-        self._unresolved = left
-
-    def _learn_bindings(self) -> None:
-        """Append the book's new binding rows; lay all of them out again if they got wider."""
-        bindings = self.program.book.bindings
-        clock = self.world.clock
-        rows, roles = bindings.shape
-        if roles != clock["roles"][0]:
-            clock["roles"] = roles
-            self.rows_known = 0
-        if rows > self.rows_known:
-            known = self.world.bindings
-            new = bindings[self.rows_known :].reshape(-1)
-            self.world = self.world._replace(bindings=_appended(known, self.rows_known * roles, new))
-            self.rows_known = rows
 
     # ----------------------------------------------------------------------------- answer
 

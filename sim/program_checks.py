@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def check_actions(program: Program, actions: Sequence[Action]) -> None:
             _check_index("group", (action.group,), program.groups)
         elif isinstance(action, Wake):
             _check_index("stream", (action.stream,), len(program.streams))
-            if not directed(program)[action.stream].feed:
+            if not cast(DirectedSource, program.streams[action.stream]).feed:
                 raise ProgramError(f"director: got stream {action.stream} to wake, wanted a feed")
         else:
             _check_index("resource", action.resources, len(program.resources))
@@ -159,11 +160,6 @@ def _check_index(what: str, indices: Iterable[int], count: int) -> None:
     for index in indices:
         if not 0 <= index < count:
             raise ProgramError(f"director: got {what} {index}, wanted 0 to {count - 1}")
-
-
-def directed(program: Program) -> list[DirectedSource]:
-    """Return the streams of a program with a director."""
-    return [stream for stream in program.streams if isinstance(stream, DirectedSource)]
 
 
 def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> None:

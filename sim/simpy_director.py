@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from heapq import heapify
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -342,9 +342,9 @@ class Direction:
         indices = np.array([*waiting, *(issued + place - at for place in later)], dtype=np.int64)
         if not len(indices):
             return []
-        assert isinstance(stream.source, DirectedSource)
+        source = cast(DirectedSource, stream.source)
         start_s = perf_counter()
-        anew = stream.source.replan(indices)
+        anew = source.replan(indices)
         self.engine.planning_s += perf_counter() - start_s
         assert chunk is not None
         check_replanned(self.engine.program, stream.index, anew, self._known(stream, chunk, waiting, later))

@@ -594,6 +594,28 @@ def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
             raise
 
 
+@pytest.mark.parametrize("draw", [random_program, random_dynamic_program], ids=["plain", "dynamic"])
+def test_a_director_that_does_nothing_changes_only_who_counts(
+    draw: Callable[[Random], Program],
+) -> None:
+    for seed in range(40):
+        program = replace(draw(Random(seed)), bin_ns=100)
+        streams = [DirectedStream(**vars(stream)) for stream in deepcopy(program).streams]
+        for stream in streams:
+            stream.book = streams[0].book
+        idle = RandomDirector(Random(0), [], 1, 1, [], mends=False, streams=len(streams))
+        directed = replace(program, book=streams[0].book, streams=streams, director=idle)
+        plain, quiet = engine_compiled.run(program), engine_compiled.run(directed)
+        quiet_streams = [*quiet.streams, *quiet.spawned]
+        for ours, theirs in zip([*plain.streams, *plain.spawned], quiet_streams, strict=True):
+            np.testing.assert_array_equal(ours.completed_ns, theirs.completed_ns)
+        for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns"):
+            np.testing.assert_array_equal(getattr(plain, name), getattr(quiet, name), err_msg=name)
+        assert (plain.end_ns, plain.uses) == (quiet.end_ns, quiet.uses)
+        taken = sum(stream.taken for stream in quiet_streams)
+        np.testing.assert_array_equal(taken, plain.bins.sum(axis=0))
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False))
 def test_programs_that_hypothesis_draws_run_equally_on_both_engines(random: Random) -> None:
