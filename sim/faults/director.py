@@ -20,10 +20,10 @@ from stripesim.sim.faults.groups import (
     PEERING,
     RECOVERING,
     RECOVERY_WAIT,
-    STALE,
     Group,
 )
-from stripesim.sim.faults.monitor import Change, Heartbeats, Monitor
+from stripesim.sim.faults.monitor import Change, Monitor
+from stripesim.sim.faults.outages import Outages
 from stripesim.sim.faults.recovery import (
     DEGRADED_PRIORITY,
     INACTIVE_PRIORITY,
@@ -31,12 +31,11 @@ from stripesim.sim.faults.recovery import (
     RECOVERY_PRIORITY,
     Recovery,
 )
-from stripesim.sim.faults.schedule import Corruption, Failure, FaultPlan
+from stripesim.sim.faults.schedule import FaultPlan
 from stripesim.sim.faults.timeline import Timeline
 from stripesim.sim.faults.work import OperationBook, RecoveryFeed
-from stripesim.sim.heartbeats import heartbeat_peers
 from stripesim.sim.layout import Layout
-from stripesim.sim.machine import PENDING, Action, Progress, Report, SetGroup, Start, Stop, Wake
+from stripesim.sim.machine import PENDING, Action, Progress, Report, SetGroup, Wake
 from stripesim.sim.planner import Planned
 from stripesim.sim.pool import Book, Pool
 
@@ -91,6 +90,10 @@ class FaultDirector:
     ) -> None:
         cluster = pool.cluster
         plan.check(cluster.osd_hosts)
+        if not np.array_equal(plan.up_sets(()), cluster.acting):
+            raise ValueError(
+                "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
+            )
         self._pool, self._book, self._plan, self._layout = pool, book, plan, layout
         self._client, self._client_stream, self._feed_stream = client, client_stream, feed_stream
         self._model = plan.model
@@ -101,7 +104,6 @@ class FaultDirector:
             plan.model, self._agenda, cluster.osd_hosts, plan.osd_racks, self._on_map, self.timeline.note
         )
         self._monitor.up_thru = dict.fromkeys(range(cluster.osds), 1)
-        self._heartbeats = Heartbeats(plan.model, heartbeat_peers(cluster), cluster.osds, plan.seed)
         self.feed = RecoveryFeed(cluster.osds * plan.model.recovery_max_active_count)
         operations = OperationBook(pool, book, layout)
         self.shard_bytes = operations.shard_bytes
@@ -118,9 +120,6 @@ class FaultDirector:
         )
         self.groups = self._initial_groups()
         self._exchange_ns = plan.model.peering_rounds_count * _round_trip_ns(pool)
-        self._dead: dict[int, Failure] = {}
-        self._gone: set[int] = set()
-        self._booting: set[int] = set()
         self._waiting: set[int] = set()
         self._progress: Progress | None = None
         self._seen = np.zeros(0, dtype=bool)
@@ -128,12 +127,16 @@ class FaultDirector:
         self._has_looked = False
         self._actions: list[Action] = []
         self._is_recovering = False
-        for failure in plan.failures:
-            self._agenda.at(failure.time_ns, self._fail, failure)
-            if failure.back_ns is not None:
-                self._agenda.at(failure.back_ns, self._return, failure)
-        for number, corruption in enumerate(plan.corruptions):
-            self._agenda.at(corruption.time_ns, self._corrupt, corruption, number)
+        self._outages = Outages(
+            plan,
+            pool,
+            self._agenda,
+            self._monitor,
+            self.groups,
+            self.timeline,
+            act=self._do,
+            serve=self._serve,
+        )
 
     def _initial_groups(self) -> list[Group]:
         pool, plan = self._pool, self._plan
@@ -148,6 +151,7 @@ class FaultDirector:
         ]
         for group in groups:
             if NO_OSD in group.up:
+                self.timeline.narrow += 1
                 self.timeline.enter(0, group.number, DEGRADED)
         return groups
 
@@ -203,148 +207,11 @@ class FaultDirector:
         for (number, item), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
             self.groups[number].written(item, count)
 
-    # Things fail and come back.
+    def _do(self, action: Action) -> None:
+        self._actions.append(action)
 
     def _is_up(self, osd: int) -> bool:
         return osd in self._monitor.up
-
-    def _resources(self, failure: Failure) -> tuple[int, ...]:
-        cluster = self._pool.cluster
-        found = [int(index) for osd in failure.osds for index in cluster.resources_of_osd(osd)]
-        found += [int(index) for host in failure.hosts for index in cluster.resources_of_host(host)]
-        return tuple(found)
-
-    def _fail(self, now_ns: int, failure: Failure) -> None:
-        self._actions.append(Stop(self._resources(failure)))
-        told = ", ".join(f"osd.{osd}" for osd in failure.osds)
-        self.timeline.note(now_ns, "failed", f"{told} ({failure.kind})")
-        for osd in failure.osds:
-            self._dead[osd] = failure
-            self._booting.discard(osd)
-        lost = failure.back_ns is None or not failure.keeps_data
-        if lost:
-            self._gone |= set(failure.osds)
-        for group in self.groups:
-            hit = group.members.osds & set(failure.osds)
-            if hit and group.active:
-                self.timeline.enter(now_ns, group.number, STALE)
-        if lost:
-            self._note_losses(now_ns, failure)
-        for osd in failure.osds:
-            self._watch(now_ns, osd, failure)
-
-    def _note_losses(self, now_ns: int, failure: Failure) -> None:
-        """See what can never be read again, now that some copies are gone for good."""
-        before = sum(map(len, self.timeline.lost.values()))
-        for group in self.groups:
-            held = {osd for osd, _ in group.copies}
-            if not held & set(failure.osds):
-                continue
-            lost = {item for item in group.objects if not group.decodable(item, self._keeps)}
-            if lost:
-                self.timeline.lost.setdefault(group.number, set()).update(lost)
-        more = sum(map(len, self.timeline.lost.values())) - before
-        if more:
-            self.timeline.note(now_ns, "lost", f"{more} objects: fewer shards are left than the code needs")
-
-    def _keeps(self, osd: int) -> bool:
-        return osd not in self._gone
-
-    def _watch(self, now_ns: int, osd: int, failure: Failure) -> None:
-        """Let those who ping an OSD find out that it does not answer."""
-        for watcher in self._heartbeats.watchers(osd):
-            when_ns = self._heartbeats.noticed_ns(watcher, now_ns, failure.kind)
-            self._agenda.at(max(now_ns, when_ns), self._noticed, osd, watcher, failure)
-        hosts = {int(self._pool.cluster.osd_hosts[other]) for other in self._heartbeats.watchers(osd)}
-        if failure.kind != "process" and len(hosts) < self._model.min_down_reporters_count:
-            self._agenda.at(now_ns + self._model.report_timeout_ns, self._unheard, osd, failure)
-
-    def _noticed(self, now_ns: int, osd: int, watcher: int, failure: Failure) -> None:
-        if self._dead.get(osd) is not failure or not self._is_up(osd):
-            return
-        if watcher in self._dead:
-            # One reporter less: in the end the monitors notice by themselves.
-            self._agenda.at(failure.time_ns + self._model.report_timeout_ns, self._unheard, osd, failure)
-        else:
-            self._monitor.report(now_ns, osd, watcher, refused=failure.kind == "process")
-
-    def _unheard(self, now_ns: int, osd: int, failure: Failure) -> None:
-        if self._dead.get(osd) is failure:
-            self._monitor.silent(now_ns, osd)
-
-    def _return(self, now_ns: int, failure: Failure) -> None:
-        self._actions.append(Start(self._resources(failure)))
-        told = ", ".join(f"osd.{osd}" for osd in failure.osds)
-        emptied = "" if failure.keeps_data else " (empty)"
-        self.timeline.note(now_ns, "returned", told + emptied)
-        for osd in failure.osds:
-            del self._dead[osd]
-            self._monitor.forget_reports(osd)
-            if not failure.keeps_data:
-                for group in self.groups:
-                    group.wipe(osd)
-                self._gone.discard(osd)
-            if failure.kind == "hang" and self._is_up(osd) and not self._monitor.is_leaving(osd):
-                self._resume(now_ns, osd)
-            else:
-                self._agenda.at(now_ns + self._model.boot_ns, self._boot, osd)
-
-    def _resume(self, now_ns: int, osd: int) -> None:
-        """Go on after a hang that nobody has noticed: what was in flight is sent again."""
-        for group in self.groups:
-            if osd in group.members.osds and group.peered:
-                self._actions.append(SetGroup(group.number, held=not group.active, interrupt=True))
-                self._serve(now_ns, group)
-
-    def _boot(self, now_ns: int, osd: int) -> None:
-        if osd in self._dead:
-            return
-        if self._is_up(osd):
-            # The monitors first mark the OSD's former life down.
-            self._booting.add(osd)
-            self._monitor.propose(now_ns, Change("down", osd))
-        else:
-            self._monitor.propose(now_ns, Change("up", osd))
-
-    # Rot, and the scrub that finds it.
-
-    def _corrupt(self, now_ns: int, corruption: Corruption, number: int) -> None:
-        held = [
-            (group, item)
-            for group in self.groups
-            for item in sorted(group.objects)
-            if any(
-                osd == corruption.osd and item not in copy.missing for (osd, _), copy in group.copies.items()
-            )
-        ]
-        draw = np.random.default_rng([self._plan.seed, 7, number])
-        chosen = draw.permutation(len(held))[: corruption.shards_count].tolist()
-        self.timeline.note(now_ns, "corrupted", f"{len(chosen)} shards on osd.{corruption.osd}")
-        interval_ns = self._model.scrub_interval_ns
-        for group, item in (held[index] for index in chosen):
-            for (osd, _), copy in group.copies.items():
-                if osd == corruption.osd:
-                    copy.corrupt.add(item)
-            if not group.decodable(item, self._keeps):
-                self.timeline.lost.setdefault(group.number, set()).add(item)
-            phase_ns = int(np.random.default_rng([self._plan.seed, 8, group.number]).integers(interval_ns))
-            due_ns = phase_ns + -(-max(0, now_ns - phase_ns) // interval_ns) * interval_ns
-            self._agenda.at(due_ns, self._scrub, group)
-
-    def _scrub(self, now_ns: int, group: Group) -> None:
-        if not group.active:
-            # A scrub waits until the placement group serves again; the next tick is soon enough.
-            if group.number not in self.timeline.lost:
-                self._agenda.at(now_ns + self._model.monitor_tick_ns, self._scrub, group)
-            return
-        found = 0
-        for copy in group.copies.values():
-            found += len(copy.corrupt)
-            copy.missing |= copy.corrupt
-            copy.corrupt = set()
-        if found:
-            self.timeline.note(now_ns, "scrubbed", f"pg {group.number:x}: {found} bad shards found")
-            self._serve(now_ns, group)
 
     # Maps and peering.
 
@@ -356,11 +223,7 @@ class FaultDirector:
         for change in changes:
             if change.what in ("down", "up", "out", "in"):
                 self.timeline.note(now_ns, change.what, f"osd.{change.subject}, map {self._monitor.epoch}")
-            if change.what == "down" and change.subject in self._booting:
-                self._booting.discard(change.subject)
-                self._monitor.propose(now_ns, Change("up", change.subject))
-            if change.what == "up" and change.subject in self._dead:
-                self._watch(now_ns, change.subject, self._dead[change.subject])
+                self._outages.heed(now_ns, change)
         raw = self._plan.up_sets(tuple(sorted(self._monitor.out))).tolist() if remapped else None
         for group in self.groups:
             up = group.up if raw is None else group.aligned(raw[group.number], self._is_up)

@@ -79,7 +79,7 @@ def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, in
     starts = [_first(timeline, what) for what in ("failed", "corrupted")]
     failed = min((time_ns for time_ns in starts if time_ns is not None), default=end_ns)
     times_ns, counts = timeline.series()
-    clean = counts[:, STATES.index(CLEAN)] == timeline.groups
+    clean = counts[:, STATES.index(CLEAN)] >= timeline.groups - timeline.narrow
     begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
     borders = sorted({failed, end_ns, *times_ns.tolist(), *begun})
     spans: dict[str, list[tuple[int, int]]] = {}

@@ -36,12 +36,15 @@ class Timeline:
     ----------
     groups : int
         Number of placement groups; all begin clean.
+    narrow : int
+        Placement groups for which CRUSH never found enough OSDs: the cluster is whole without them.
     """
 
     groups: int
     events: list[Event] = field(default_factory=list)
     changes: list[tuple[int, int, str]] = field(default_factory=list)
     states: list[str] = field(default_factory=list)
+    narrow: int = 0
     lost: dict[int, set[int]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -65,8 +68,8 @@ class Timeline:
 
     @property
     def all_clean(self) -> bool:
-        """Whether every placement group is clean just now."""
-        return self.counts[CLEAN] == self.groups
+        """Whether every placement group that can be is clean just now."""
+        return self.counts[CLEAN] >= self.groups - self.narrow
 
     def series(self) -> tuple[IntArray, IntArray]:
         """Count placement groups by state over time.

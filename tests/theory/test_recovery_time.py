@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.recovery import SECOND_NS, min_size, recovery_model
+from stripesim.sim.cluster import NO_OSD
 from stripesim.sim.faults import Failure, FaultPlan
 from stripesim.sim.faults.monitor import Heartbeats
 from stripesim.sim.run import simulate
@@ -137,3 +138,21 @@ def test_min_size_is_what_ceph_gives_a_new_pool():
     assert min_size(kind="replicated", k=1, width=2) == 1
     assert min_size(kind="erasure", k=4, width=6) == 5
     assert min_size(kind="erasure", k=2, width=3) == 2
+
+
+def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(make_pool, models):
+    acting = np.array([[0, 1], [1, 2], [2, NO_OSD]], dtype=np.int64)
+    pool = make_pool(models, "rep:2", hosts=[0, 1, 2, 3], acting=acting, object_bytes=MIB)
+    plan = FaultPlan(
+        failures=[Failure(osds=(0,), time_ns=SECOND_NS)],
+        up_sets=lambda out: np.where(acting == 0, 3, acting) if out else acting,
+        image_objects=30,
+        model=recovery_model("kraken"),
+    )
+    workload = Synthetic(
+        pattern="rand", block_bytes=4096, image_bytes=30 * MIB, read_fraction=0.5, requests=9, queue_depth=1
+    )
+    result = simulate(pool, workload.start(), faults=plan)
+    assert result.row["clean_at_end"]
+    assert result.row["requests"] == 9
+    assert result.row["failure_to_clean_s"] > 600
