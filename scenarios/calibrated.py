@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
-from stripesim.calibration.calibrated_range import calibrated_range
+from stripesim.calibration.calibrated_range import CalibratedRange, calibrated_range
 from stripesim.calibration.parameter_sets import ParameterSet
 from stripesim.scenarios.schema import Scenario
 
@@ -30,7 +31,13 @@ def warnings_of(scenario: Scenario) -> list[str]:
         asked["workload"].pop("block_sizes_bytes")
     if workload.kind == "open" or (workload.kind == "trace" and workload.replay == "recorded"):
         asked["workload"].pop("queue_depth")
-    return calibrated_range(ParameterSet(scenario.cluster.parameters)).warnings(asked)
+    return _range(scenario.cluster.parameters).warnings(asked)
+
+
+@lru_cache(maxsize=16)
+def _range(parameters: str) -> CalibratedRange:
+    # A sweep asks for the same set thousands of times.
+    return calibrated_range(ParameterSet(parameters))
 
 
 def warnings_of_all(scenarios: Iterable[Scenario]) -> list[str]:

@@ -21,6 +21,7 @@ __all__ = [
     "size_text",
     "span",
     "times",
+    "times_in_prose",
 ]
 
 #: What a class of resource is called outside of the simulator.
@@ -44,6 +45,9 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "none": "no resource: nobody waited",
     }
 )
+
+#: Factors this near to 1 are none in prose.
+_ALIKE: Final = 0.03
 
 _BYTES: Final = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _SECONDS: Final = ((365.25 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min"))
@@ -101,9 +105,27 @@ def times(values: Sequence[float | None], first: Sequence[float | None]) -> str:
     >>> times([2.0, 4.5], [1.0, 1.5]), times([0.2069], [1.0]), times([1.0], [0.0])
     ('2× … 3×', '0.21×', '')
     """
+    return " … ".join(dict.fromkeys(map(_factor, _ratios(values, first))))
+
+
+def times_in_prose(values: Sequence[float | None], first: Sequence[float | None]) -> str:
+    """Write the same for a sentence.
+
+    >>> times_in_prose([2.0, 4.5], [1.0, 1.5]), times_in_prose([0.98, 1.02], [1.0, 1.0])
+    ('2 to 3 times the', 'about the same')
+    """
+    ratios = _ratios(values, first)
+    if not ratios:
+        return ""
+    if all(abs(ratio - 1) <= _ALIKE for ratio in ratios):
+        return "about the same"
+    return " to ".join(dict.fromkeys(_factor(end).removesuffix("×") for end in ratios)) + " times the"
+
+
+def _ratios(values: Sequence[float | None], first: Sequence[float | None]) -> list[float]:
+    """The least and the greatest factor."""
     ratios = sorted(a / b for a, b in zip(values, first, strict=True) if a is not None and b)
-    ends = dict.fromkeys(_factor(end) for end in (ratios[:1] + ratios[-1:]))
-    return " … ".join(ends)
+    return ratios[:1] + ratios[-1:]
 
 
 def _factor(ratio: float) -> str:

@@ -149,13 +149,14 @@ def report_of_run(
         An HTML page that loads and links nothing outside itself.
     """
     from stripesim.scenarios import run_report_tables as tables
-    from stripesim.scenarios.fault_figures import draw_timelines
+    from stripesim.scenarios.run_report_extra import sections
     from stripesim.scenarios.run_report_findings import findings
     from stripesim.scenarios.run_report_storage import storage_notes, storage_tables
     from stripesim.scenarios.study_report import parameter_table, pretty
 
     told = gather(scenario, result, engine=engine, progress=progress)
-    figures = figure_blocks(draw_panels(result.rows) | draw_timelines(result.timelines))
+    extra = sections(told)
+    figures = figure_blocks(draw_panels(result.rows))
     return render(
         "run.html.j2",
         kind="What-if report",
@@ -168,12 +169,12 @@ def report_of_run(
             f"Every key of this scenario that the parameter set {scenario.cluster.parameters} speaks of lies "
             "inside what it was calibrated or checked on."
         ),
-        contents=_contents(bool(figures)),
+        contents=_contents([(one.anchor, one.heading) for one in extra], bool(figures)),
         comparison=tables.comparison(told),
         comparison_notes=tables.comparison_notes(told),
         bottlenecks=tables.bottlenecks(told),
         utilisation=tables.utilisation(told),
-        extra=[],
+        extra=extra,
         figures=figures,
         storage=storage_tables(told),
         storage_notes=storage_notes(told),
@@ -227,10 +228,11 @@ def _load_words(scenario: Scenario) -> str:
     return f"Load: {words}, {load.image} image of {size_text(load.image_bytes)}{losses}."
 
 
-def _contents(has_figures: bool) -> list[tuple[str, str]]:
+def _contents(extra: list[tuple[str, str]], has_figures: bool) -> list[tuple[str, str]]:
     return [
         ("comparison", "Schemes compared"),
         ("bottlenecks", "What holds each scheme back"),
+        *extra,
         *([("figures", "Figures")] if has_figures else []),
         ("capacity", "Capacity, repair and wear"),
         ("results", "Every result"),

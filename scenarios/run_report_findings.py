@@ -2,72 +2,80 @@
 
 from __future__ import annotations
 
-from stripesim.scenarios.captions import OP_WORDS, PATTERN_WORDS, scheme_label
-from stripesim.scenarios.report_words import RESOURCE_WORDS, bytes_text, duration_text, span, times
+from typing import NamedTuple
+
+from stripesim.scenarios.captions import scheme_label
+from stripesim.scenarios.report_words import (
+    RESOURCE_WORDS,
+    bytes_text,
+    duration_text,
+    request_words,
+    span,
+    times_in_prose,
+)
 from stripesim.scenarios.run_report import Kind, Reported
 
-__all__ = ["findings"]
+__all__ = ["Finding", "findings"]
 
 
-def findings(told: Reported) -> list[str]:
+class Finding(NamedTuple):
+    """A scheme in a few sentences."""
+
+    heading: str
+    sentences: list[str]
+
+
+def findings(told: Reported) -> list[Finding]:
     """Compare each scheme with the first; with one scheme alone, say what it does."""
     first, *others = told.schemes
     if not others:
-        return _alone(told, first)
-    return [sentence for scheme in others for sentence in _against(told, scheme, first)]
-
-
-def _kind_words(kind: Kind) -> str:
-    op, pattern = kind
-    return (
-        "the trace's requests"
-        if op == "trace"
-        else f"{PATTERN_WORDS.get(pattern, pattern).lower()} {OP_WORDS.get(op, op)}"
-    )
+        return [Finding(scheme_label(first), _alone(told, first))]
+    return [
+        Finding(f"{scheme_label(scheme)} instead of {scheme_label(first)}", _against(told, scheme, first))
+        for scheme in others
+    ]
 
 
 def _alone(told: Reported, scheme: str) -> list[str]:
     sentences = []
     for kind in told.kinds:
-        rates = span(told.values(kind, scheme, "throughput_bytes_per_s"), 1e-6)
-        p99s = span(told.values(kind, scheme, "latency_p99_ns"), 1e-6)
+        rates = span(told.values(kind, scheme, "throughput_bytes_per_s"), 1e-6).replace("…", "to")
+        p99s = span(told.values(kind, scheme, "latency_p99_ns"), 1e-6).replace("…", "to")
         sentences.append(
-            f"{scheme_label(scheme)}, {_kind_words(kind)}: {rates} MB/s, 99th percentile of latency "
-            f"{p99s} ms; held back by {_bottleneck(told, kind, scheme)}."
+            f"{request_words(*kind)}: {rates} MB/s, 99th percentile of latency {p99s} ms; held back by "
+            f"{_bottleneck(told, kind, scheme)}."
         )
     return sentences
 
 
 def _against(told: Reported, scheme: str, first: str) -> list[str]:
     mine, theirs = told.capacities[scheme], told.capacities[first]
-    name, other = scheme_label(scheme), scheme_label(first)
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
     if mine.usable_bytes is not None and theirs.usable_bytes is not None:
-        held = f", {bytes_text(mine.usable_bytes)} against {bytes_text(theirs.usable_bytes)}"
+        held = f" ({bytes_text(mine.usable_bytes)}, not {bytes_text(theirs.usable_bytes)})"
         room = mine.usable_bytes / theirs.usable_bytes
-    lost = mine.failures_tolerated
-    sentences = [
-        f"{name} holds {times([room], [1.0])} the data of {other} on the same drives{held}, and survives the "
-        f"loss of any {lost} shard{'' if lost == 1 else 's'} (against {theirs.failures_tolerated})."
-    ]
+    lost = f"the loss of any {mine.failures_tolerated} shard{'' if mine.failures_tolerated == 1 else 's'}"
+    alike = mine.failures_tolerated == theirs.failures_tolerated
+    other = "too" if alike else f"not {theirs.failures_tolerated}"
+    room_words = times_in_prose([room], [1.0])
+    sentences = [f"Storage: {room_words} data on the same drives{held}; survives {lost}, {other}."]
     for kind in told.kinds:
         rate, p99 = (
-            times(told.values(kind, scheme, column), told.values(kind, first, column))
+            times_in_prose(told.values(kind, scheme, column), told.values(kind, first, column))
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
         if rate:
+            tail = f", {p99} 99th percentile of latency" if p99 else ""
             sentences.append(
-                f"{name}, {_kind_words(kind)}: {'the same' if rate == '1×' else rate} throughput "
-                f"{'as' if rate == '1×' else 'of'} {other}"
-                + (f", {p99} its 99th percentile of latency" if p99 not in ("", "1×") else "")
-                + f"; held back by {_bottleneck(told, kind, scheme)}."
+                f"{request_words(*kind)}: {rate} throughput{tail}; held back by "
+                f"{_bottleneck(told, kind, scheme)}."
             )
     repair, repair_first = told.repair_seconds(scheme), told.repair_seconds(first)
     if repair and repair_first:
         sentences.append(
-            f"A lost OSD is whole again after about {duration_text(max(repair))} with {name} and "
-            f"{duration_text(max(repair_first))} with {other}, counted from the start of the rebuild."
+            f"Repair: a lost OSD is whole again after about {duration_text(max(repair))}, not "
+            f"{duration_text(max(repair_first))}, counted from the start of the rebuild."
         )
     return sentences
 

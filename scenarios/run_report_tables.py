@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -175,29 +176,42 @@ def _bottleneck_cell(told: Reported, kind: Kind, scheme: str) -> Cell:
 
 
 def bottlenecks(told: Reported) -> Table:
-    """Name the bottleneck of every cell."""
+    """Name the bottleneck of every cell; neighbouring sizes with the same ones share a row."""
     rows: list[Row] = []
     for kind in told.kinds:
-        sizes: list[int | None] = [*told.sizes_of(kind)] or [None]
+        found = {scheme: told.rows_of(kind, scheme) for scheme in told.schemes}
+        sizes = told.sizes_of(kind)
         rows.append([request_words(*kind)])
-        for size in sizes:
-            row: Row = ["all sizes" if size is None else size_text(size)]
+        if not sizes:
+            rows.append(["all sizes", *(_bottleneck_told(found[scheme]) for scheme in told.schemes)])
+        named = {
+            size: tuple(
+                tuple(row["bottleneck"] for row in found[scheme] if row["block_size_bytes"] == size)
+                for scheme in told.schemes
+            )
+            for size in sizes
+        }
+        for _, group in itertools.groupby(sizes, key=named.__getitem__):
+            alike = list(group)
+            row: Row = [" to ".join(dict.fromkeys(map(size_text, (alike[0], alike[-1]))))]
             for scheme in told.schemes:
-                found = [one for one in told.rows_of(kind, scheme) if one["block_size_bytes"] == size]
-                row.append(_bottleneck_told(found[0]) if found else Cell("–"))
+                mine = [one for one in found[scheme] if one["block_size_bytes"] in alike]
+                row.append(_bottleneck_told(mine))
             rows.append(row)
     columns = ["request size", *map(scheme_label, told.schemes)]
     return Table("Bottleneck of each kind of request", columns, rows, form="compare", numeric=False)
 
 
-def _bottleneck_told(row: dict[str, Any]) -> Cell:
-    name = row["bottleneck"]
-    if name is None:
+def _bottleneck_told(rows: Sequence[dict[str, Any]]) -> Cell:
+    """Name the one bottleneck that some rows have in common."""
+    if not rows or rows[0]["bottleneck"] is None:
         return Cell("–")
-    return Cell(
-        RESOURCE_WORDS.get(name, name),
-        f"{row['bottleneck_wait_fraction']:.0%} of waiting, {row['bottleneck_utilisation']:.0%} in use",
+    name = rows[0]["bottleneck"]
+    waited, used = (
+        span([float(round(100 * row[column])) for row in rows])
+        for column in ("bottleneck_wait_fraction", "bottleneck_utilisation")
     )
+    return Cell(RESOURCE_WORDS.get(name, name), f"{waited} % of waiting, {used} % in use")
 
 
 def utilisation(told: Reported) -> list[Table]:

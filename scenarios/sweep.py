@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from stripesim._version import __version__
+from stripesim.scenarios.calibrated import warnings_of_all
 from stripesim.scenarios.results import rows_frame
 from stripesim.scenarios.sweep_dask import SweepLostError, run_dask
 from stripesim.scenarios.sweep_plan import SweepError, SweepPlan, plan_sweep
@@ -51,6 +52,8 @@ class SweepResult:
     stopped : str or None
         Why the sweep ended early.
     provenance : dict
+    warnings : list of str
+        Where points lie outside of what their parameter sets were calibrated on, each line once.
     """
 
     rows: pl.DataFrame
@@ -61,6 +64,7 @@ class SweepResult:
     damaged: int
     stopped: str | None
     provenance: dict[str, Any]
+    warnings: list[str]
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim sweep --json -`` prints."""
@@ -69,6 +73,7 @@ class SweepResult:
             "aggregated": self.aggregated.to_dicts(),
             "provenance": self.provenance,
             "failed": self.failed,
+            "warnings": self.warnings,
         }
 
 
@@ -149,6 +154,7 @@ def run_sweep(
         damaged=0 if store is None else store.damaged,
         stopped=stopped,
         provenance=_provenance(plan, {**counts, "failed": len(failed), "stopped": stopped}),
+        warnings=warnings_of_all(task.scenario for task in plan.tasks),
     )
 
 

@@ -189,6 +189,7 @@ def sweep(
     )  # fmt: skip
     result, plan, written, status = cli_sweep.sweep(options, _progress)
     if not _json(json_to, result.to_json()):
+        _warn_outside(result.warnings)
         cli_sweep.print_aggregated(result.aggregated, plan.keys, _console())
         _list_written(written)
     raise typer.Exit(status)

@@ -18,6 +18,8 @@ __all__ = ["dark_greys", "inline_svg"]
 # A grey as Matplotlib writes it, and the variable that stands for it on the page.
 _GREY = re.compile(r"#([0-9a-f]{2})\1\1\b", re.IGNORECASE)
 _VARIABLE = re.compile(r"--grey-([0-9a-f]{2})\b")
+# Coordinates of more than two decimals: a hundredth of a point is nothing that an eye could see.
+_LONG = re.compile(r"\d+\.\d{3,}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 # Ends of the grey scale in the dark: what is white on paper, and what is black.
@@ -59,6 +61,11 @@ def inline_svg(figure: Figure, stem: str, caption: str) -> str:
         for name in ("style", "fill", "stroke"):
             if name in element.attrib:
                 element.attrib[name] = _GREY.sub(_variable, element.attrib[name])
+        # Text between elements is indentation alone: letters are drawn as paths.
+        element.text = element.tail = None
+        for name in ("d", "x", "y", "width", "height", "viewBox"):
+            if name in element.attrib:
+                element.attrib[name] = _LONG.sub(lambda found: f"{float(found[0]):.2f}", element.attrib[name])
     width, height = (float(root.attrib.pop(name).removesuffix("pt")) for name in ("width", "height"))
     root.attrib = {
         "viewBox": f"0 0 {width:g} {height:g}",

@@ -253,3 +253,21 @@ for name, module in sorted(sys.modules.items()):
         left = [name for name in done.stdout.decode().split() if not name.startswith("stripesim.calibration")]
         # Packages themselves hold a sentence each; the version has a place of its own in the name.
         assert left == ["stripesim._version", "stripesim.scenarios"]
+
+
+def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
+    from stripesim.scenarios.sweep import run_sweep
+
+    told = plan_sweep(
+        "quickstart",
+        over=["workload.queue_depth=4,8"],
+        sets=["workload.requests=20", 'schemes=["rep:3"]', 'workload.ops=["read"]'],
+        replications=2,
+    )
+    result = run_sweep(told, jobs=1)
+    assert [line.partition(";")[0] for line in result.warnings] == [
+        "cluster.osds_per_host: got 2",
+        "workload.queue_depth: got 4",
+        "workload.queue_depth: got 8",
+    ]
+    assert result.to_json()["warnings"] == result.warnings
