@@ -9,6 +9,7 @@ from stripesim.scenarios.captions import scheme_label
 from stripesim.scenarios.costs import COST_KEYS, cost_key
 from stripesim.scenarios.costs_figure import draw_costs
 from stripesim.scenarios.costs_table import STEP_WORDS
+from stripesim.scenarios.fault_figures import draw_timelines
 from stripesim.scenarios.page.render import Cell, Figure, Table, figure_blocks
 from stripesim.scenarios.report_words import bytes_text, duration_text, number, request_words, span
 from stripesim.scenarios.run_report import Kind, Reported
@@ -110,7 +111,7 @@ def _faults(told: Reported) -> Section | None:
         "What the scenario's failures led to, under its load. A dash: it did not come to that before the run "
         "ended.",
         tables,
-        [],
+        figure_blocks(draw_timelines(told.result.timelines)),
     )
 
 
