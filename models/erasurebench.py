@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from stripesim.models.provenance import MeasuredModel
 
 _BASE64_IN, _BASE64_OUT = 3, 4
+Sizes = TypeVar("Sizes", int, npt.NDArray[np.int64])
 
 
-def base64_bytes(size_bytes: int) -> int:
-    """Characters that Base64 makes of so many bytes [B], padding included.
+def base64_bytes(size_bytes: Sizes) -> Sizes:
+    """Characters that Base64 makes of so many bytes [B], padding included; of many sizes at once, too.
 
     >>> base64_bytes(12), base64_bytes(13)
     (16, 20)

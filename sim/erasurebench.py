@@ -28,6 +28,10 @@ KINDS = ("work", "write", "read", "check", "move", "cluster")
 """Names of the kinds of operations, by index."""
 
 
+# Messages stay below 64 MiB, and so does what fits beside their sum in one number.
+_SIZE_BITS = 26
+
+
 class StoreError(ValueError):
     """A store or a schedule of its nodes that contradicts itself."""
 
@@ -160,10 +164,16 @@ class _Book:
     """Templates of the operations of one run, each once, and the nodes' bindings."""
 
     def __init__(self, system: StoreSystem, operations: Operations) -> None:
-        told = np.stack(
-            [operations.kinds, operations.sent_bytes, operations.answered_bytes, operations.work_ns], axis=1
+        # One number for each kind of operation: sorting rows of four would take longer than the run.
+        sizes = (operations.sent_bytes << _SIZE_BITS) + operations.answered_bytes
+        if max(operations.sent_bytes.max(), operations.answered_bytes.max()) >> _SIZE_BITS:
+            raise StoreError(f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes")
+        told = np.where(operations.kinds == WORK, operations.work_ns, sizes)
+        _, first, index = np.unique(
+            (operations.kinds << (2 * _SIZE_BITS)) + told, return_index=True, return_inverse=True
         )
-        unique, index = np.unique(told, axis=0, return_inverse=True)
+        columns = (operations.kinds, operations.sent_bytes, operations.answered_bytes, operations.work_ns)
+        unique = np.stack([column[first] for column in columns], axis=1)
         self.templates: list[Template] = [
             system.work_template(work) if kind == WORK else system.request_template(kind, sent, answered)
             for kind, sent, answered, work in unique.tolist()
@@ -203,7 +213,7 @@ class SequenceRun:
     completed_ns : ndarray of int64, shape (operations,)
         When each was done, from the begin of the run [ns].
     traffic_bytes : ndarray of int64, shape (operations,)
-        Bytes of each on the proxy's interface, both directions, with headers [B].
+        Bytes of each on the proxy's interface, both directions, with headers and acknowledgements [B].
     engine_run : EngineRun
     """
 
@@ -264,13 +274,30 @@ def run_operations(system: StoreSystem, operations: Operations, *, engine: str =
     traffic = np.where(
         operations.kinds == WORK,
         0,
-        _traffic(system.nic, operations.sent_bytes) + _traffic(system.nic, operations.answered_bytes),
+        traffic_of(system.nic, operations.sent_bytes)
+        + traffic_of(system.nic, operations.answered_bytes)
+        + acknowledged_bytes(system.nic, operations.sent_bytes, operations.answered_bytes),
     )
     return SequenceRun(operations, run.streams[0].completed_ns, traffic, run)
 
 
-def _traffic(nic: NicModel, size_bytes: IntArray) -> IntArray:
-    """`NicModel.traffic_bytes` of many messages."""
+def traffic_of(nic: NicModel, size_bytes: IntArray) -> IntArray:
+    """Bytes that interface counters show for messages of so many bytes [B]; see `NicModel.traffic_bytes`."""
     frames = np.maximum(1, -(-size_bytes // nic.frame_payload_bytes))
     traffic: IntArray = size_bytes + frames * nic.frame_header_bytes
     return traffic
+
+
+def acknowledged_bytes(nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray) -> IntArray:
+    """Bytes of the frames that only acknowledge requests and their answers [B].
+
+    Notes
+    -----
+    TCP acknowledges every second frame. The end of a request is acknowledged by its answer; the end of an
+    answer by a frame of its own, for the next request goes to another node.
+    """
+    asked, told = (
+        np.maximum(1, -(-size // nic.frame_payload_bytes)) for size in (sent_bytes, answered_bytes)
+    )
+    frames: IntArray = asked // 2 + (told + 1) // 2
+    return frames * nic.frame_header_bytes

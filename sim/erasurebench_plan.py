@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stripesim.models.erasurebench import AggregationModel
+from stripesim.models.erasurebench import AggregationModel, base64_bytes
 from stripesim.sim.erasurebench import EXISTS, GET, SET, WORK, Operations, StoreSystem
 from stripesim.sim.graph import IntArray
 
@@ -169,7 +169,7 @@ def write_operations(
     if fuse:
         work_ns = work_ns + writes.size_bytes * model.fuse_write_ns_per_byte
     work_ns[0] += model.write_start_ns + model.encoder_start_ns(code)
-    values = _values(system.aggregation, keys.stripes)
+    values = key_values(system.aggregation, keys.stripes)
     first = np.searchsorted(keys.writes, np.arange(len(writes)))
     last = np.searchsorted(keys.writes, np.arange(len(writes)), side="right")
     parts = []
@@ -215,7 +215,7 @@ def read_operations(
     per_byte = model.read_ns_per_byte(code) + (model.fuse_read_ns_per_byte if fuse else 0.0)
     work_ns = data_bytes * per_byte
     work_ns[0] += model.read_start_ns
-    values = _values(system.aggregation, keys.stripes)
+    values = key_values(system.aggregation, keys.stripes)
     parts = []
     for row, (work, chosen) in enumerate(zip(work_ns.tolist(), sources, strict=True)):
         parts += [exists(system, nodes[row]), working(work)]
@@ -226,28 +226,28 @@ def read_operations(
 
 def working(work_ns: float) -> Operations:
     """The proxy's thread at work [ns]."""
-    return _operations(WORK, np.zeros(1, dtype=np.int64), 0, 0, round(work_ns))
+    return operations_of(WORK, np.zeros(1, dtype=np.int64), 0, 0, round(work_ns))
 
 
 def sets(system: StoreSystem, nodes: IntArray, value_bytes: IntArray | int) -> Operations:
     """Keys written, one after another."""
-    return _operations(SET, nodes, system.command_bytes + value_bytes, system.reply_bytes)
+    return operations_of(SET, nodes, system.command_bytes + value_bytes, system.reply_bytes)
 
 
 def gets(system: StoreSystem, nodes: IntArray, value_bytes: IntArray | int) -> Operations:
     """Keys read, one after another."""
-    return _operations(GET, nodes, system.command_bytes, system.reply_bytes + value_bytes)
+    return operations_of(GET, nodes, system.command_bytes, system.reply_bytes + value_bytes)
 
 
 def exists(system: StoreSystem, nodes: IntArray) -> Operations:
     """Keys looked for, one after another."""
-    return _operations(EXISTS, nodes, system.command_bytes, system.reply_bytes)
+    return operations_of(EXISTS, nodes, system.command_bytes, system.reply_bytes)
 
 
-def _values(model: AggregationModel, stripes: IntArray) -> IntArray:
-    """`AggregationModel.value_bytes` of many keys."""
-    sizes, index = np.unique(stripes, return_inverse=True)
-    values: IntArray = np.array([model.value_bytes(size) for size in sizes.tolist()], dtype=np.int64)[index]
+def key_values(model: AggregationModel, stripes: IntArray) -> IntArray:
+    """Bytes of the values of keys with so many stripes [B], shape of `stripes`."""
+    plain = int(model.key_header_bytes) + int(model.block_stored_bytes) * stripes
+    values: IntArray = base64_bytes(plain)
     return values
 
 
@@ -260,14 +260,21 @@ def _stripes_so_far(writes: Writes) -> IntArray:
     return so_far
 
 
-def _operations(
+def operations_of(
     kind: int, nodes: IntArray, sent: IntArray | int, answered: IntArray | int, work_ns: int = 0
 ) -> Operations:
-    shape = nodes.shape
-    return Operations(
-        np.full(shape, kind, dtype=np.int64),
-        np.asarray(nodes, dtype=np.int64),
-        np.broadcast_to(np.asarray(sent, dtype=np.int64), shape),
-        np.broadcast_to(np.asarray(answered, dtype=np.int64), shape),
-        np.full(shape, work_ns, dtype=np.int64),
-    )
+    """Operations of one kind, one after another.
+
+    Parameters
+    ----------
+    kind : int
+        `stripesim.sim.erasurebench.SET` and so on.
+    nodes : ndarray of int64, shape (operations,)
+        Node of each.
+    sent, answered : ndarray of int64 or int
+        Payload to the node and back [B].
+    work_ns : int
+        Time of the proxy's thread [ns].
+    """
+    zeros = np.zeros(nodes.shape, dtype=np.int64)
+    return Operations(zeros + kind, zeros + nodes, zeros + sent, zeros + answered, zeros + work_ns)

@@ -201,7 +201,11 @@ def study(
     engine: EngineOption = Engine.COMPILED,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="ceph16: a folder of measurements; left out: the one that ships."),
+        typer.Option(
+            "--data",
+            help="ceph16: a folder of measurements; erasurebench2016: the folder with failure-traces/; "
+            "left out: what ships.",
+        ),
     ] = None,
     figures: Annotated[
         list[str] | None,

@@ -189,3 +189,26 @@ def survival(code: StripeCode, nodes: int, killed: int) -> float:
         for lost, count in enumerate(code.decodable)
         if count
     )
+
+
+def local_first_sources(local_parities: int, global_parities: int, lost: frozenset[int]) -> tuple[int, ...]:
+    """Positions that the source's programme reads to restore lost ones; empty where it gives up.
+
+    Parameters
+    ----------
+    local_parities, global_parities : int
+        As in `local_first`, whose numbering this is.
+    lost : frozenset of int
+        At least one position.
+    """
+    width = K + local_parities + global_parities
+    if not local_first(local_parities, global_parities)[_mask(lost)]:
+        return ()
+    *stored, implied = (
+        {p for p in range(width) if mask >> p & 1} for mask in _groups(local_parities, global_parities)
+    )
+    groups = [next((group for group in stored if position in group), implied) for position in sorted(lost)]
+    if all(len(group & lost) == 1 for group in groups):
+        return tuple(sorted(set().union(*groups) - lost))
+    left = [position for position in range(local_parities, width) if position not in lost]
+    return tuple(left[:K])

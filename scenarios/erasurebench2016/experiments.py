@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,14 @@ class Setting:
         Of all draws.
     kernels : polars.DataFrame, optional
         Rows of `kernels.measure_here`; None: those that ship.
+    data : path, optional
+        Folder of the project's data, for the failure trace; None: the points that the source plots.
     """
 
     engine: str = "compiled"
     seed: int = 1
     kernels: pl.DataFrame | None = None
+    data: Path | None = None
 
 
 Experiment = Callable[[Setting], Iterator[Row]]
@@ -206,11 +210,16 @@ def _traffic(run: SequenceRun, code: str, op: str, *, unreadable: int) -> Iterat
         **base,
         "throughput_bytes_per_s": float(bins.sum()) / seconds,
         "peak_bin_bytes": int(bins.max()),
-        "mean_bin_bytes": float(bins.sum()) * BIN_S["6"] / seconds,
+        "mean_bin_bytes": float(bins.mean()),
         "unreadable_rows": unreadable if op == "degraded read" else 0,
     }
     for index, size_bytes in enumerate(bins.tolist()):
-        yield {**base, "experiment": "traffic series", "at_s": index * BIN_S["6"], "bin_bytes": size_bytes}
+        yield {
+            **base,
+            "experiment": "traffic series",
+            "at_s": float(index * BIN_S["6"]),
+            "bin_bytes": size_bytes,
+        }
 
 
 def degraded_sources(files: Stored, killed: IntArray) -> list[tuple[int, ...]]:
@@ -248,6 +257,17 @@ def redirected(files: Stored, killed: IntArray, rng: np.random.Generator) -> Sto
     return replace(files, slots=slots)
 
 
+def replay_rows(setting: Setting) -> Iterator[Row]:
+    """Figure 7: the websites02 trace, from the trace itself or from the plotted points."""
+    from stripesim.scenarios.erasurebench2016 import replay
+
+    if setting.data is None:
+        events, source = replay.plotted_events(), "the points that the source plots"
+    else:
+        events, source = replay.traced_events(setting.data), str(replay.TRACE)
+    yield from replay.rows(events, source, bin_s=BIN_S["7"], seed=setting.seed, engine=setting.engine)
+
+
 EXPERIMENTS: Mapping[str, Experiment] = {
     "storage": storage_rows,
     "encoders": encoder_rows,
@@ -255,6 +275,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     "latency": latency_rows,
     "throughput": throughput_rows,
     "traffic": traffic_rows,
+    "replay": replay_rows,
 }
 
 
