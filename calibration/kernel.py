@@ -243,7 +243,7 @@ def _codecs(backends: Sequence[str] | None, scheme: RedundancyScheme) -> list[Co
     return codecs
 
 
-def _erasures_max(codec: Codec) -> int:
+def erasures_max(codec: Codec) -> int:
     """How many erasures of any fragments the backend bears: flat XOR codes of distance d bear d - 1."""
     if isinstance(codec, LrcCodec):
         return codec.erasures_max
@@ -259,7 +259,7 @@ def _cases(codec: Codec, data: bytes, *, is_null: bool) -> list[_Case]:
         return is_null or b"".join(payloads(encoded[: codec.k]))[: len(data)] == data
 
     cases = [_Case(codec.backend, "encode", 0, lambda: codec.encode(data), holds_data)]
-    for erasures in range(_erasures_max(codec) + 1):
+    for erasures in range(erasures_max(codec) + 1):
         left = fragments[erasures:]
         cases.append(
             _Case(

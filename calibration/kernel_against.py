@@ -56,19 +56,31 @@ def ceph_rows_against(
     AgainstError
         If the file is not there, a line of it cannot be read, or the binary fails.
     """
-    if not path.is_file():
-        raise AgainstError(f"{path}: got no such file, wanted Ceph's benchmark or its recorded output")
-    try:
-        head = path.open("rb").read(4)
-    except OSError as error:
-        raise AgainstError(f"{path}: cannot read: {error.strerror}") from None
-    if os.access(path, os.X_OK) and (head == b"\x7fELF" or head.startswith(b"#!")):
+    if is_program(path):
         return _run(path, schemes, sizes_bytes)
     try:
         text = path.read_text("utf-8")
     except UnicodeDecodeError:
         raise AgainstError(f"{path}: got bytes that are no text and no program that may be run") from None
     return parse_output(text, where=str(path))
+
+
+def is_program(path: Path) -> bool:
+    """Whether a path is a benchmark to run, not a recorded output.
+
+    Raises
+    ------
+    AgainstError
+        If there is no such file, or it cannot be read.
+    """
+    if not path.is_file():
+        raise AgainstError(f"{path}: got no such file, wanted Ceph's benchmark or its recorded output")
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise AgainstError(f"{path}: cannot read: {error.strerror}") from None
+    return os.access(path, os.X_OK) and (head == b"\x7fELF" or head.startswith(b"#!"))
 
 
 def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str, Any]]:

@@ -7,12 +7,11 @@ the cache, and as many processes as there are cores (pyeclib holds the interpret
 
 from __future__ import annotations
 
-import ctypes
+import itertools
 import math
 import multiprocessing
 import os
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -21,18 +20,22 @@ from typing import Any
 import numpy as np
 
 from stripesim.calibration import kernel_raw
-from stripesim.calibration.kernel import KernelMeasureError, Row, measure
+from stripesim.calibration.kernel import KernelMeasureError, Row, erasures_max, measure
+from stripesim.calibration.kernel_codes import LrcCodec
+from stripesim.calibration.kernel_roofline import COLD_BYTES, bench_row, memcpy_rows, with_roofline
 from stripesim.calibration.malloc import raise_malloc_thresholds
+from stripesim.models.coding.clay import Clay
+from stripesim.models.coding.clay_coder import coder_of
 from stripesim.models.coding.codec import Codec
 from stripesim.models.coding.errors import CodecError
+from stripesim.models.coding.lrc import LRC
+from stripesim.models.coding.lrc_ceph import CephLRC
 from stripesim.models.coding.parse import parse_scheme
 
 #: Columns of the source's tables, in its order: `table_rows` fills them.
 TABLE_COLUMNS = ("seconds", "KB", "plugin", "k", "m", "workload", "iterations", "size", "erasures")
 #: Data that one line of the source's tables stands for [B].
 TABLE_BYTES = 1 << 30
-#: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
-COLD_BYTES = 1 << 28
 #: Data sizes of the sweep over sizes, in chunks of 4 KiB times k up to this [B].
 SWEEP_MAX_BYTES = 64 << 20
 
@@ -98,72 +101,6 @@ def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def memcpy_rows(
-    sizes_bytes: Sequence[int], *, cold: bool = False, rounds: int = 9, sample_s: float = 0.002
-) -> list[Row]:
-    """Time the C library's copy: the roof under which anything that touches every byte stays.
-
-    Parameters
-    ----------
-    sizes_bytes : sequence of int
-        Bytes copied by a call [B].
-    cold : bool
-        Go round buffers that fill `COLD_BYTES` instead of one pair.
-    rounds : int
-        Samples of each size.
-    sample_s : float
-        Shortest duration of a sample [s].
-
-    Returns
-    -------
-    list of dict
-        ``op`` is ``memcpy``; ``bytes_per_s`` counts the bytes copied once, not read and written.
-    """
-    loops: list[tuple[int, int, Callable[[int], None]]] = []
-    for size_bytes in sizes_bytes:
-        pairs = max(1, COLD_BYTES // (2 * size_bytes)) if cold else 1
-        loops.append((size_bytes, pairs, _copy_loop(size_bytes, pairs)))
-    samples: dict[int, list[float]] = {size_bytes: [] for size_bytes in sizes_bytes}
-    calls = {}
-    for size_bytes, pairs, loop in loops:
-        loop(pairs)
-        calls[size_bytes] = pairs * max(1, round(sample_s / _cpu_s(loop, pairs) / pairs))
-    for _ in range(rounds):
-        for size_bytes, _, loop in loops:
-            samples[size_bytes].append(_cpu_s(loop, calls[size_bytes]))
-    return [_row("memcpy", "none", "memcpy", 0, size, samples[size], cold=cold) for size in samples]
-
-
-def _copy_loop(size_bytes: int, pairs: int) -> Callable[[int], None]:
-    import numba
-
-    function = ctypes.CDLL(None).memcpy
-    function.restype = ctypes.c_void_p
-    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-    buffers = kernel_raw.aligned(2 * pairs * size_bytes)
-    buffers[:] = 1
-    first = buffers.ctypes.data
-
-    @numba.njit()
-    def run(calls: int, first: int, size_bytes: int, pairs: int) -> None:
-        for call in range(calls):
-            source = first + 2 * size_bytes * (call % pairs)
-            function(source + size_bytes, source, size_bytes)
-
-    def repeat(calls: int) -> None:
-        run(calls, first, size_bytes, pairs)
-
-    repeat.buffers = buffers  # type: ignore[attr-defined]  # they must live as long as the loop
-    return repeat
-
-
-def _cpu_s(loop: Callable[[int], None], calls: int) -> float:
-    """Processor seconds of one call."""
-    start_ns = time.thread_time_ns()
-    loop(calls)
-    return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
-
-
 def cold_rows(
     schemes: Sequence[str],
     sizes_bytes: Sequence[int],
@@ -173,12 +110,12 @@ def cold_rows(
     cold_bytes: int = COLD_BYTES,
     seed: int = 1,
 ) -> list[Row]:
-    """Time encode through pyeclib on data that is not in the cache: other data in every call, verified.
+    """Time encode through a library on data that is not in the cache: other data in every call, verified.
 
     Parameters
     ----------
     schemes, sizes_bytes, backends
-        As for `stripesim.calibration.kernel.measure`.
+        As for `stripesim.calibration.kernel.measure`; a backend that does not offer a shape is passed over.
     rounds : int
         Times round all buffers.
     cold_bytes : int
@@ -188,27 +125,24 @@ def cold_rows(
     """
     told = []
     rng = random.Random(seed)
-    for scheme_name in schemes:
-        scheme = parse_scheme(scheme_name)
-        for size_bytes in sizes_bytes:
-            count = max(2, cold_bytes // size_bytes)
-            block = rng.randbytes(size_bytes)
-            # A rotation of one random block costs a copy, not as much randomness as there is memory.
-            data = [block[turn % size_bytes :] + block[: turn % size_bytes] for turn in range(count)]
-            for backend in backends:
-                try:
-                    codec = Codec(backend, k=scheme.k, m=scheme.m)
-                except CodecError:
-                    continue
-                samples = []
-                for _ in range(rounds):
-                    start_ns = time.thread_time_ns()
-                    for one in data:
-                        encoded = codec.encode(one)
-                    samples.append((time.thread_time_ns() - start_ns) / count / 1e9)
-                verified = codec.decode(encoded[scheme.m :]) == data[-1]
-                row = _row(backend, scheme.name, "encode", 0, size_bytes, samples, cold=True)
-                told.append(row | {"verified": verified})
+    for scheme_name, size_bytes in itertools.product(schemes, sizes_bytes):
+        count = max(2, cold_bytes // size_bytes)
+        block = rng.randbytes(size_bytes)
+        # A rotation of one random block costs a copy, not as much randomness as there is memory.
+        data = [block[turn % size_bytes :] + block[: turn % size_bytes] for turn in range(count)]
+        for backend in backends:
+            try:
+                encoder = Encoder(backend, scheme_name)
+            except CodecError:
+                continue
+            samples = []
+            for _ in range(rounds):
+                start_ns = time.thread_time_ns()
+                for one in data:
+                    encoded = encoder.encode(one)
+                samples.append((time.thread_time_ns() - start_ns) / count / 1e9)
+            row = bench_row(backend, encoder.scheme.name, "encode", 0, size_bytes, samples, cold=True)
+            told.append(row | {"verified": encoder.holds(encoded, data[-1])})
     return told
 
 
@@ -237,28 +171,66 @@ def cores_rows(
         ``bytes_per_s`` of all processes together, over wall time: whatever else runs on the machine
         takes its share. ``seconds_median`` is the time in which the machine encodes the size once.
     """
-    count = cores or len(os.sched_getaffinity(0))
+    count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
         raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")
     told = []
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
     with ProcessPoolExecutor(count, context, initializer=_set_barrier, initargs=(barrier,)) as pool:
-        for scheme_name in schemes:
-            scheme = parse_scheme(scheme_name)
-            for size_bytes in sizes_bytes:
-                for backend in backends:
-                    try:
-                        Codec(backend, k=scheme.k, m=scheme.m)
-                    except CodecError:
-                        continue
-                    work = (backend, scheme.k, scheme.m, size_bytes, seconds)
-                    done = [pool.submit(_encode_for, *work) for _ in range(count)]
-                    speeds, verified = zip(*(one.result() for one in done), strict=True)
-                    total = sum(speeds)
-                    row = _row(backend, scheme.name, "encode", 0, size_bytes, [size_bytes / total])
-                    told.append(row | {"cores": count, "verified": all(verified)})
+        for scheme_name, size_bytes, backend in itertools.product(schemes, sizes_bytes, backends):
+            try:
+                name = Encoder(backend, scheme_name).scheme.name
+            except CodecError:
+                continue
+            done = [pool.submit(_encode_for, backend, name, size_bytes, seconds) for _ in range(count)]
+            speeds, verified = zip(*(one.result() for one in done), strict=True)
+            row = bench_row(backend, name, "encode", 0, size_bytes, [size_bytes / sum(speeds)])
+            told.append(row | {"cores": count, "verified": all(verified)})
     return told
+
+
+class Encoder:
+    """Encodes with one backend, whatever the kind of code, and checks what came of it.
+
+    Parameters
+    ----------
+    backend : str
+        As in rows of `stripesim.calibration.kernel.measure`.
+    scheme : str
+
+    Raises
+    ------
+    CodecError
+        If the backend is absent or does not offer the shape.
+    """
+
+    def __init__(self, backend: str, scheme: str) -> None:
+        self.scheme = parse_scheme(scheme)
+        self._coder: Any = None
+        if isinstance(self.scheme, Clay):
+            self._coder = coder_of(self.scheme.shape)
+            return
+        if isinstance(self.scheme, LRC | CephLRC):
+            self._codec: Codec = LrcCodec(self.scheme)
+        else:
+            self._codec = Codec(backend, k=self.scheme.k, m=self.scheme.m)
+
+    def encode(self, data: bytes) -> Any:
+        """Encode; of a Clay code `data` is k chunks of whole sub-chunks."""
+        if self._coder is not None:
+            return self._coder.encode(self._chunks(data))
+        return self._codec.encode(data)
+
+    def holds(self, encoded: Any, data: bytes) -> bool:
+        """Whether the data can be had back after as many losses as the code bears for certain."""
+        if self._coder is not None:
+            left = {shard: encoded[shard] for shard in range(self.scheme.m, self.scheme.width)}
+            return bool((self._coder.decode(left)[: self.scheme.k] == self._chunks(data)).all())
+        return bool(self._codec.decode(encoded[erasures_max(self._codec) :]) == data)
+
+    def _chunks(self, data: bytes) -> Any:
+        return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
 
 
 _barrier: Any = None
@@ -269,49 +241,20 @@ def _set_barrier(barrier: Any) -> None:
     _barrier = barrier
 
 
-def _encode_for(backend: str, k: int, m: int, size_bytes: int, seconds: float) -> tuple[float, bool]:
+def _encode_for(backend: str, scheme: str, size_bytes: int, seconds: float) -> tuple[float, bool]:
     """Worker: bytes per second of encode calls in some wall time, and whether the last one was right."""
     raise_malloc_thresholds()
-    codec = Codec(backend, k=k, m=m)
+    encoder = Encoder(backend, scheme)
     data = random.Random(1).randbytes(size_bytes)
-    encoded = codec.encode(data)
+    encoded = encoder.encode(data)
     # All begin together; a worker that is handed two cases of one turn would wait for ever without a bound.
     _barrier.wait(timeout=60)
     calls, start_s = 0, time.perf_counter()
     while time.perf_counter() - start_s < seconds:
-        encoded = codec.encode(data)
+        encoded = encoder.encode(data)
         calls += 1
     elapsed_s = time.perf_counter() - start_s
-    return size_bytes * calls / elapsed_s, codec.decode(encoded[m:]) == data
-
-
-def _row(
-    backend: str,
-    scheme: str,
-    op: str,
-    erasures: int,
-    size_bytes: int,
-    samples: Sequence[float],
-    *,
-    cold: bool = False,
-) -> Row:
-    p10_s, p90_s = (float(q) for q in np.quantile(samples, (0.1, 0.9)))
-    median_s = statistics.median(samples)
-    return {
-        "backend": backend,
-        "scheme": scheme,
-        "op": op,
-        "erasures": erasures,
-        "size_bytes": size_bytes,
-        "seconds_median": median_s,
-        "seconds_p10": p10_s,
-        "seconds_p90": p90_s,
-        "bytes_per_s": size_bytes / median_s,
-        "copy_seconds_median": None,
-        "verified": True,
-        "buffers": "cold" if cold else "warm",
-        "cores": 1,
-    }
+    return size_bytes * calls / elapsed_s, encoder.holds(encoded, data)
 
 
 def benchmark(
@@ -319,6 +262,7 @@ def benchmark(
     sizes_bytes: Sequence[int] | None = None,
     backends: Sequence[str] | None = None,
     *,
+    sweep: bool = False,
     cold: bool = True,
     cores: int | None = None,
     rounds: int = 9,
@@ -330,6 +274,8 @@ def benchmark(
     ----------
     schemes, sizes_bytes, backends
         As for `stripesim.calibration.kernel.measure`.
+    sweep : bool
+        Where no sizes are named, take `sweep_sizes` of each code.
     cold : bool
         Add cold buffers.
     cores : int, optional
@@ -346,6 +292,11 @@ def benchmark(
         operation must read and write, per second, over twice the copy speed of the same size and
         buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy.
 
+    Raises
+    ------
+    KernelMeasureError, SchemeError, CodecError
+        As `stripesim.calibration.kernel.measure`.
+
     Notes
     -----
     A roofline above 1 is no error: a code reads more than it writes, and reading is the cheaper half.
@@ -355,58 +306,60 @@ def benchmark(
         if progress is not None:
             progress(words)
 
-    told("calls")
-    rows = [
-        row | {"buffers": "warm", "cores": 1}
-        for row in measure(schemes, sizes_bytes, backends, rounds=rounds)
-    ]
-    sizes = sorted({row["size_bytes"] for row in rows})
-    names = list(dict.fromkeys(row["backend"] for row in rows))
-    reed_solomon = [parse_scheme(name) for name in schemes if name.startswith("rs:")]
+    parts: list[tuple[str, list[int], list[str]]] = []
+    rows: list[Row] = []
+    for name in dict.fromkeys(schemes):
+        told(f"{name}: calls")
+        sizes = sizes_bytes
+        if sizes is None and sweep:
+            sizes = sweep_sizes(parse_scheme(name).k)
+        found = measure([name], sizes, backends, rounds=rounds)
+        rows += [row | {"buffers": "warm", "cores": 1} for row in found]
+        names = list(dict.fromkeys(row["backend"] for row in found))
+        parts.append((name, sorted({row["size_bytes"] for row in found}), names))
+    every_size = sorted({size for _, sizes, _ in parts for size in sizes})
     for buffers in ("warm", "cold") if cold else ("warm",):
-        told(f"copies and kernel, {buffers} buffers")
-        rows += memcpy_rows(sizes, cold=buffers == "cold", rounds=rounds)
-        if kernel_raw.available():
-            for scheme in reed_solomon:
-                rows += [
-                    row | {"buffers": buffers, "cores": 1}
-                    for row in kernel_raw.measure_raw(
-                        [(scheme.k, scheme.m)],
-                        sorted({-(-size // scheme.k) for size in sizes}),
-                        rounds=rounds,
-                        cold_bytes=COLD_BYTES if buffers == "cold" else 0,
-                    )
-                ]
-    if cold:
-        told("calls, cold buffers")
-        rows += cold_rows(schemes, sizes, names, rounds=max(1, rounds // 3))
-    if cores != 0:
-        told("all cores")
-        rows += cores_rows(schemes, sizes, names, cores=cores)
+        told(f"copies, {buffers} buffers")
+        rows += memcpy_rows(every_size, cold=buffers == "cold", rounds=rounds, cold_bytes=COLD_BYTES)
+    for name, sizes, names in parts:
+        for buffers in ("warm", "cold") if cold else ("warm",):
+            told(f"{name}: kernel, {buffers} buffers")
+            rows += _raw_rows(name, sizes, buffers, rounds)
+        if cold:
+            told(f"{name}: calls, cold buffers")
+            rows += cold_rows([name], sizes, names, rounds=max(1, rounds // 3), cold_bytes=COLD_BYTES)
+        if cores != 0:
+            told(f"{name}: all cores")
+            rows += cores_rows([name], sizes, names, cores=cores)
     return with_roofline(rows)
 
 
-def with_roofline(rows: Iterable[Row]) -> list[Row]:
-    """Add ``roofline`` to rows that hold copies among them; None where no copy was measured alike.
+def _raw_rows(name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int) -> list[Row]:
+    """The kernel alone, where there is one to call: ISA-L and a Reed-Solomon code."""
+    scheme = parse_scheme(name)
+    if not name.startswith("rs:") or not kernel_raw.available():
+        return []
+    found = kernel_raw.measure_raw(
+        [(scheme.k, scheme.m)],
+        sorted({-(-size // scheme.k) for size in sizes_bytes}),
+        rounds=rounds,
+        cold_bytes=COLD_BYTES if buffers == "cold" else 0,
+    )
+    return [row | {"buffers": buffers, "cores": 1} for row in found]
 
-    Notes
-    -----
-    A copy of n bytes moves 2 n. Encoding n data bytes reads n and writes n m / k; decoding with e
-    erasures reads n and writes n e / k (pyeclib also joins the data, which the kernel does not).
-    The copy of the nearest size is taken.
-    """
-    listed = list(rows)
-    copies = [row for row in listed if row["op"] == "memcpy"]
-    return [row | {"roofline": _roofline(row, copies)} for row in listed]
 
-
-def _roofline(row: Row, copies: Sequence[Row]) -> float | None:
-    alike = [copy for copy in copies if copy["buffers"] == row["buffers"]]
-    if not alike or row["cores"] != 1:
-        return None
-    if row["op"] == "memcpy":
-        return 1.0
-    scheme = parse_scheme(row["scheme"])
-    written = scheme.m if row["op"] == "encode" else row["erasures"]
-    nearest = min(alike, key=lambda copy: abs(math.log(copy["size_bytes"] / row["size_bytes"])))
-    return float(row["bytes_per_s"] * (1 + written / scheme.k) / (2 * nearest["bytes_per_s"]))
+__all__ = [
+    "COLD_BYTES",
+    "SWEEP_MAX_BYTES",
+    "TABLE_BYTES",
+    "TABLE_COLUMNS",
+    "Encoder",
+    "benchmark",
+    "cold_rows",
+    "cores_rows",
+    "format_table",
+    "memcpy_rows",
+    "sweep_sizes",
+    "table_rows",
+    "with_roofline",
+]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stripesim.calibration.kernel_copy import ceph_buffers
 from stripesim.calibration.kernel_store import default_table, named_table
 from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError
 from stripesim.models.coding import RedundancyScheme, parse_scheme
@@ -78,6 +79,7 @@ def build_models(scenario: Scenario) -> Models:
         store=chosen.model(PacificStore if pacific else ObjectStoreModel, "store"),
         kernel=table,
         kernel_backend=told.kernel_backend,
+        encode_buffers=ceph_buffers() if told.encode_buffers else None,
     )
 
 

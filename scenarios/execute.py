@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MODEL_NAMES = ("client", "cpu", "public_nic", "private_nic", "messages", "pg_lock", "ssd", "store")
+OPTIONAL_MODEL_NAMES = ("encode_buffers",)
 
 
 @dataclass(frozen=True)
@@ -186,9 +187,10 @@ def run_scenario(
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:
     """List every number of a cluster's models with its provenance."""
+    names = [name for name in (*MODEL_NAMES, *OPTIONAL_MODEL_NAMES) if getattr(models, name) is not None]
     return [
         parameter
-        for name in MODEL_NAMES
+        for name in names
         for parameter in getattr(models, name).parameters(f"{name}.")
         if not isinstance(parameter["value"], list)
     ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from stripesim.models.kernel import AffineKnee, KernelTable
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.execute import MODEL_NAMES
+from stripesim.scenarios.execute import MODEL_NAMES, OPTIONAL_MODEL_NAMES
 from stripesim.sim.cluster import Models
 from stripesim.sim.graph import Template
 
@@ -97,8 +97,10 @@ def _same_steps(one: Template, other: Template) -> bool:
 
 def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
     """Yield each number with its provenance, and the models in which it is twice as large."""
-    for name in MODEL_NAMES:
+    for name in (*MODEL_NAMES, *OPTIONAL_MODEL_NAMES):
         model = getattr(models, name)
+        if model is None:
+            continue
         for told in model.parameters(f"{name}."):
             field, value = told["name"].removeprefix(f"{name}."), told["value"]
             if isinstance(value, list) or not value:

@@ -19,7 +19,9 @@ def located(
     located = []
     for step in steps:
         known = shares[step.graph][step.index]
-        coding = sum(share.change_ns for share in known if share.parameter.startswith("kernel."))
+        coding = sum(
+            share.change_ns for share in known if share.parameter.startswith(("kernel.", "encode_buffers."))
+        )
         located.append(
             TimelineStep(
                 step=step,

@@ -115,6 +115,10 @@ class ClusterSpec(Table):
         min_length=1,
         description="Kernel of that table, such as jerasure_rs_vand; leave out to take its first.",
     )
+    encode_buffers: bool = Field(
+        default=True,
+        description="Charge with ISA-L's kernels what Ceph's plugin pays for buffers around an encode call.",
+    )
     pg_lock_scope: Literal["commit", "dispatch", "none"] | None = Field(
         default=None, description="How long a PG's lock is held; leave out to take what the generation does."
     )

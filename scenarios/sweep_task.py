@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from stripesim._version import __version__
 from stripesim.models.kernel_json import table_to_json
 from stripesim.scenarios.build import build_models
-from stripesim.scenarios.execute import MODEL_NAMES, row_of, run_cell
+from stripesim.scenarios.execute import MODEL_NAMES, OPTIONAL_MODEL_NAMES, row_of, run_cell
 from stripesim.scenarios.schema import Cell, ClusterSpec, Scenario
 from stripesim.scenarios.sweep_stats import unsteady_reason
 from stripesim.sim.cluster import Models
@@ -279,7 +279,9 @@ def _models(generation: str, cluster: ClusterSpec) -> Models:
 def _models_sha256(generation: str, cluster: ClusterSpec) -> str:
     models = _models(generation, cluster)
     parameters: list[Iterable[Mapping[str, Any]]] = [
-        getattr(models, name).parameters(f"{name}.") for name in MODEL_NAMES
+        getattr(models, name).parameters(f"{name}.")
+        for name in (*MODEL_NAMES, *OPTIONAL_MODEL_NAMES)
+        if getattr(models, name) is not None
     ]
     told = json.dumps([list(listed) for listed in parameters], sort_keys=True, default=_plain)
     return hashlib.sha256(f"{told}\n{table_to_json(models.kernel)}".encode()).hexdigest()

@@ -31,13 +31,19 @@ _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 
 
+#: Kernels that the model of buffers was fitted with and is charged with. Jerasure without pyeclib's copies
+#: takes as long by itself as Ceph's plugin in all, so there is nothing to add.
+BUFFERED_KERNELS = "isa_l"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Models:
     """The measured models of one cluster.
 
     `kernel_backend` names the kernel that encodes, one of the table's; None: the table's first.
     `encode_buffers` is what the modelled system pays around an encode call, charged where the table holds
-    the kernel without copies (Ceph's own tables hold both); None: nothing. `lookup` is what finding an
+    the kernel without copies (Ceph's own tables hold both) and it is one of `BUFFERED_KERNELS`; None:
+    nothing. `lookup` is what finding an
     object's metadata reads from the device; None: it is in memory.
     """
 
@@ -65,7 +71,7 @@ class Models:
         """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart."""
         cost = self.kernel.cost(scheme=scheme, op="encode", backend=self.backend_for(scheme))
         kernel_ns = cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
-        if self.encode_buffers is None or cost.copy is None:
+        if self.encode_buffers is None or cost.copy is None or not cost.backend.startswith(BUFFERED_KERNELS):
             return kernel_ns
         code = parse_scheme(scheme)
         return kernel_ns + self.encode_buffers.duration_ns(data_bytes, k=code.k, m=code.m)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import enum
-import json
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from stripesim._version import __version__
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.execute import ScenarioResult
-    from stripesim.scenarios.schema import Scenario
+from stripesim.cli_output import (
+    JsonOption,
+    OutOption,
+    console,
+    list_written,
+    progress,
+    warn_outside,
+    write_json,
+)
+from stripesim.cli_trace import trace_app
 
 app = typer.Typer(
     name="stripesim",
@@ -24,7 +27,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-trace_app = typer.Typer(help="Read block traces: statistics, fits, other formats.", no_args_is_help=True)
 app.add_typer(trace_app, name="trace")
 
 
@@ -45,16 +47,7 @@ class Study(enum.StrEnum):
     ERASUREBENCH2016 = "erasurebench2016"
 
 
-OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for tables, provenance and figures.")]
-JsonOption = Annotated[
-    str | None,
-    typer.Option("--json", help="Write one JSON document to this file; - for stdout, and nothing else."),
-]
 EngineOption = Annotated[Engine, typer.Option(help="compiled is fast; simpy is for reading and extending.")]
-FormatOption = Annotated[
-    str | None, typer.Option("--format", help="Format of the trace; left out: recognised.")
-]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Refuse a trace with any faulty line.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -82,70 +75,13 @@ def run(
     json_to: JsonOption = None,
 ) -> None:
     """Run a scenario: each scheme under each kind of request."""
-    if report and out is None:
-        raise ValueError("--report: got no --out, wanted the folder to write report.html into")
-    from stripesim.scenarios.execute import run_scenario
-    from stripesim.scenarios.loader import load_scenario
-    from stripesim.scenarios.schema import cells
+    from stripesim import cli_run
 
-    told = load_scenario(scenario, sets=sets or (), seed=seed)
-    with _progress(f"{told.name}", len(cells(told))) as step:
-        result = run_scenario(told, engine=engine.value, progress=step, costs=costs)
-    written: list[Path] = []
-    if out is not None:
-        from stripesim.scenarios.costs_figure import draw_costs
-        from stripesim.scenarios.figures import draw_all, save_figures
-        from stripesim.scenarios.results import write_results
-
-        written += write_results(
-            out,
-            result.rows,
-            result.provenance,
-            {"parameters.json": json.dumps(result.parameters, indent=1)}
-            | ({"timeline.json": json.dumps(result.timelines)} if result.timelines else {}),
-        )
-        figures = {**draw_all(result.rows), **draw_costs(result.rows)}
-        if result.timelines:
-            from stripesim.scenarios.fault_figures import draw_timelines
-
-            figures |= draw_timelines(result.timelines)
-        written += save_figures(figures, out)
-        if report:
-            written += _write_report(out, told, result, engine.value)
-    if _json(json_to, result.to_json()):
-        return
-    _warn_outside(result.warnings)
-    for line in result.holes:
-        print(f"warning: {line}", file=sys.stderr)
-    from stripesim.cli_tables import fault_lines, recorded_lines, repair_lines, timeline_table
-    from stripesim.scenarios.costs_table import print_costs
-    from stripesim.scenarios.results import print_table
-
-    print_table(result.rows, _console())
-    told_rows = result.rows.to_dicts()
-    print_costs(told_rows, _console())
-    for timeline in result.timelines:
-        _console().print(timeline_table(timeline))
-    for row in told_rows:
-        for line in fault_lines(row):
-            print(line)
-    for line in [*repair_lines(told_rows), *recorded_lines(told_rows)]:
-        print(line)
-    _list_written(written)
-
-
-def _write_report(out: Path, told: Scenario, result: ScenarioResult, engine: str) -> list[Path]:
-    from stripesim.scenarios.results import write_files
-    from stripesim.scenarios.run_report import report_of_run
-
-    with _progress(f"{told.name}: report", len(told.schemes)) as step:
-        page = report_of_run(told, result, engine=engine, progress=step)
-    return write_files(out, {"report.html": page.encode()})
-
-
-def _warn_outside(warnings: Sequence[str]) -> None:
-    for line in warnings:
-        print(f"warning: outside the calibrated range: {line}", file=sys.stderr)
+    options = cli_run.RunOptions(
+        scenario=scenario, sets=sets or (), engine=engine.value, seed=seed, costs=costs, out=out,
+        report=report,
+    )  # fmt: skip
+    cli_run.run(options, json_to)
 
 
 @app.command()
@@ -187,11 +123,11 @@ def sweep(
         seed=seed, engine=engine.value, replications=replications, jobs=jobs, dask=dask, out=out,
         resume=resume,
     )  # fmt: skip
-    result, plan, written, status = cli_sweep.sweep(options, _progress)
-    if not _json(json_to, result.to_json()):
-        _warn_outside(result.warnings)
-        cli_sweep.print_aggregated(result.aggregated, plan.keys, _console())
-        _list_written(written)
+    result, plan, written, status = cli_sweep.sweep(options, progress)
+    if not write_json(json_to, result.to_json()):
+        warn_outside(result.warnings)
+        cli_sweep.print_aggregated(result.aggregated, plan.keys, console())
+        list_written(written)
     raise typer.Exit(status)
 
 
@@ -243,13 +179,13 @@ def study(
         "against": against,
         "jobs": jobs,
     }
-    with _progress(f"study {name.value}", None) as step:
+    with progress(f"study {name.value}", None) as step:
         studied = run_study(name.value, engine=engine.value, options=options, progress=step)
     written = studied.write(out) if out is not None else []
-    if _json(json_to, studied.to_json()):
+    if write_json(json_to, studied.to_json()):
         return
-    studied.show(_console(), everything=everything)
-    _list_written(written)
+    studied.show(console(), everything=everything)
+    list_written(written)
 
 
 class Request(enum.StrEnum):
@@ -291,16 +227,28 @@ def explain(
         sets=sets or (),
     )  # fmt: skip
     written = [] if out is None else cli_explain.write_timelines(timelines, out)
-    if _json(json_to, cli_explain.document(timelines)):
+    if write_json(json_to, cli_explain.document(timelines)):
         return
-    cli_explain.print_timelines(timelines, _console(), steps=steps)
-    _list_written(written)
+    cli_explain.print_timelines(timelines, console(), steps=steps)
+    list_written(written)
+
+
+class Columns(enum.StrEnum):
+    """How kernel timings are shown."""
+
+    FULL = "full"
+    SOURCE = "source"
 
 
 @app.command()
 def kernel(
     schemes: Annotated[
-        list[str] | None, typer.Option("--scheme", help="Code to time, such as rs:6,3; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--scheme",
+            help="Code to time; may be repeated. Such as rs:6,3, lrc:8,4,4, lrc-ceph:8,4,3, shec:8,4,3, "
+            "clay:8,4,11.",
+        ),
     ] = None,
     sizes: Annotated[
         list[str] | None, typer.Option("--size", help="Data size, such as 24k; may be repeated.")
@@ -308,116 +256,39 @@ def kernel(
     backends: Annotated[
         list[str] | None, typer.Option("--backend", help="pyeclib backend; left out: all that load here.")
     ] = None,
+    cold: Annotated[bool, typer.Option("--cold", help="Add buffers that lie in no cache.")] = False,
+    all_cores: Annotated[
+        bool, typer.Option("--all-cores", help="Add as many processes at once as there are cores.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Both of these, and 4 KiB times k to 64 MiB; takes minutes.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(help="Samples of each case.")] = 9,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against-ceph",
+            help="Ceph's benchmark, or a recorded output of it; left out: what was measured on Ceph 16.2.15.",
+        ),
+    ] = None,
+    columns: Annotated[
+        Columns, typer.Option(help="source: seconds, KB, plugin, k, m … as Ceph's benchmark is published.")
+    ] = Columns.FULL,
     save: Annotated[
         bool, typer.Option("--save", help="Keep the cost table for `cluster.kernel_table`.")
     ] = False,
-    json_to: JsonOption = None,
-) -> None:
-    """Time encode, decode and reconstruct through pyeclib on this machine."""
-    from stripesim.calibration.kernel import measure
-    from stripesim.calibration.kernel_store import save_table, table_of_this_machine
-    from stripesim.scenarios.units import parse_size_bytes
-
-    chosen = schemes or ["rs:6,3", "rs:10,4"]
-    with _progress("kernel", len(chosen)) as step:
-        rows = measure(
-            chosen,
-            [parse_size_bytes(size) for size in sizes] if sizes else None,
-            backends,
-            progress=step,
-        )
-    saved = None
-    if save:
-        saved = save_table(table_of_this_machine(rows))
-    if _json(json_to, {"rows": rows, "saved": str(saved) if saved else None}):
-        return
-    from stripesim.cli_tables import kernel_table
-
-    _console().print(kernel_table(rows))
-    if saved is not None:
-        print(f"saved {saved}; use it with --set cluster.kernel_table={saved.stem}", file=sys.stderr)
-
-
-@trace_app.command()
-def info(
-    file: Annotated[Path, typer.Argument(help="A block or failure trace, plain or compressed.")],
-    form: FormatOption = None,
-    strict: StrictOption = False,
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Say what a trace holds; with --out, draw it."""
-    from stripesim.traces import BlockTrace, describe, load
+    """Time encode, decode and reconstruct on this machine, beside its memory's speed and beside Ceph."""
+    from stripesim import cli_kernel
 
-    trace = load(file, format=form, strict=strict)
-    told = describe(trace)
-    _warn_of_faults(trace.faults.lines())
-    written: list[Path] = []
-    if out is not None:
-        from stripesim.scenarios.results import write_files
-
-        written += write_files(out, {"trace-info.json": json.dumps(told, indent=1).encode()})
-        if isinstance(trace, BlockTrace):
-            from stripesim.traces.figure import figure_sheet
-
-            written += figure_sheet(trace, out / "trace-info")
-    if _json(json_to, told):
-        return
-    width = max(map(len, told))
-    for key, value in told.items():
-        print(f"{key:{width}}  {'–' if value is None else value}")
-    _list_written(written)
-
-
-@trace_app.command()
-def fit(
-    file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
-    form: FormatOption = None,
-    strict: StrictOption = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstraps and of the synthetic trace.")] = 1,
-    out: OutOption = None,
-    json_to: JsonOption = None,
-) -> None:
-    """Fit what a trace allows: service times and workload (scored on the unseen half), or lifetimes."""
-    from stripesim.calibration.trace_fit import fit_trace, write_fit
-    from stripesim.traces import load
-
-    trace = load(file, format=form, strict=strict)
-    _warn_of_faults(trace.faults.lines())
-    found = fit_trace(trace, seed=seed)
-    written = [] if out is None else write_fit(found, trace, out)
-    if _json(json_to, found.to_dict()):
-        return
-    print(found.summary())
-    _list_written(written)
-
-
-@trace_app.command()
-def convert(
-    file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
-    form: FormatOption = None,
-    strict: StrictOption = False,
-    to: Annotated[str, typer.Option("--to", help="parquet, csv, or txt (as blkparse prints).")] = "parquet",
-    out: OutOption = None,
-    json_to: JsonOption = None,
-) -> None:
-    """Write a trace as columns (Parquet or CSV) or as blkparse text, into --out or the current folder."""
-    from stripesim.traces import convert as write
-    from stripesim.traces import load
-
-    trace = load(file, format=form, strict=strict)
-    _warn_of_faults(trace.faults.lines())
-    folder = Path() if out is None else out
-    folder.mkdir(parents=True, exist_ok=True)
-    written = write(trace, folder / f"{file.name.split('.')[0]}.{to}")
-    told = {"format": trace.format, "rows": len(trace), "faults": trace.faults.count}
-    if not _json(json_to, {**told, "written": [str(path) for path in written]}):
-        _list_written(written)
-
-
-def _warn_of_faults(lines: list[str]) -> None:
-    for line in lines:
-        print(line, file=sys.stderr)
+    options = cli_kernel.KernelOptions(
+        schemes=schemes or (), sizes=sizes or (), backends=backends, cold=cold or full,
+        all_cores=all_cores or full, sweep=full, rounds=rounds, against=against,
+        source_columns=columns is Columns.SOURCE, save=save, out=out,
+    )  # fmt: skip
+    cli_kernel.kernel(options, json_to)
 
 
 @app.command()
@@ -437,73 +308,6 @@ def crush(
     from stripesim.cli_crush import mappings, print_mappings
 
     told = mappings(map_file, rule, num_rep, range(min_x, max_x + 1), weights or [])
-    if _json(json_to, {"mappings": told}):
+    if write_json(json_to, {"mappings": told}):
         return
     print_mappings(map_file, rule, told)
-
-
-def _json(target: str | None, document: dict[str, Any]) -> bool:
-    """Write a JSON document where asked; say whether it took standard output."""
-    if target is None:
-        return False
-    text = json.dumps(document, indent=1, allow_nan=False, default=_plain)
-    if target == "-":
-        print(text)
-        return True
-    Path(target).write_text(text + "\n", encoding="utf-8")
-    return False
-
-
-def _plain(value: object) -> object:
-    """Convert what the json module does not know: NumPy scalars and arrays, tuples of them."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"no JSON form for {type(value).__name__}")
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    # Into a pipe or a file a table needs a width of its own: rich would assume 80 columns.
-    return Console(width=None if sys.stdout.isatty() else 160)
-
-
-def _list_written(paths: list[Path]) -> None:
-    for path in paths:
-        print(f"wrote {path}", file=sys.stderr)
-
-
-class _progress:  # noqa: N801 - used as a function in `with`
-    """A progress bar on a terminal's standard error; nothing anywhere else."""
-
-    def __init__(self, title: str, total: int | None) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not sys.stderr.isatty(),
-        )
-        self._title = title
-        # Until something is done it may be compiling, which takes a minute, once.
-        self._task = self._bar.add_task(f"{title}: a first run compiles the engine", total=total)
-
-    def __enter__(self) -> _progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __call__(self, words: str, total: int | None = None) -> None:
-        # The words are cut so that the time left stays on a narrow terminal.
-        told = f"{self._title}: {words}"[:44]
-        if total is None:
-            self._bar.update(self._task, advance=1, description=told)
-        else:
-            self._bar.update(self._task, advance=1, description=told, total=total)

@@ -12,30 +12,45 @@ if TYPE_CHECKING:
 
 
 def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Show kernel timings; `rows` as `stripesim.calibration.kernel.measure` returns them."""
+    """Show kernel timings; `rows` as `stripesim.calibration.kernel_bench.benchmark` returns them."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from stripesim.scenarios.units import format_size
 
-    table = Table(caption="time = median of a call; copy = the same call of the null code; GB = 10⁹ bytes")
-    table.add_column("scheme")
-    table.add_column("operation")
-    table.add_column("backend")
-    for heading in ("data", "time [µs]", "p10…p90 [µs]", "copy [µs]", "[GB/s]"):
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, caption_justify="left",
+        caption="time = median of a call; copy = the same call of the null code; GB = 10⁹ bytes of data; "
+        "roof = bytes read and written per second, over those of memcpy; isal_… = ISA-L without library, "
+        "headers and copies",
+    )  # fmt: skip
+    for heading in ("scheme", "operation", "backend", "buffers"):
+        table.add_column(heading)
+    for heading in ("cores", "data", "time [µs]", "p10…p90 [µs]", "copy [µs]", "[GB/s]", "roof"):
         table.add_column(heading, justify="right")
+    order = {"memcpy": 1}
     for row in sorted(
-        rows, key=lambda r: (r["scheme"], r["op"], r["erasures"], r["size_bytes"], r["backend"])
-    ):
+        rows,
+        key=lambda r: (
+            order.get(r["op"], 0), r["scheme"], r["op"], r["erasures"], r["size_bytes"], r["cores"],
+            r["buffers"] == "cold", r["backend"],
+        ),
+    ):  # fmt: skip
         erased = f", {row['erasures']} lost" if row["op"] == "decode" else ""
+        copy_s, roof = row["copy_seconds_median"], row["roofline"]
+        spread = row["seconds_p10"] != row["seconds_p90"]
         table.add_row(
-            row["scheme"],
+            row["scheme"] if row["op"] != "memcpy" else "",
             f"{row['op']}{erased}",
-            row["backend"],
+            row["backend"] if row["op"] != "memcpy" else "",
+            row["buffers"],
+            f"{row['cores']}",
             format_size(row["size_bytes"]),
             f"{row['seconds_median'] * 1e6:.1f}",
-            f"{row['seconds_p10'] * 1e6:.1f}…{row['seconds_p90'] * 1e6:.1f}",
-            f"{row['copy_seconds_median'] * 1e6:.1f}",
+            f"{row['seconds_p10'] * 1e6:.1f}…{row['seconds_p90'] * 1e6:.1f}" if spread else "",
+            f"{copy_s * 1e6:.1f}" if copy_s is not None else "",
             f"{row['bytes_per_s'] / 1e9:.2f}",
+            f"{roof:.2f}" if roof is not None else "",
         )
     return table
 

@@ -9,15 +9,15 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from stripesim.calibration.kernel_copy import RAW_BACKEND, ceph_buffers
 from stripesim.scenarios.captions import three_digits
 from stripesim.scenarios.dachary2013.claims import TIMES, load, simulate_claims
 from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.kernel_figures import draw_copies
 from stripesim.scenarios.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.units import format_size
 
 SMALL_BYTES, LARGE_BYTES = 24 << 10, 1 << 20
-SCHEME, K, M = "rs:6,2", 6, 2
+SCHEME = "rs:6,2"
 
 
 def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
@@ -25,7 +25,12 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     with styled():
         return {
             "roofline": draw_roofline(rows),
-            "kernel-and-copies": draw_copies(rows),
+            "kernel-and-copies": draw_copies(
+                rows.filter(pl.col("source") == "measured"),
+                rows.filter(pl.col("source") != "measured"),
+                scheme=SCHEME,
+                sizes_bytes=[SMALL_BYTES, LARGE_BYTES],
+            ),
             "operations": draw_operations(rows),
             "ratios": draw_ratios(rows),
         }
@@ -101,57 +106,6 @@ def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
         f"{three_digits(shares[0])} to {three_digits(shares[-1])} times the speed of copying: "
         "memory is what it waits for. Through pyeclib the copies and headers cost several times "
         "the kernel. Whiskers: 10th to 90th percentile."
-    )
-    return CaptionedFigure(figure, caption)
-
-
-def draw_copies(rows: pl.DataFrame) -> CaptionedFigure:
-    """What the simulator charges for an encode call, beside what the kernel, Ceph and pyeclib take."""
-    figure = new_figure((11.5, 4.9))
-    panels = figure.subplots(1, 2)
-    said = []
-    for letter, axes, size in zip("ab", panels, (SMALL_BYTES, LARGE_BYTES), strict=True):
-        kernel = _seconds(rows, size, source="measured", backend=RAW_BACKEND, scheme=SCHEME, op="encode")
-        best = _seconds(rows, size, source="measured", backend="isal_cauchy", scheme=SCHEME, op="encode")
-        plugin = _seconds(rows, size, backend="isa:cauchy", scheme=SCHEME, op="encode")
-        through = _near(_select(rows, source="measured", backend="isa_l_rs_cauchy", scheme=SCHEME,
-                                op="encode", buffers="warm", cores=1), size)  # fmt: skip
-        whole = None if through.is_empty() else float(through["seconds_median"][0])
-        copies = None if through.is_empty() else float(through["copy_seconds_median"][0])
-        buffers = ceph_buffers().duration_ns(size, k=K, m=M) * 1e-9
-        bars: list[tuple[str, float | None, float]] = [
-            ("ISA-L alone,\nbest", best, 0.0),
-            ("ISA-L alone,\nAVX2", kernel, 0.0),
-            ("simulator\ncharges", kernel, buffers),
-            ("Ceph's\nplugin", plugin, 0.0),
-            ("pyeclib", None if whole is None or copies is None else max(0.0, whole - copies), copies or 0.0),
-        ]
-        for index, (name, first, second) in enumerate(bars):
-            if first is None:
-                continue
-            # The plugin's call cannot be told apart, so its bar has a colour of its own.
-            colour = "#8C8C8C" if name.startswith("Ceph") else COLOURS[0]
-            axes.bar(index, first * 1e6, width=0.62, color=colour)
-            axes.bar(index, second * 1e6, width=0.62, bottom=first * 1e6, color=COLOURS[5])
-            axes.annotate(three_digits((first + second) * 1e6), (index, (first + second) * 1e6),
-                          xytext=(0, 3), textcoords="offset points", ha="center")  # fmt: skip
-        axes.set_xticks(range(len(bars)), [name for name, _, _ in bars], fontsize=11)
-        axes.set_title(f"({letter}) {format_size(size)} of data")
-        axes.set_ylabel("time of a call [µs]" if letter == "a" else "")
-        axes.margins(y=0.12)
-        if plugin and kernel:
-            said.append(f"{format_size(size)}: {(kernel + buffers) / plugin - 1:+.0%}")
-    figure.legend(
-        [axes.patches[0], axes.patches[1]],
-        ["kernel, or the call less the null code", "buffers and copies"],
-        loc="outside upper left",
-        ncols=2,
-    )
-    caption = (
-        "One encode call of 6 + 2 with ISA-L's Cauchy code. The simulator charges the kernel alone "
-        "(AVX2) and a model of "
-        "Ceph's buffers, fitted to Ceph's isa:cauchy plugin; against that plugin: " + ", ".join(said) + ". "
-        "For pyeclib the upper part is the same call of the code that computes nothing."
     )
     return CaptionedFigure(figure, caption)
 

@@ -312,7 +312,7 @@ def test_simulated_encode_adds_buffers_only_to_a_kernel_without_copies():
     from stripesim.scenarios.build import build_models
     from stripesim.scenarios.loader import load_scenario
 
-    models = replace(build_models(load_scenario("quickstart")), kernel_backend=None)
+    models = build_models(load_scenario("quickstart", sets=["cluster.encode_buffers=false"]))
     for table, added_ns in ((None, ceph_buffers().duration_ns(24576, k=6, m=3)), (CEPH_TABLE, 0.0)):
         bare = models if table is None else replace(models, kernel=named_table(table))
         if table is None:

@@ -1,0 +1,94 @@
+"""What every command does with its outcome: JSON, files written, progress, a console of the right width."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["JsonOption", "OutOption", "console", "list_written", "progress", "warn_outside", "write_json"]
+
+OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for tables, provenance and figures.")]
+JsonOption = Annotated[
+    str | None,
+    typer.Option("--json", help="Write one JSON document to this file; - for stdout, and nothing else."),
+]
+
+
+def write_json(target: str | None, document: dict[str, Any]) -> bool:
+    """Write a JSON document where asked; say whether it took standard output."""
+    if target is None:
+        return False
+    text = json.dumps(document, indent=1, allow_nan=False, default=_plain)
+    if target == "-":
+        print(text)
+        return True
+    Path(target).write_text(text + "\n", encoding="utf-8")
+    return False
+
+
+def _plain(value: object) -> object:
+    """Convert what the json module does not know: NumPy scalars and arrays, tuples of them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+def console() -> Any:
+    """Return a console as wide as the terminal."""
+    from rich.console import Console
+
+    # Into a pipe or a file a table needs a width of its own: rich would assume 80 columns.
+    return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def list_written(paths: list[Path]) -> None:
+    """Say on standard error which files were written."""
+    for path in paths:
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def warn_outside(warnings: Sequence[str]) -> None:
+    """Say on standard error what lies outside the range that the models were calibrated in."""
+    for line in warnings:
+        print(f"warning: outside the calibrated range: {line}", file=sys.stderr)
+
+
+class progress:  # noqa: N801 - used as a function in `with`
+    """A progress bar on a terminal's standard error; nothing anywhere else."""
+
+    def __init__(self, title: str, total: int | None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._title = title
+        # Until something is done it may be compiling, which takes a minute, once.
+        self._task = self._bar.add_task(f"{title}: a first run compiles the engine", total=total)
+
+    def __enter__(self) -> progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, words: str, total: int | None = None) -> None:
+        """Go one step on, with a few words about it, and `total` steps in all if that is known now."""
+        # The words are cut so that the time left stays on a narrow terminal.
+        told = f"{self._title}: {words}"[:44]
+        if total is None:
+            self._bar.update(self._task, advance=1, description=told)
+        else:
+            self._bar.update(self._task, advance=1, description=told, total=total)
