@@ -91,9 +91,8 @@ class BlueStoreCacheModel(MeasuredModel):
             return 0.0
         wanted, wanted_kv = self.memory_bytes(objects, object_bytes), self.kv_bytes(objects, object_bytes)
         if self.autotune:
-            # Memory goes where it spares a read: the metadata first, then their blocks.
-            free_bytes = max(0.0, self.cache_bytes - wanted)
-            return max(0.0, 1 - self.cache_bytes / wanted) * max(0.0, 1 - free_bytes / wanted_kv)
+            # The product of (1) is least where all memory goes to the form that needs less of it.
+            return max(0.0, 1 - self.cache_bytes / min(wanted, wanted_kv))
         missed = max(0.0, 1 - self.meta_fraction * self.cache_bytes / wanted)
         return missed * max(0.0, 1 - self.kv_fraction * self.cache_bytes / wanted_kv)
 

@@ -45,6 +45,7 @@ class Study(enum.StrEnum):
     EXSTORUS2019 = "exstorus2019"
     DACHARY2013 = "dachary2013"
     ERASUREBENCH2016 = "erasurebench2016"
+    ECFAULT2024 = "ecfault2024"
 
 
 EngineOption = Annotated[Engine, typer.Option(help="compiled is fast; simpy is for reading and extending.")]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from stripesim.calibration.ledger import Ledger
 
-STUDIES = ("koh2017", "ceph16", "exstorus2019", "dachary2013", "erasurebench2016")
+STUDIES = ("koh2017", "ceph16", "exstorus2019", "dachary2013", "erasurebench2016", "ecfault2024")
 
 
 @dataclass(frozen=True)

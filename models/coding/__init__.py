@@ -1,5 +1,6 @@
 """Redundancy schemes, one file each, behind one protocol."""
 
+from stripesim.models.coding.amplification import padded_amplification, stored_bytes
 from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import CodecError, DataLossError, SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
@@ -35,5 +36,7 @@ __all__ = [
     "StripeGeometry",
     "WritePlan",
     "WritePolicy",
+    "padded_amplification",
     "parse_scheme",
+    "stored_bytes",
 ]

@@ -87,7 +87,7 @@ class GroupedCode(ReedSolomon):
     def can_decode(self, missing: frozenset[int]) -> bool:
         """Whether the shards that are left have rank k."""
         check_shards(self.name, self.width, missing)
-        return _rank_suffices(self, missing)
+        return _rank_suffices(self, frozenset(missing))
 
     def _decodes(self, missing: frozenset[int]) -> bool:
         """Whether the data survives; `can_decode` remembers the answer."""

@@ -52,11 +52,25 @@ def test_a_share_for_data_spares_no_look_up():
     assert scarce > cache(kv_fraction=0.7, meta_fraction=0.2, data_fraction=0.1).miss_fraction(100, 0)
 
 
-@given(objects=st.integers(1, 10_000), cache_bytes=st.integers(1, 100_000))
-def test_autotune_never_misses_more_than_a_fixed_split(objects, cache_bytes):
-    tuned = cache(cache_bytes=cache_bytes, autotune=True).miss_fraction(objects, 0)
+@given(
+    objects=st.integers(1, 10_000),
+    cache_bytes=st.integers(1, 100_000),
+    onode=st.integers(1, 100),
+    kv=st.integers(1, 100),
+    meta=st.floats(0, 1),
+)
+def test_autotune_never_misses_more_than_any_fixed_split(objects, cache_bytes, onode, kv, meta):
+    told = {
+        "cache_bytes": cache_bytes,
+        "onode_bytes": onode,
+        "kv_onode_bytes": kv,
+        "meta_fraction": meta,
+        "kv_fraction": 1 - meta,
+        "data_fraction": 0.0,
+    }
+    tuned = cache(autotune=True, **told).miss_fraction(objects, 0)
     assert 0 <= tuned <= 1
-    assert tuned <= cache(cache_bytes=cache_bytes).miss_fraction(objects, 0) + 1e-12
+    assert tuned <= cache(**told).miss_fraction(objects, 0) + 1e-9
 
 
 def test_a_look_up_reads_whole_blocks():

@@ -1,0 +1,158 @@
+"""Run what the claims of Han et al. 2024 need and what lies beyond them, and judge the claims."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stripesim._version import __version__
+from stripesim.scenarios.ecfault2024.experiments import EXPERIMENTS, NEEDED, Setting
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from stripesim.calibration.ledger import Ledger
+    from stripesim.scenarios.figures import CaptionedFigure
+
+TITLE = "Han et al. 2024 (ECFault): configurations of erasure-coded pools, simulated"
+INTRODUCTION = (
+    "Every number that R. Han et al., “Revisiting Erasure Codes: A Configuration Perspective” (HotStorage "
+    "2024), states on its slides, beside what the simulated cluster does. Nothing was fitted. Volume of the "
+    "data, number of OSDs and the swept values are not on the slides; they come from the source's repository "
+    "or are assumed, as the parameters say."
+)
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What a study gives.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    rows : polars.DataFrame
+        One row per run; ``experiment`` says which part of the study it belongs to.
+    provenance : dict
+    """
+
+    ledger: Ledger
+    rows: pl.DataFrame
+    provenance: dict[str, Any]
+
+
+def cell_count() -> int:
+    """Number of calls of `run`'s progress, one for each experiment."""
+    return len(EXPERIMENTS)
+
+
+def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
+    """Draw and write the study's figures and its page; return the files."""
+    from stripesim.scenarios.ecfault2024.draw import draw
+    from stripesim.scenarios.figures import save_figures
+    from stripesim.scenarios.results import write_files
+
+    figures = draw(result.rows)
+    page = report(result, figures).encode()
+    return [*save_figures(figures, out), *write_files(out, {"report.html": page})]
+
+
+def report(result: StudyResult, figures: Mapping[str, CaptionedFigure]) -> str:
+    """Write the page of a study's result."""
+    from stripesim.scenarios.ecfault2024.tables import tables
+    from stripesim.scenarios.study_report import report_page
+
+    return report_page(
+        title=TITLE,
+        introduction=INTRODUCTION,
+        ledger=result.ledger,
+        figures=figures,
+        provenance=result.provenance,
+        tables=tables(result.rows),
+    )
+
+
+def parameters() -> list[dict[str, Any]]:
+    """Every number of the study with its provenance: models, device, store, cache, autoscaler, clocks."""
+    from stripesim.models.placement.pg_autoscale import pg_autoscale_model
+    from stripesim.scenarios.build import build_models
+    from stripesim.scenarios.ecfault2024.parameters import cache_model, study_model
+    from stripesim.scenarios.ecfault2024.profiles import CODES, profile
+    from stripesim.scenarios.execute import parameters_of, recovery_parameters
+
+    scenario = profile("base").scenario(CODES[0], "faults.events=[{osds=[0], at_s=0.0}]")
+    models = build_models(scenario)
+    listed = [*study_model().parameters("study."), *parameters_of(models)]
+    listed += recovery_parameters(scenario, models)
+    for name in ("cache-kv", "cache-data", "cache-autotune"):
+        scheme = profile(name).cache
+        assert scheme is not None
+        rows = list(cache_model(scheme.model_dump()).parameters(f"{name}."))
+        # What the schemes share is listed once.
+        listed += [row for row in rows if name == "cache-kv" or row["name"].endswith("_fraction")]
+    return [*listed, *pg_autoscale_model().parameters("pg_autoscale.")]
+
+
+def run(
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str, int], None] | None = None,
+    experiments: Sequence[str] | None = None,
+) -> StudyResult:
+    """Run the study.
+
+    Parameters
+    ----------
+    engine : str
+        ``compiled`` or ``simpy``; both give the same rows.
+    progress : callable, optional
+        Called after each experiment with its name and the number of calls in all.
+    experiments : sequence of str, optional
+        Names from `EXPERIMENTS`; all where left out. The ledger needs ``storage`` and ``profiles``.
+
+    Raises
+    ------
+    ValueError
+        If an experiment is unknown or one that the ledger needs is left out.
+    """
+    from stripesim.scenarios.ecfault2024.claims import ledger_for
+    from stripesim.scenarios.results import rows_frame
+
+    chosen = list(EXPERIMENTS) if experiments is None else list(experiments)
+    unknown = [name for name in chosen if name not in EXPERIMENTS]
+    if unknown or not set(NEEDED) <= set(chosen):
+        raise ValueError(
+            f"study ecfault2024: experiments: got {', '.join(chosen)}, "
+            f"wanted some of {', '.join(EXPERIMENTS)}, among them {' and '.join(NEEDED)}"
+        )
+    rows: list[dict[str, Any]] = []
+    for name in chosen:
+        rows += EXPERIMENTS[name](Setting(engine=engine))
+        if progress is not None:
+            progress(name, len(chosen))
+    frame = rows_frame(rows)
+    return StudyResult(
+        ledger=ledger_for(frame, parameters()), rows=frame, provenance=_provenance(engine, chosen)
+    )
+
+
+def _provenance(engine: str, experiments: Sequence[str]) -> dict[str, Any]:
+    from stripesim.scenarios.ecfault2024.profiles import CODES, profile
+
+    base = profile("base").scenario(CODES[0])
+    return {
+        "stripesim": __version__,
+        "study": "ecfault2024",
+        "experiments": list(experiments),
+        "engine": engine,
+        "seed": base.seed,
+        "parameters": "scenarios/ecfault2024/parameters.toml",
+        "base": base.model_dump(mode="json"),
+        "profiles": "scenarios/ecfault2024/profiles.toml",
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,228 @@
+"""The study of Han et al. 2024: its claims, its profiles, the verdicts it reaches and what they hang on."""
+
+import csv
+import json
+from fractions import Fraction
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.build import build_models, build_pool
+from stripesim.scenarios.ecfault2024 import amplification, study
+from stripesim.scenarios.ecfault2024.claims import NOT_COMPUTED, Lookup, simulate_claims
+from stripesim.scenarios.ecfault2024.draw import draw
+from stripesim.scenarios.ecfault2024.kernel import scaled_table
+from stripesim.scenarios.ecfault2024.parameters import ParametersError, StudyModel, model_from, study_model
+from stripesim.scenarios.ecfault2024.profiles import (
+    CODES,
+    Failures,
+    ProfileError,
+    parse_profiles,
+    profile,
+    profiles,
+)
+from stripesim.scenarios.ecfault2024.recover import failing_osds, recover
+from stripesim.scenarios.ecfault2024.tables import implied_effect, tables
+from stripesim.scenarios.study_report import report_page
+
+PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
+SMALL = ('workload.image_bytes="4GiB"',)
+
+
+def test_claims_are_those_fixed_beforehand():
+    if not PUBLISHED.exists():
+        pytest.skip(f"{PUBLISHED} is not there")
+    with PUBLISHED.open(encoding="utf-8", newline="") as file:
+        wanted = [row for row in csv.DictReader(file) if row["paper"] == "ecfault2024"]
+    text = (files("stripesim.scenarios.ecfault2024") / "claims.csv").read_text("utf-8")
+    ours = list(csv.DictReader(text.splitlines()))
+    assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
+
+
+def test_nothing_is_fitted_and_every_number_says_where_it_is_from():
+    told = study.parameters()
+    assert {row["provenance"] for row in told} <= {
+        *("measured", "code", "datasheet", "published", "given", "assumed", "fitted"),
+    }
+    # Numbers of the parameter set `pacific` were fitted on another cluster, none to this source.
+    assert not [row["name"] for row in told if "ecfault" in row["source"] and row["provenance"] == "fitted"]
+    assert len({row["name"] for row in told}) == len(told)
+
+
+def test_the_lower_bound_is_what_a_simulated_write_stores():
+    for code, bound in (("rs:9,3", Fraction(3, 2)), ("rs:12,3", Fraction(15, 8))):
+        row = amplification.write_row(profile("rados"), code, "compiled")
+        assert row["device_data_write_bytes_per_client_byte"] == float(bound)
+
+
+def test_mechanisms_add_up_and_the_log_is_a_constant_of_the_cluster():
+    told = study_model()
+    both = [amplification.mechanisms(parse_scheme(code), told) for code in amplification.MEASURED_CODES]
+    assert both[0]["log"] == both[1]["log"] == 90 * told.osd_log_bytes / (2500 * 2**26)
+    assert both[0]["redundancy"] + both[0]["padding"] == 1.5
+    assert both[1]["redundancy"] + both[1]["padding"] == 1.875
+    assert both[0]["allocation"] == 0
+    halved = amplification.mechanisms(parse_scheme("rs:9,3"), told, osds=45)
+    assert halved["log"] == both[0]["log"] / 2
+
+
+def test_padding_and_the_published_share_give_the_published_effect():
+    # A consistency check of the source with itself: 53.7 % and 426 %.
+    assert implied_effect(0.537) == pytest.approx(4.241, abs=1e-3)
+    assert implied_effect(1.0) == 1
+    assert implied_effect(0.0) == 8
+
+
+def test_every_profile_is_a_scenario_of_its_own_and_says_what_it_varies():
+    told = profiles()
+    assert {one.dimension for one in told} == {
+        *("base", "stripe unit", "placement groups", "pg autoscale", "cache", "plugin and technique"),
+        *("failure domain", "device class", "storage backend", "interface", "failures"),
+    }
+    for one in told:
+        for code in one.codes:
+            assert one.scenario(code).schemes == (code,)
+    assert profile("pg-autoscale").scenario(CODES[0]).cluster.pg_num == 32
+    assert profile("pg-bulk").scenario(CODES[0]).cluster.pg_num == 256
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[[profile", "mine.toml: "),
+        ('[[profile]]\nname = "a"', "mine.toml: profile 1: dimension: "),
+        (
+            '[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\nfailures = { count = 4 }',
+            "failures.count: got 4",
+        ),
+        ('[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\nx = 1', "profile 1: x: got 1"),
+        (2 * '[[profile]]\nname = "a"\ndimension = "b"\nlabel = "c"\n', "got 'a' a second time"),
+    ],
+)
+def test_a_wrong_profile_is_told_in_one_line(text, says):
+    with pytest.raises(ProfileError) as caught:
+        parse_profiles(text, "mine.toml")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value).strip() or text == "[[profile"
+
+
+def test_wrong_parameters_are_told_by_key():
+    with pytest.raises(ParametersError, match="here: 'source'"):
+        model_from(StudyModel, {"objects_count": {"value": 1, "provenance": "code"}}, "here")
+
+
+@pytest.mark.parametrize("hosts", ["same", "different"])
+def test_failing_osds_hold_data_and_lie_where_they_should(hosts):
+    scenario = profile("base").scenario(CODES[0])
+    pool = build_pool(scenario, parse_scheme(CODES[0]), build_models(scenario))
+    osds = failing_osds(pool, Failures(count=3, hosts=hosts))
+    assert len(set(osds)) == 3
+    assert len({int(pool.cluster.osd_hosts[osd]) for osd in osds}) == (1 if hosts == "same" else 3)
+    assert osds[0] in pool.cluster.acting[0]
+    lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
+    # No two shards share a host, so failures on one host hit no object twice.
+    assert (lost.max() > 1) == (hosts == "different")
+
+
+def test_only_the_family_named_is_scaled():
+    table = build_models(profile("base").scenario(CODES[0])).kernel
+    half = scaled_table(table, "clay", 0.5)
+    for code, factor in (("clay:9,3,11", 0.5), ("rs:9,3", 1.0)):
+        before = table.cost(scheme=code, op="encode").duration_ns(1 << 22, without_copy=False)
+        after = half.cost(scheme=code, op="encode").duration_ns(1 << 22, without_copy=False)
+        assert after == pytest.approx(factor * before)
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The runs of the ledger's profiles with a fraction of the data."""
+    rows = [*amplification.amplification_rows()]
+    wanted = ("base", "stripe unit", "placement groups", "cache", "failures")
+    for one in profiles():
+        if one.dimension in wanted:
+            for code in one.codes:
+                rows.append({"experiment": "profiles", **recover(one, code, "compiled", sets=SMALL)})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def test_the_checking_period_is_the_wait_of_ceph_s_defaults(small):
+    recovered = small.filter(pl.col("experiment") == "profiles")
+    # 600 s from down to out, and a few seconds of ticks and maps around them.
+    assert recovered["checking_s"].min() > 600
+    assert recovered["checking_s"].max() < 615
+    total = recovered["checking_s"] + recovered["recovery_s"]
+    assert total.to_list() == pytest.approx(recovered["total_s"].to_list())
+    assert recovered["objects_lost"].max() == 0
+
+
+def test_bytes_are_those_of_the_codes(small):
+    row = {(r["profile"], r["scheme"]): r for r in small.to_dicts() if r["experiment"] == "profiles"}
+    assert row["base", "rs:9,3"]["read_bytes_per_lost_byte"] == pytest.approx(9)
+    # 11/3 and what whole blocks add to 51,808-byte sub-chunks.
+    assert 11 / 3 <= row["base", "clay:9,3,11"]["read_bytes_per_lost_byte"] < 4
+    # Eight times the chunk: eight times the bytes to rebuild.
+    large, base = row["su-64m", "rs:9,3"], row["base", "rs:9,3"]
+    assert large["rebuilt_bytes"] == 8 * base["rebuilt_bytes"]
+    # Sub-chunks of 64 bytes: a repair reads all of every helper's chunks.
+    assert row["su-4k", "clay:9,3,11"]["read_bytes_per_lost_byte"] == pytest.approx(11, rel=0.01)
+    assert row["su-4k", "clay:9,3,11"]["recovery_s"] > 2 * row["su-4k", "rs:9,3"]["recovery_s"]
+
+
+def test_verdicts_follow_from_rows(small):
+    told = simulate_claims(small)
+    assert {key for key, value in told.items() if value is None} == set(NOT_COMPUTED)
+    assert told["ecfault2024-178"] == pytest.approx(4 / 3)
+    assert told["ecfault2024-179"] == pytest.approx(1.829, abs=1e-3)
+    assert told["ecfault2024-182"] == pytest.approx(2.204, abs=1e-3)
+    assert told["ecfault2024-186"] == 1.5
+    # Another time in the rows is another verdict.
+    slow = small.with_columns(
+        total_s=pl.when((pl.col("profile") == "cache-kv") & (pl.col("scheme") == "clay:9,3,11"))
+        .then(pl.col("total_s") * 1.11)
+        .otherwise(pl.col("total_s"))
+    )
+    assert simulate_claims(slow)["ecfault2024-174"].says == "kv-optimized"
+    assert simulate_claims(slow)["ecfault2024-164"] == pytest.approx(11)
+    assert told["ecfault2024-174"].says == "no scheme is worse than the others"
+
+
+def test_an_advantage_is_gone_only_where_there_was_one(small):
+    def with_times(clay):
+        changed = pl.col("recovery_s")
+        for name, value in clay.items():
+            mine = pl.col("profile") == f"fail-{name}"
+            changed = pl.when(mine & (pl.col("scheme") == CODES[1])).then(value).otherwise(changed)
+            changed = pl.when(mine & (pl.col("scheme") == CODES[0])).then(10.0).otherwise(changed)
+        return Lookup(small.with_columns(recovery_s=changed)).clay_advantage().says
+
+    names = ("1", "2-same", "3-same", "2-different", "3-different")
+    assert with_times(dict(zip(names, (5.0, 5.0, 5.0, 7.0, 9.9), strict=True))).startswith("disappears at 3")
+    assert with_times(dict.fromkeys(names, 5.0)).startswith("an advantage also")
+    assert with_times(dict.fromkeys(names, 10.0)) == "no advantage at all"
+
+
+def test_the_report_shows_claims_figures_and_tables(small):
+    from stripesim.scenarios.ecfault2024.claims import ledger_for
+
+    ledger = ledger_for(small, study.parameters())
+    figures = draw(small)
+    assert {"effects", "configurations", "write-amplification"} >= set(figures) >= {"effects"}
+    page = report_page(
+        title=study.TITLE,
+        introduction=study.INTRODUCTION,
+        ledger=ledger,
+        figures=figures,
+        provenance={"study": "ecfault2024"},
+        tables=tables(small),
+    )
+    assert "424%" in page
+    json.dumps(ledger.to_json())
+
+
+def test_unknown_experiments_are_refused():
+    with pytest.raises(ValueError, match="study ecfault2024: experiments: got nonsense"):
+        study.run(experiments=["nonsense"])
