@@ -2,7 +2,7 @@
 
 Notes
 -----
-Decisions on the source's words, made once, before the runs under faults that they are applied to:
+Decisions on the source's words, made after trial runs of the rebuilding alone and before those they apply to:
 
 1. "Recovery time" is the whole time from the failure until all placement groups are clean, checking period
    and recovery together. The slides' own numbers ask for it: a checking period of one length that takes 41 to
