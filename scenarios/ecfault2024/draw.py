@@ -353,7 +353,7 @@ def draw_cache(rows: pl.DataFrame) -> CaptionedFigure:
         "OSD all metadata of its shards fit whatever the shares; only below some ten MiB are they "
         "read from the "
         "device, and then a look-up is small beside the megabytes of the shard: recovery changes "
-        "by less than "
+        "by no more than "
         "the 1 s at which maps are published. A share for data helps no recovery, so the "
         "data-optimised scheme "
         "is the first to miss, not the kv-optimised one.",
