@@ -108,6 +108,16 @@ def _storage_rows(told: Reported) -> list[Row]:
         words = "repair of one OSD" + (", under the load" if told.scenario.repair else ", idle cluster")
         texts = [_ends(some, duration_text) for some in seconds]
         rows.append([words, *_judged([[value] for value in longest], texts, "less")])
+    healed = [
+        [row.get("failure_to_clean_s") for row in told.rows if row["scheme"] == scheme]
+        for scheme in told.schemes
+    ]
+    if told.scenario.faults is not None:
+        known = [[value for value in some if value is not None] for some in healed]
+        texts = [_ends(some, duration_text) for some in known]
+        longest = [max(some, default=None) for some in known]
+        words = "the scenario’s faults, until all is whole again"
+        rows.append([words, *_judged([[value] for value in longest], texts, "less")])
     return rows
 
 

@@ -258,3 +258,31 @@ def test_a_page_that_lacks_what_its_template_asks_for_is_an_error():
 
     with pytest.raises(UndefinedError):
         render("run.html.j2", title="t")
+
+
+def test_failures_are_told_with_what_they_led_to():
+    scenario = parse_scenario(
+        """
+        schemes = ["rep:3"]
+        generation = "pacific"
+        cluster = { hosts = 5, osds_per_host = 2, pg_num = 16 }
+        faults = { down_out_interval_s = 5, events = [{ osds = [2], at_s = 5, kind = "power" }] }
+        [workload]
+        kind = "open"
+        read_fraction = 0.7
+        patterns = ["rand"]
+        rate_per_s = 20
+        duration_s = 60
+        image_bytes = "256MiB"
+        """
+    )
+    result = run_scenario(scenario)
+    (row,) = result.rows.to_dicts()
+    said = " ".join("".join(Page(report_of_run(scenario, result)).text).split())
+    assert row["failure_to_clean_s"] is not None
+    for words in (
+        "failure until it is noticed",
+        "the scenario’s faults, until all is whole again",
+        "lost for good",
+    ):
+        assert words in said, words
