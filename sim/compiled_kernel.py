@@ -387,10 +387,12 @@ def _run_machine(world: World) -> int:
             if clock.calendar_hole:
                 _close_hole(world)
             step_ns = world.times_ns[at(ROOT)] if clock.calendar_end > ROOT else NEVER_NS
-            time_ns = min(step_ns, clock.signal_ns)
-            if time_ns == clock.direct_ns:
-                # So it is, too, when nothing is left to be done.
-                return DONE if time_ns == NEVER_NS else DIRECT
+            time_ns, signals = step_ns, clock.signal_ns <= step_ns
+            if signals:
+                time_ns = clock.signal_ns
+                if time_ns == clock.direct_ns:
+                    # So it is, too, when nothing is left to be done.
+                    return DONE if time_ns == NEVER_NS else DIRECT
             if time_ns > clock.until_ns:
                 clock.now_ns = clock.until_ns
                 return DONE
@@ -400,7 +402,7 @@ def _run_machine(world: World) -> int:
                     return MORE_BINS
                 clock.bin = time_ns // clock.bin_ns
             clock.now_ns = time_ns
-            if clock.signal_ns <= step_ns:
+            if signals:
                 missing = _signal(world)
                 if missing != GO_ON:
                     return missing

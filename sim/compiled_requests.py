@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stripesim.sim.compiled_words import append, at, holds, inlined
 from stripesim.sim.compiled_world import (
     GO_ON,
@@ -17,6 +19,7 @@ from stripesim.sim.compiled_world import (
     NEVER_NS,
     World,
 )
+from stripesim.sim.graph import STEP_BITS
 from stripesim.sim.machine import SPAWNED_FROM
 
 
@@ -96,7 +99,7 @@ def start(world: World, index: int, number: int, entry: int, template: int, row:
     request.entry = entry
     request.row = row
     request.stream = index
-    request.retries = retries
+    request.draw = np.uint64(number << STEP_BITS) ^ (np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15))
     first_step, steps = world.templates[at(template)].first_step, world.templates[at(template)].steps
     request.first_step = first_step
     request.steps_left = steps

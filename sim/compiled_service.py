@@ -13,7 +13,6 @@ from stripesim.sim.compiled_calendar import push
 from stripesim.sim.compiled_words import at, inlined
 from stripesim.sim.compiled_world import NOBODY, World
 from stripesim.sim.draws import FACTOR_BITS, FACTOR_HALF
-from stripesim.sim.graph import STEP_BITS
 from stripesim.sim.machine import BATCH
 
 
@@ -50,11 +49,7 @@ def service_ns(world: World, cell: int) -> int:
     if step.spread == 0:
         return int(step.demand_ns)
     # draws.retried_state and draws.splitmix64, in 64-bit words.
-    key = (request.number << STEP_BITS) | number_of_step
-    state = clock.seed_state
-    if request.retries:
-        state ^= np.uint64(request.retries) * np.uint64(0x9E3779B97F4A7C15)
-    word = (state ^ np.uint64(key)) + np.uint64(0x9E3779B97F4A7C15)
+    word = (clock.seed_state ^ request.draw ^ np.uint64(number_of_step)) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     word = word ^ (word >> np.uint64(31))

@@ -91,10 +91,11 @@ RESOURCE = np.dtype(
 REQUEST = np.dtype(
     [
         ("number", "i8"),
-        ("entry", "i8"),
+        # What its random draws begin with, beside the seed: its number, mixed with its retries.
+        ("draw", "u8"),
+        ("entry", "i4"),
         ("row", "i4"),
         ("first_step", "i4"),
-        ("retries", "i4"),
         ("stream", "i2"),
         ("steps_left", "i2"),
     ]
@@ -140,6 +141,7 @@ CLOCK = np.dtype(
         ("bins_used", "i8"),
         ("bins_end_ns", "i8"),
         ("signal_ns", "i8"),
+        ("direct_ns", "i8"),
         ("uses", "i8"),
         ("calendar_end", "i8"),
         ("calendar_hole", "i8"),
@@ -154,7 +156,6 @@ CLOCK = np.dtype(
         ("pinned", "i8"),
         ("nodes_used", "i8"),
         ("node_free", "i8"),
-        ("direct_ns", "i8"),
         ("parked", "i8"),
         ("reported", "i8"),
         ("seed_state", "u8"),

@@ -212,6 +212,8 @@ class CompiledRun:
     def _more_log(self) -> None:
         """Let more requests be issued."""
         log = self.world.log
+        if len(log) > np.iinfo(np.int32).max // 2:
+            raise ValueError(f"got more than {len(log)} requests in a run, wanted fewer")
         self.world = self.world._replace(log=grown(log, len(log) + len(log) // 2 + 1))
 
     def more_parked(self) -> None:
