@@ -12,10 +12,9 @@ Decisions on the source's words, made once:
 MB/s.**
    In the data of Figure 7 RS's writes up to minute 3 add up to 250 MB, which is what Table I says RS stores
    of this archive (247.79 MB); taken for rates over 20 s they would be 5 GB. The published scripts that made
-   both figures print sums over intervals, never divided. So the numbers compared here are sums over
-   intervals as well, and quantities that the claims multiply by 20 s are multiplied likewise. Every such row
-   is marked disputed. Read literally, as rates, all of them are wrong, by factors of 5 and 20:
-   `literal_factors`.
+   both figures print sums over intervals, never divided. The ledger takes the claims at their word all the
+   same: what is compared is a rate, the rows are marked disputed, and all come out wrong, most of them by
+   the factors of `interval_factors`. `ledger_for` with `sums` compares sums over intervals with them.
 5. A duration is that of the run; the source's is the last of its samples, 5 s apart.
 6. Slow-downs of one code against another are ratios of durations.
 """
@@ -87,8 +86,8 @@ SCALED = (
 """Claims on the scale of Figures 6 and 7; see decision 4."""
 
 
-def literal_factors() -> dict[str, int]:
-    """By what each value on a plotted scale would have to be divided if its unit is taken at its word."""
+def interval_factors() -> dict[str, int]:
+    """How many seconds each value on a plotted scale adds up, if it is a sum over an interval."""
     return {key: BIN_S["7" if key in REPLAYED else "6"] for key in SCALED}
 
 
@@ -117,8 +116,15 @@ class Lookup:
         return claim_nc * self.one("storage_overhead", experiment="storage", archive=name, code=code)
 
 
-def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Value], dict[str, str]]:
+def simulate_claims(rows: pl.DataFrame, *, sums: bool = False) -> tuple[dict[str, Value], dict[str, str]]:
     """Compute every claim from result rows.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of the study.
+    sums : bool
+        Whether the traffic of Figures 6 and 7 is told in sums over an interval, not in rates.
 
     Returns
     -------
@@ -141,6 +147,10 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Value], dict[str, str
     if not look.has("replay"):
         for key in REPLAYED:
             values[key], reasons[key] = None, _REPLAY
+    for key, factor in ({} if sums else interval_factors()).items():
+        value = values[key]
+        if isinstance(value, float):
+            values[key] = value / factor
     return values, reasons
 
 
@@ -268,7 +278,9 @@ _RULES: tuple[tuple[str, Callable[[Lookup, Any, re.Match[str]], Value]], ...] = 
 )
 
 
-def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]] = ()) -> Ledger:
-    """Judge the study's claims."""
-    values, reasons = simulate_claims(rows)
+def ledger_for(
+    rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]] = (), *, sums: bool = False
+) -> Ledger:
+    """Judge the study's claims; `sums` as in `simulate_claims`."""
+    values, reasons = simulate_claims(rows, sums=sums)
     return judge(claims(), values, reasons=reasons, parameters=parameters, groups=METRIC_GROUPS)

@@ -23,8 +23,8 @@ INTRODUCTION = (
     "No code, Reed-Solomon (10,4) and a locally repairable code (10,6,5) over a Redis cluster, simulated as "
     "op graphs of one encoding proxy and its requests. The proxy is fitted to what the source measured "
     "without code, to its encoders' rates and to one duration of Reed-Solomon; all else is predicted. The "
-    "traffic of Figures 6 and 7 is compared on the source's own scale, which is bytes per sampling interval "
-    "and not MB/s: those rows are marked disputed, and read literally they are all wrong."
+    "traffic of Figures 6 and 7 seems to be plotted in bytes per sampling interval and labelled MB/s: those "
+    "rows are marked disputed and, taken at their word, all wrong."
 )
 
 
