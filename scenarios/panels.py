@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ __all__ = [
     "THROUGHPUT",
     "Panel",
     "draw_panel",
+    "log_axis",
     "scale_axis",
     "size_axis_title",
 ]
@@ -185,6 +186,15 @@ def size_axis_title(sizes: Sequence[int]) -> str:
     if len(sizes) == 1:
         return f"block size {format_size(sizes[0])}"
     return "block size [KiB]" if all(size % 1024 == 0 for size in sizes) else "block size"
+
+
+def log_axis(axes: Axes, which: Literal["x", "y"], ticks: Sequence[float], labels: Sequence[str]) -> None:
+    """Make an axis logarithmic, with these ticks and no others."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    getattr(axes, f"set_{which}scale")("log")
+    axis.set_ticks(list(ticks), labels=list(labels))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def scale_axis(axes: Axes, shown: Sequence[float]) -> None:

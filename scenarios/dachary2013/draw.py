@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 
 from stripesim.scenarios.captions import three_digits
 from stripesim.scenarios.dachary2013.claims import TIMES, load, simulate_claims
 from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.kernel_figures import draw_copies
-from stripesim.scenarios.panels import COLOURS, LINES, MARKERS
+from stripesim.scenarios.panels import COLOURS, LINES, MARKERS, log_axis
 from stripesim.scenarios.units import format_size
 
 SMALL_BYTES, LARGE_BYTES = 24 << 10, 1 << 20
@@ -53,14 +51,6 @@ def _seconds(rows: pl.DataFrame, size_bytes: int, **where: Any) -> float | None:
     return None if found.is_empty() else float(found["seconds_median"][0])
 
 
-def _log_axis(axes: Axes, which: str, ticks: Sequence[float], labels: Sequence[str]) -> None:
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    getattr(axes, f"set_{which}scale")("log")
-    axis.set_ticks(list(ticks), labels=list(labels))
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
-
-
 def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
     """Encode speed by data size: kernel alone and through pyeclib, under what copying allows."""
     figure = new_figure((12.5, 5.4))
@@ -91,11 +81,9 @@ def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
                        color="#222222", markersize=9, label=f"Ceph's plugin, {backend}")  # fmt: skip
     shown = [size for size in sizes if size not in (LARGE_BYTES, 24 << 20)]
     for axes in panels:
-        _log_axis(axes, "x", shown, [format_size(size) for size in shown])
+        log_axis(axes, "x", shown, [format_size(size) for size in shown])
         axes.tick_params(axis="x", labelrotation=30)
-    _log_axis(
-        panels[0], "y", [0.5, 1, 2, 5, 10, 20, 50, 100], ["0.5", "1", "2", "5", "10", "20", "50", "100"]
-    )
+    log_axis(panels[0], "y", [0.5, 1, 2, 5, 10, 20, 50, 100], ["0.5", "1", "2", "5", "10", "20", "50", "100"])
     panels[0].set_ylabel("data encoded, copied [GB/s]")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=3)

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from stripesim.scenarios.captions import three_digits
 from stripesim.scenarios.exstorus2019.claims import simulate_claims
-from stripesim.scenarios.exstorus2019.experiments import CODES, GBIT_PER_S, GEOMETRIES, SCALES
+from stripesim.scenarios.exstorus2019.draw_beyond import draw_beyond, draw_layout
+from stripesim.scenarios.exstorus2019.experiments import CODES, GBIT_PER_S
 from stripesim.scenarios.exstorus2019.tables import NS_PER_S, RECORD_SIZES_BYTES, WRITES, cells, claims
 from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.panels import COLOURS, LINES, MARKERS
+from stripesim.scenarios.panels import COLOURS, MARKERS, log_axis
 from stripesim.sim.exstorus_write import STEP_NAMES, STEPS
 
 COLOUR = dict(zip(STEPS, COLOURS, strict=False))
@@ -45,6 +43,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         "steps-by-network": ({"steps"}, draw_networks),
         "codes": ({"codes", "steps"}, draw_codes),
         "beyond": ({"geometry", "scale"}, draw_beyond),
+        "layout-zeros-disks": ({"layout", "short records", "disks"}, draw_layout),
     }
     figures = {}
     with styled():
@@ -69,14 +68,6 @@ def _published(**where: Any) -> dict[tuple[str, float, int], float]:
     }
 
 
-def _log(axes: Axes, which: str, ticks: Sequence[float], labels: Sequence[str]) -> None:
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    getattr(axes, f"set_{which}scale")("log")
-    axis.set_ticks(list(ticks), labels=list(labels))
-    axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
-
-
 def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
     """Figures 9 and 11 of the source: time of each step of one record, by record size."""
     figure = new_figure((11.5, 5.2))
@@ -95,8 +86,8 @@ def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
                 fillstyle="none",
                 **_POINT,
             )
-        _log(axes, "x", sizes, [str(size) for size in sizes])
-        _log(axes, "y", [1, 10, 100, 1000], ["1", "10", "100", "1,000"])
+        log_axis(axes, "x", sizes, [str(size) for size in sizes])
+        log_axis(axes, "y", [1, 10, 100, 1000], ["1", "10", "100", "1,000"])
         axes.set_title(f"({letter}) {rate:g} Gb/s")
         axes.set_xlabel("record [KiB]")
     panels[0].set_ylabel("time of one record [µs]")
@@ -215,8 +206,8 @@ def draw_networks(rows: pl.DataFrame) -> CaptionedFigure:
     ratio, source = _source_total_s(), _source_shares()
     for step in ("distribution", "client", "parity"):
         axes.plot([100], [ratio * source[step] / 100], color=COLOUR[step], marker="X", **_POINT)
-    _log(axes, "x", GBIT_PER_S, [f"{rate:g}" for rate in GBIT_PER_S])
-    _log(axes, "y", [1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
+    log_axis(axes, "x", GBIT_PER_S, [f"{rate:g}" for rate in GBIT_PER_S])
+    log_axis(axes, "y", [1, 2, 5, 10, 20, 50, 100, 200], ["1", "2", "5", "10", "20", "50", "100", "200"])
     axes.set_xlabel("network [Gb/s]")
     axes.set_ylabel("time of 50,000 records of 128 KiB [s]")
     _step_legend(
@@ -295,78 +286,3 @@ def draw_codes(rows: pl.DataFrame) -> CaptionedFigure:
         "measured up to 26 %."
     )
     return CaptionedFigure(figure, caption)
-
-
-def draw_beyond(rows: pl.DataFrame) -> CaptionedFigure:
-    """Other geometries, both places of encoding, and thousands of servers."""
-    figure = new_figure((15.5, 5.0))
-    speeds, places, scale = figure.subplots(1, 3)
-    here = rows.filter(pl.col("experiment") == "geometry")
-    for index, (k, m) in enumerate(GEOMETRIES):
-        mine = here.filter(pl.col("scheme") == f"rs:{k},{m}").sort("network_gbit_per_s")
-        look: dict[str, Any] = {"color": COLOURS[index], "linestyle": LINES[index], "linewidth": 2}
-        at = {
-            place: mine.filter(pl.col("encode_at") == place)["throughput_bytes_per_s"]
-            for place in ("master", "client")
-        }
-        speeds.plot(GBIT_PER_S, at["master"] * 1e-6, label=f"{k}+{m}", marker=MARKERS[index], **look)
-        places.plot(GBIT_PER_S, at["client"] / at["master"], marker=MARKERS[index], **look)
-    for axes in (speeds, places):
-        _log(axes, "x", GBIT_PER_S, [f"{rate:g}" for rate in GBIT_PER_S])
-        axes.set_xlabel("network [Gb/s]")
-    speeds.set_ylim(bottom=0)
-    speeds.set_ylabel("[MB/s]")
-    speeds.set_title("(a) One writer")
-    places.axhline(1, color="#444444", linewidth=1)
-    places.set_title("(b) Client encodes / master encodes")
-    speeds.legend(ncols=2)
-    _draw_scale(scale, rows)
-    caption = (
-        "(a) Throughput of one writer of 128 KiB records; beyond 100 Gb/s no step that a faster network "
-        "shortens is "
-        "left. (b) Throughput where the client encodes and sends K+M blocks, over that where it sends "
-        "the record "
-        "once to a master. (c) Throughput per server with as many clients as servers and two files "
-        "each; letters "
-        "name the busiest resource: r, t a server's receiving or sending interface, m the one metadata "
-        "server, "
-        "– none busy half of the time. " + _said_scale(rows)
-    )
-    return CaptionedFigure(figure, caption)
-
-
-_LETTER = {"server.rx": "r", "server.tx": "t", "client.tx": "c", "mds": "m"}
-
-
-def _draw_scale(axes: Axes, rows: pl.DataFrame) -> None:
-    here = rows.filter((pl.col("experiment") == "scale") & (pl.col("encode_at") == "master"))
-    for index, rate in enumerate((10.0, 100.0, 400.0)):
-        mine = here.filter(pl.col("network_gbit_per_s") == rate).sort("servers")
-        y = mine["throughput_bytes_per_s"] / mine["servers"] * 1e-6
-        axes.plot(SCALES, y, color=COLOURS[index], linestyle=LINES[index], marker=MARKERS[index],
-                  linewidth=2, label=f"{rate:g} Gb/s")  # fmt: skip
-        for x, value, kind in zip(SCALES, y.to_list(), mine["bottleneck"].to_list(), strict=True):
-            axes.annotate(_LETTER.get(kind, "–"), (x, value), xytext=(0, 7 if index == 2 else -16),
-                          textcoords="offset points", ha="center", fontsize=12)  # fmt: skip
-    _log(axes, "x", SCALES, [f"{servers:,}" for servers in SCALES])
-    axes.set_ylim(bottom=0)
-    axes.margins(y=0.15)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_title("(c) Many writers, per server")
-    axes.set_ylabel("[MB/s]")
-    axes.set_xlabel("data servers")
-    axes.legend()
-
-
-def _said_scale(rows: pl.DataFrame) -> str:
-    here = rows.filter(
-        (pl.col("experiment") == "scale")
-        & (pl.col("encode_at") == "master")
-        & (pl.col("network_gbit_per_s") == 100.0)
-    ).sort("servers")
-    first, last = here.row(0, named=True), here.row(-1, named=True)
-    per = [row["throughput_bytes_per_s"] / row["servers"] * 1e-6 for row in (first, last)]
-    return (
-        f"At 100 Gb/s {three_digits(per[0])} MB/s per server with {first['servers']} servers and "
-        f"{three_digits(per[1])} MB/s with {last['servers']:,}."
-    )

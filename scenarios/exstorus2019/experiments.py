@@ -25,10 +25,12 @@ CODES = ("NONE", "AVX2:CRS", "LIB", "CRS", "RS")
 THREADS = (1, 10)
 GEOMETRIES = ((2, 1), (4, 2), (8, 2), (8, 4), (16, 2), (16, 4))
 """Of those that section 2.2 says the file system supports; 4 + 2 is the measured one."""
-SCALES = (6, 60, 600, 1800)
+SCALES = (6, 60, 600, 1800, 3600)
 FILES_PER_SERVER = 2
 CHUNKS_SMALLER = 256
 SCALE_RECORDS = 32
+"""Of each file; fewer where there would be more than `SCALE_RECORDS_MAX` in all."""
+SCALE_RECORDS_MAX = 115_200
 SHORT_RECORDS_BYTES = (512, 1024, 2048, 3072, 4096, 5120, 6144, 8192)
 RECORDS = 2048
 LEVEL = 0.90
@@ -177,8 +179,9 @@ def scale_rows(setting: Setting) -> Iterator[Row]:
                 FileStream(client=i % servers, master=(i % servers * 7 + i // servers) % servers)
                 for i in range(FILES_PER_SERVER * servers)
             ]
+            records = min(SCALE_RECORDS, SCALE_RECORDS_MAX // len(streams))
             run = write_files(
-                system, streams, record_bytes=LARGEST_BYTES, records=SCALE_RECORDS, engine=setting.engine
+                system, streams, record_bytes=LARGEST_BYTES, records=records, engine=setting.engine
             )
             yield _row("scale", system, LARGEST_BYTES, run, files_count=len(streams))
 

@@ -13,6 +13,7 @@ from stripesim.scenarios.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED,
 from stripesim.scenarios.exstorus2019.draw import draw
 from stripesim.scenarios.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
 from stripesim.scenarios.exstorus2019.parameters import ParametersError, model_from, write_model
+from stripesim.scenarios.results import rows_frame
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
 ISSUE_TARGETS = {
@@ -175,6 +176,21 @@ def test_figures_need_only_the_rows_that_are_there(result):
     assert set(figures) == {"steps-by-size", "steps-shares", "steps-by-network", "codes"}
     for figure, caption in figures.values():
         assert figure.axes and caption.endswith(".")
+
+
+def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
+    setting = Setting(model=write_model(), fits=[], engine="compiled")
+    names = ("layout", "short records", "disks")
+    rows = rows_frame([row for name in names for row in EXPERIMENTS[name](setting)])
+    figure, caption = draw(rows)["layout-zeros-disks"]
+    files, zeros, disks = figure.axes
+    told = {row["code"]: row["throughput_bytes_per_s"] * 1e-6 for row in rows.to_dicts() if row["code"]}
+    drawn = [bar.get_height() for bar in files.patches]
+    assert drawn == pytest.approx([told[f"file {index} together"] for index in range(1, 5)])
+    # Half a KiB fills an eighth of an encoding unit, of which one and a half are stored.
+    assert zeros.lines[0].get_ydata()[0] == 12
+    assert len(disks.patches) == 9
+    assert caption.endswith(".")
 
 
 def test_unknown_and_missing_experiments_are_refused():
