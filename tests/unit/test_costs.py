@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -16,6 +17,7 @@ from stripesim.scenarios.costs import COST_KEYS, SAMPLE_MAX, cell_costs, cost_ke
 from stripesim.scenarios.costs_figure import draw_costs
 from stripesim.scenarios.costs_table import print_costs
 from stripesim.scenarios.execute import run_cell, run_scenario
+from stripesim.scenarios.explain_cost import CODING_OPS, slower
 from stripesim.scenarios.loader import load_scenario
 from stripesim.scenarios.schema import cells
 from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
@@ -141,13 +143,10 @@ def test_only_codes_encode_and_only_partial_stripes_are_read_back():
     assert whole["cost_read_back_ns"] == 0
 
 
-def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service(monkeypatch):
-    told = quickstart('schemes=["rs:4,2"]', 'workload.ops=["write"]', "workload.queue_depth=1")
+def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service():
+    sets = ['schemes=["rs:4,2"]', 'workload.ops=["write"]', "workload.queue_depth=1"]
+    told = quickstart(*sets, "cluster.encode_buffers=false")
     models = build_models(told)
-    from dataclasses import replace
-
-    from stripesim.scenarios.explain_cost import CODING_OPS, slower
-
     slow = replace(models, kernel=slower(models.kernel, CODING_OPS))
     (cell,) = cells(told)
     rows = [
