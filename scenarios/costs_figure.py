@@ -18,8 +18,8 @@ from stripesim.sim.path_costs import STEPS
 
 __all__ = ["draw_costs"]
 
-# Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, and greys; neighbours in
-# the stack differ in lightness too.
+# Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
+# "Colour schemes" (2021); neighbours in the stack differ in lightness too.
 _COLOURS: Final[Mapping[str, str]] = {
     "client": "#E69F00",
     "public_net": "#56B4E9",
@@ -32,6 +32,7 @@ _COLOURS: Final[Mapping[str, str]] = {
     "device": "#D55E00",
     "log": "#F0E442",
     "pause": "#BBBBBB",
+    "hung": "#882255",
 }
 _HATCH: Final = "////"
 _BAR_INCH: Final = 0.42
@@ -119,7 +120,7 @@ def _draw_panel(
                 axes.bar(
                     place, height, width=0.86, bottom=bottom, color=_COLOURS[step], linewidth=0.4,
                     hatch=_HATCH if waiting else None,
-                    edgecolor="#FFFFFF" if waiting and step == "lock" else "#222222",
+                    edgecolor="#FFFFFF" if waiting and step in ("lock", "hung") else "#222222",
                 )  # fmt: skip
                 bottom += height
     axes.set_xticks(

@@ -29,7 +29,8 @@ STEP_WORDS: Final[Mapping[str, str]] = {
     "shard_cpu": "shards' CPU",
     "device": "device",
     "log": "log",
-    "pause": "saving old stripes, cut off",
+    "pause": "saving old stripes",
+    "hung": "issue anew, after a fault",
 }
 # Two lines each and hardly wider than a number, so that all fit on 100 columns.
 _HEADS: Final[Mapping[str, str]] = {
@@ -44,12 +45,13 @@ _HEADS: Final[Mapping[str, str]] = {
     "device": "de-\nvice",
     "log": "log",
     "pause": "pause",
+    "hung": "hung",
 }
 _NOTE: Final = (
     "% of the mean latency of the requests followed, along their critical paths: first in service, below it "
     "waiting. * = the largest part; log = the store's log and its thread; distri. = private network of "
     "sub-writes; read back = private network of reads; OSDs CPU = of the members; pause = saving what is "
-    "overwritten, and attempts that were cut off"
+    "overwritten; hung = waiting for a dead member, until the request is issued again"
 )
 
 

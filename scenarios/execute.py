@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
-import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ from stripesim._version import __version__
 from stripesim.scenarios.build import build_cell, build_models, check_schemes, hole_warnings
 from stripesim.scenarios.failures import limits_of
 from stripesim.scenarios.schema import Cell, Scenario, cells
+from stripesim.scenarios.stamp import where_and_when
 from stripesim.sim.cluster import Models
 from stripesim.sim.graph import IntArray
 from stripesim.sim.run import RunResult, simulate
@@ -216,8 +215,6 @@ def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, 
         "ssd": scenario.cluster.ssd,
         "kernel_table": models.kernel.name,
         "kernel_cpu": models.kernel.provenance["cpu"],
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **where_and_when(),
         "configuration": scenario.model_dump(mode="json"),
     }

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from stripesim.calibration.ledger import Entry, Ledger
 from stripesim.scenarios.captions import three_digits
@@ -14,6 +14,7 @@ from stripesim.scenarios.figures import CaptionedFigure, save_figures
 from stripesim.scenarios.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report_words import moment_text
 from stripesim.scenarios.results import write_files
+from stripesim.scenarios.study_result import StudyResult
 
 __all__ = ["report_page", "save_with_report", "seen_by_fits"]
 
@@ -88,28 +89,26 @@ def report_page(
     )
 
 
-class _Judged(Protocol):
-    """The result of a study."""
-
-    @property
-    def ledger(self) -> Ledger: ...
-    @property
-    def provenance(self) -> Mapping[str, Any]: ...
-
-
 def save_with_report(
-    result: _Judged, figures: Mapping[str, CaptionedFigure], out: Path, *, title: str, introduction: str
+    result: StudyResult,
+    figures: Mapping[str, CaptionedFigure],
+    out: Path,
+    *,
+    title: str,
+    introduction: str,
+    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
 ) -> list[Path]:
     """Write a study's figures and its report into a folder; return the files.
 
     Parameters
     ----------
-    result
-        With ``ledger`` and ``provenance``.
+    result : StudyResult
     figures : mapping of str to CaptionedFigure
     out : Path
     title, introduction : str
         Plain text.
+    tables : mapping, optional
+        As in `report_page`.
     """
     page = report_page(
         title=title,
@@ -117,6 +116,7 @@ def save_with_report(
         ledger=result.ledger,
         figures=figures,
         provenance=result.provenance,
+        tables=tables,
     )
     return save_figures(figures, out) + write_files(out, {"report.html": page.encode()})
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import polars as pl
 from stripesim._version import __version__
 from stripesim.scenarios.calibrated import warnings_of_all
 from stripesim.scenarios.results import rows_frame
+from stripesim.scenarios.stamp import where_and_when
 from stripesim.scenarios.sweep_dask import SweepLostError, run_dask
 from stripesim.scenarios.sweep_plan import SweepError, SweepPlan, plan_sweep
 from stripesim.scenarios.sweep_pool import Death, cores_usable, run_pool
@@ -231,9 +230,7 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
         "replications": plan.replications,
         "points": plan.points,
         "sweep": {**plan.asked, **counts},
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        **where_and_when(),
         # With the swept keys at their values of the first point.
         "configuration": plan.scenario.model_dump(mode="json"),
     }

@@ -29,15 +29,16 @@ STEPS: Final = (
     "device",
     "log",
     "pause",
+    "hung",
 )
-#: Steps that have a service; a lock is only waited for.
-SERVED_STEPS: Final = tuple(step for step in STEPS if step != "lock")
+#: Steps that have a service; a lock is only waited for, and so is being issued again.
+SERVED_STEPS: Final = tuple(step for step in STEPS if step not in ("lock", "hung"))
 #: Steps that can be waited for; encoding waits for the primary's processor, a pause for nobody.
 WAITED_STEPS: Final = tuple(step for step in STEPS if step not in ("encode", "pause"))
 
 _INDEX: Final = {step: index for index, step in enumerate(STEPS)}
 _ENCODE: Final = _INDEX["encode"]
-_PAUSE: Final = _INDEX["pause"]
+_HUNG: Final = _INDEX["hung"]
 
 _OF_FIXED_ROLES: Final = {
     roles.CLIENT_SUBMIT: "client",
@@ -181,8 +182,9 @@ class PathSplitter:
         A step on the path is ready when its last predecessor is complete. Of what lies between that and its
         end the last part is service, as much as it demands, and the rest waiting. A transaction in a sync
         that serves several has the service that it would have had alone; what it took longer for the
-        others' sake counts as waiting. What lies before the first step is time lost to attempts that were cut
-        off, a pause.
+        others' sake counts as waiting. What lies before the first step is waiting too, *hung*: the request
+        had been issued, to a member that died or a group that was held, until it was issued for the last
+        time.
         """
         template, before, kinds = self.template, self._before, self._kinds
         served, waited = [0] * len(STEPS), [0] * len(STEPS)
@@ -199,7 +201,7 @@ class PathSplitter:
                 served[kind] += service_ns - coding_ns
                 waited[kind] += span_ns - service_ns
             step = last
-        served[_PAUSE] += ends_ns[step] - issued_ns
+        waited[_HUNG] += ends_ns[step] - issued_ns
         return PathTimes(np.array(served, dtype=np.int64), np.array(waited, dtype=np.int64))
 
     def _demand_ns(self, number: int, step: int, retries: int) -> int:

@@ -8,14 +8,16 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.console import Console
 
     from stripesim.calibration.ledger import Ledger
+    from stripesim.scenarios.study_result import Study, StudyResult
 
+#: A study is the module ``scenarios/NAME/study.py``, of the form of `stripesim.scenarios.study_result.Study`.
 STUDIES = ("koh2017", "ceph16", "exstorus2019", "dachary2013", "erasurebench2016", "ecfault2024")
 
 
@@ -26,46 +28,34 @@ class Studied:
     Parameters
     ----------
     name : str
-    result : object
-        The study's own result, with ``ledger``, ``rows`` and ``provenance``.
+    result : StudyResult
     """
 
     name: str
-    result: Any
+    result: StudyResult
 
     @property
     def ledger(self) -> Ledger:
         """Claims and verdicts."""
-        found: Ledger = self.result.ledger
-        return found
+        return self.result.ledger
 
     @property
     def rows(self) -> pl.DataFrame:
         """What was run."""
-        found: pl.DataFrame = self.result.rows
-        return found
+        return self.result.rows
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--json -`` prints."""
-        document = {**self.ledger.to_json(), "provenance": self.result.provenance}
-        if self._ablations is not None:
-            document["ablations"] = self._ablations.to_dicts()
-        return document
-
-    @property
-    def _ablations(self) -> pl.DataFrame | None:
-        found: pl.DataFrame | None = getattr(self.result, "ablations", None)
-        return found
+        return self.result.to_json()
 
     def show(self, console: Console, *, everything: bool) -> None:
-        """Print the ledger and, where asked for, the ablations."""
+        """Print the ledger and what tables the study has beside it."""
         if self.rows.height:
             self.ledger.print_ledger(console, everything=everything)
-        if self._ablations is not None and self._ablations.height:
+        for columns, rows in self.result.terminal_tables():
             from stripesim.cli_tables import text_table
-            from stripesim.scenarios.koh2017.report import ablation_table
 
-            console.print(text_table(*ablation_table(self.result)))
+            console.print(text_table(columns, rows))
 
     def write(self, out: Path) -> list[Path]:
         """Write ledger, rows, provenance and figures."""
@@ -81,8 +71,7 @@ class Studied:
                 "ledger.csv": ledger_csv(self.ledger),
             },
         )
-        drawn: list[Path] = _module(self.name).save_study_figures(self.result, out)
-        return written + drawn
+        return written + _module(self.name).save_study_figures(self.result, out)
 
 
 def run_study(
@@ -123,5 +112,20 @@ def run_study(
 _OPTION = {"figures": "figure", "ablations": "ablate", "against": "against-ceph"}
 
 
-def _module(name: str) -> Any:
-    return importlib.import_module(f"stripesim.scenarios.{name}.study")
+def _module(name: str) -> Study[Any]:
+    return cast("Study[Any]", importlib.import_module(f"stripesim.scenarios.{name}.study"))
+
+
+if TYPE_CHECKING:
+    # The cast above is true because a type checker holds every study against the protocol here.
+    from stripesim.scenarios.ceph16 import study as ceph16
+    from stripesim.scenarios.dachary2013 import study as dachary2013
+    from stripesim.scenarios.ecfault2024 import study as ecfault2024
+    from stripesim.scenarios.erasurebench2016 import study as erasurebench2016
+    from stripesim.scenarios.exstorus2019 import study as exstorus2019
+    from stripesim.scenarios.koh2017 import study as koh2017
+
+    _plain: tuple[Study[StudyResult], ...] = (
+        ceph16, exstorus2019, dachary2013, erasurebench2016, ecfault2024,
+    )  # fmt: skip
+    _koh: Study[koh2017.KohResult] = koh2017

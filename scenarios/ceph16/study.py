@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.ceph16.claims import CALIBRATION, degraded_id, ledger_for, repair_id
 from stripesim.scenarios.ceph16.cluster import KERNEL_TABLE, PARAMETERS, models_for
-from stripesim.scenarios.ceph16.measured import Coded, Measured, load
+from stripesim.scenarios.ceph16.measured import Coded, load
 from stripesim.scenarios.ceph16.predict import (
     COLUMNS,
     REPAIR_COLUMNS,
@@ -23,40 +19,13 @@ from stripesim.scenarios.ceph16.predict import (
     predict_run,
 )
 from stripesim.scenarios.execute import parameters_of
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from stripesim.calibration.ledger import Ledger
+from stripesim.scenarios.study_result import StudyResult, study_provenance
 
 TITLE = "Ceph 16.2.15, measured and simulated"
 INTRODUCTION = (
     "Bytes that the devices and networks of a real cluster moved, run by run, beside those of a simulated "
     "copy of it. Sizes of messages and log were fitted on a few named runs; all other rows are predictions."
 )
-
-
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study gives.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    rows : polars.DataFrame
-        One row per measured row that was simulated.
-    provenance : dict
-    """
-
-    ledger: Ledger
-    rows: pl.DataFrame
-    provenance: dict[str, Any]
-
-
-def cell_count(data: str | Path | None = None) -> int:
-    """Count the rows that a run of the study simulates, for a progress bar."""
-    measured = load(data)
-    return len(measured.runs) + len(measured.repairs) + len(measured.degraded)
 
 
 def run(
@@ -126,26 +95,18 @@ def run(
     return StudyResult(
         ledger=ledger_for(measured, predictions, parameters_of(models)),
         rows=rows_frame(rows),
-        provenance=_provenance(measured, engine, data, models.kernel.provenance["cpu"]),
+        provenance=study_provenance(
+            "ceph16",
+            engine,
+            generation="pacific",
+            parameters=PARAMETERS,
+            kernel_table=KERNEL_TABLE,
+            kernel_cpu=models.kernel.provenance["cpu"],
+            data="shipped" if data is None else str(data),
+            rows=total,
+            calibration_runs=list(CALIBRATION),
+        ),
     )
-
-
-def _provenance(measured: Measured, engine: str, data: str | Path | None, cpu: Any) -> dict[str, Any]:
-    return {
-        "stripesim": __version__,
-        "scenario": "ceph16",
-        "generation": "pacific",
-        "engine": engine,
-        "parameters": PARAMETERS,
-        "kernel_table": KERNEL_TABLE,
-        "kernel_cpu": cpu,
-        "data": "shipped" if data is None else str(data),
-        "rows": len(measured.runs) + len(measured.repairs) + len(measured.degraded),
-        "calibration_runs": list(CALIBRATION),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    }
 
 
 def save_study_figures(result: StudyResult, out: Path) -> list[Path]:

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import platform
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
-from stripesim._version import __version__
-
-if TYPE_CHECKING:
-    from stripesim.calibration.ledger import Ledger
+from stripesim.scenarios.study_result import StudyResult, study_provenance
 
 _PACKAGE = "stripesim.scenarios.dachary2013"
 _TABLES = ("ceph16.csv", "measured.csv")
@@ -26,28 +20,6 @@ INTRODUCTION = (
     "How long L. Dachary’s benchmarks of 2013 and 2014 took for encoding and decoding, case beside case, "
     "and how long the same cases take on a present processor."
 )
-
-
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study gives.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    rows : polars.DataFrame
-        One row per measured case; ``source`` says which measurement it belongs to.
-    provenance : dict
-    """
-
-    ledger: Ledger
-    rows: pl.DataFrame
-    provenance: dict[str, Any]
-
-
-def cell_count() -> int:
-    """Number of calls of `run`'s progress without measuring."""
-    return len(_TABLES)
 
 
 def shipped_rows(name: str) -> pl.DataFrame:
@@ -96,7 +68,7 @@ def run(
 
     def told(words: str) -> None:
         if progress is not None:
-            progress(words, cell_count())
+            progress(words, len(_TABLES))
 
     if against is None:
         ceph = shipped_rows("ceph16.csv").with_columns(source=pl.lit("ceph16"))
@@ -116,16 +88,12 @@ def run(
     return StudyResult(
         ledger=ledger_for(rows, parameters()),
         rows=rows,
-        provenance={
-            "stripesim": __version__,
-            "study": "dachary2013",
-            "engine": engine,
-            "kernels": made,
-            "ceph": str(against) if against is not None else "ceph16/kernels.csv, Ceph 16.2.15",
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        },
+        provenance=study_provenance(
+            "dachary2013",
+            engine,
+            kernels=made,
+            ceph=str(against) if against is not None else "ceph16/kernels.csv, Ceph 16.2.15",
+        ),
     )
 
 

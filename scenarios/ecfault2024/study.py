@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stripesim._version import __version__
 from stripesim.scenarios.ecfault2024.experiments import EXPERIMENTS, NEEDED, Setting
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from stripesim.calibration.ledger import Ledger
-    from stripesim.scenarios.figures import CaptionedFigure
+from stripesim.scenarios.study_result import StudyResult, study_provenance
 
 TITLE = "Han et al. 2024 (ECFault): configurations of erasure-coded pools, simulated"
 INTRODUCTION = (
@@ -27,50 +18,18 @@ INTRODUCTION = (
 )
 
 
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study gives.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    rows : polars.DataFrame
-        One row per run; ``experiment`` says which part of the study it belongs to.
-    provenance : dict
-    """
-
-    ledger: Ledger
-    rows: pl.DataFrame
-    provenance: dict[str, Any]
-
-
-def cell_count() -> int:
-    """Number of calls of `run`'s progress, one for each experiment."""
-    return len(EXPERIMENTS)
-
-
 def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
     """Draw and write the study's figures and its page; return the files."""
     from stripesim.scenarios.ecfault2024.draw import draw
-    from stripesim.scenarios.figures import save_figures
-    from stripesim.scenarios.results import write_files
-
-    figures = draw(result.rows)
-    page = report(result, figures).encode()
-    return [*save_figures(figures, out), *write_files(out, {"report.html": page})]
-
-
-def report(result: StudyResult, figures: Mapping[str, CaptionedFigure]) -> str:
-    """Write the page of a study's result."""
     from stripesim.scenarios.ecfault2024.tables import tables
-    from stripesim.scenarios.study_report import report_page
+    from stripesim.scenarios.study_report import save_with_report
 
-    return report_page(
+    return save_with_report(
+        result,
+        draw(result.rows),
+        out,
         title=TITLE,
         introduction=INTRODUCTION,
-        ledger=result.ledger,
-        figures=figures,
-        provenance=result.provenance,
         tables=tables(result.rows),
     )
 
@@ -143,16 +102,12 @@ def _provenance(engine: str, experiments: Sequence[str]) -> dict[str, Any]:
     from stripesim.scenarios.ecfault2024.profiles import CODES, profile
 
     base = profile("base").scenario(CODES[0])
-    return {
-        "stripesim": __version__,
-        "study": "ecfault2024",
-        "experiments": list(experiments),
-        "engine": engine,
-        "seed": base.seed,
-        "parameters": "scenarios/ecfault2024/parameters.toml",
-        "base": base.model_dump(mode="json"),
-        "profiles": "scenarios/ecfault2024/profiles.toml",
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    }
+    return study_provenance(
+        "ecfault2024",
+        engine,
+        experiments=list(experiments),
+        seed=base.seed,
+        parameters="scenarios/ecfault2024/parameters.toml",
+        base=base.model_dump(mode="json"),
+        profiles="scenarios/ecfault2024/profiles.toml",
+    )

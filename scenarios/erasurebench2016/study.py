@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
-import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stripesim._version import __version__
 from stripesim.scenarios.erasurebench2016.experiments import EXPERIMENTS, Setting
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from stripesim.calibration.ledger import Ledger
-    from stripesim.scenarios.figures import CaptionedFigure
+from stripesim.scenarios.study_result import StudyResult, study_provenance
 
 TITLE = "ErasureBench (Vaucher et al. 2016): codes over a key-value store"
 INTRODUCTION = (
@@ -26,28 +17,6 @@ INTRODUCTION = (
     "traffic of Figures 6 and 7 seems to be plotted in bytes per sampling interval and labelled MB/s: those "
     "rows are marked disputed and, taken at their word, all wrong."
 )
-
-
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study gives.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    rows : polars.DataFrame
-        One row per result; ``experiment`` says which part of the study it belongs to.
-    provenance : dict
-    """
-
-    ledger: Ledger
-    rows: pl.DataFrame
-    provenance: dict[str, Any]
-
-
-def cell_count() -> int:
-    """Number of calls of `run`'s progress: one for each experiment."""
-    return len(EXPERIMENTS)
 
 
 def parameters() -> list[dict[str, Any]]:
@@ -119,19 +88,15 @@ def run(
     return StudyResult(
         ledger=ledger_for(frame, parameters()),
         rows=frame,
-        provenance={
-            "stripesim": __version__,
-            "study": "erasurebench2016",
-            "experiments": chosen,
-            "engine": engine,
-            "seed": seed,
-            "failure_trace": _trace_note(folder),
-            "parameters": "scenarios/erasurebench2016/parameters.toml",
-            "kernels": provenance_here() if measure else shipped_provenance(),
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        },
+        provenance=study_provenance(
+            "erasurebench2016",
+            engine,
+            experiments=chosen,
+            seed=seed,
+            failure_trace=_trace_note(folder),
+            parameters="scenarios/erasurebench2016/parameters.toml",
+            kernels=provenance_here() if measure else shipped_provenance(),
+        ),
     )
 
 
@@ -147,24 +112,14 @@ def _trace_note(folder: Path | None) -> str:
 def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
     """Draw and write the study's figures and its report; return the files."""
     from stripesim.scenarios.erasurebench2016.draw import draw
-    from stripesim.scenarios.figures import save_figures
-    from stripesim.scenarios.results import write_files
-
-    figures = draw(result.rows)
-    page = report(result, figures).encode()
-    return [*save_figures(figures, out), *write_files(out, {"report.html": page})]
-
-
-def report(result: StudyResult, figures: Mapping[str, CaptionedFigure]) -> str:
-    """Write the study's page: ledger, figures, tables, parameters with provenance."""
     from stripesim.scenarios.erasurebench2016.tabulate import tables
-    from stripesim.scenarios.study_report import report_page
+    from stripesim.scenarios.study_report import save_with_report
 
-    return report_page(
+    return save_with_report(
+        result,
+        draw(result.rows),
+        out,
         title=TITLE,
         introduction=INTRODUCTION,
-        ledger=result.ledger,
-        figures=figures,
-        provenance=result.provenance,
         tables=tables(result.rows),
     )

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stripesim._version import __version__
 from stripesim.scenarios.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from stripesim.calibration.ledger import Ledger
+from stripesim.scenarios.study_result import StudyResult, study_provenance
 
 TITLE = "Kim et al. 2019: erasure-coded writes on faster networks"
 INTRODUCTION = (
     "What D.-O. Kim et al., “Cost analysis of erasure coding for exa-scale storage” (The Journal of "
     "Supercomputing, 2019), state of one record’s write, step by step, beside the simulated write path."
 )
-
-
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study gives.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    rows : polars.DataFrame
-        One row per run; ``experiment`` says which part of the study it belongs to.
-    provenance : dict
-    """
-
-    ledger: Ledger
-    rows: pl.DataFrame
-    provenance: dict[str, Any]
-
-
-def cell_count() -> int:
-    """Number of calls of `run`'s progress: one for the fit, one for each experiment."""
-    return 1 + len(EXPERIMENTS)
 
 
 def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
@@ -131,15 +101,10 @@ def run(
 
 def _provenance(engine: str, experiments: Sequence[str]) -> dict[str, Any]:
     folder = files("stripesim.scenarios.exstorus2019")
-    ratios = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["provenance"]
-    return {
-        "stripesim": __version__,
-        "study": "exstorus2019",
-        "experiments": list(experiments),
-        "engine": engine,
-        "parameters": "scenarios/exstorus2019/parameters.toml",
-        "kernel_ratios": ratios,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    }
+    return study_provenance(
+        "exstorus2019",
+        engine,
+        experiments=list(experiments),
+        parameters="scenarios/exstorus2019/parameters.toml",
+        kernel_ratios=json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["provenance"],
+    )

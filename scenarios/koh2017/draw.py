@@ -18,7 +18,7 @@ from stripesim.scenarios.koh2017.figures import FIGURES, PAPER_FIGURES
 from stripesim.scenarios.panels import LATENCY, THROUGHPUT, Panel
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.koh2017.study import StudyResult
+    from stripesim.scenarios.koh2017.study import KohResult
 
 LATENCY_CI: Final = Panel(
     LATENCY.metric, LATENCY.title, LATENCY.unit, LATENCY.factor, ("latency_ci_low", "latency_ci_high")
@@ -61,12 +61,12 @@ ABSOLUTE: Final = {
 SCHEME_OF: Final = {"3-rep": "rep:3", "RS(6,3)": "rs:6,3", "RS(10,4)": "rs:10,4"}
 
 
-def draw(result: StudyResult) -> dict[str, CaptionedFigure]:
+def draw(result: KohResult) -> dict[str, CaptionedFigure]:
     """Draw each figure whose runs are there.
 
     Parameters
     ----------
-    result : StudyResult
+    result : KohResult
 
     Returns
     -------

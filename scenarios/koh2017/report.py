@@ -11,7 +11,7 @@ from stripesim.scenarios.koh2017.ablations import ABLATIONS
 from stripesim.scenarios.study_report import report_page
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.koh2017.study import StudyResult
+    from stripesim.scenarios.koh2017.study import KohResult
 
 TITLE = "Koh et al. 2017: online erasure coding on SSD arrays, simulated"
 INTRODUCTION = (
@@ -21,7 +21,7 @@ INTRODUCTION = (
 )
 
 
-def report(result: StudyResult, figures: Mapping[str, CaptionedFigure]) -> str:
+def report(result: KohResult, figures: Mapping[str, CaptionedFigure]) -> str:
     """Write the page of a study's result."""
     tables = {"Ablations": ablation_table(result)} if result.ablations.width else {}
     return report_page(
@@ -34,7 +34,7 @@ def report(result: StudyResult, figures: Mapping[str, CaptionedFigure]) -> str:
     )
 
 
-def ablation_table(result: StudyResult) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def ablation_table(result: KohResult) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """Column names and rows: means over the block sizes, and throughput over the baseline's."""
     from stripesim.scenarios.koh2017.draw_ablations import compare
 

@@ -13,11 +13,10 @@ from stripesim.scenarios.koh2017.claims import ledger_for, required_cells
 from stripesim.scenarios.koh2017.figures import FIGURES, PAPER_FIGURES, PRISTINE_DURATION_S
 from stripesim.scenarios.koh2017.series import BLOCK_BYTES, RUNS
 from stripesim.scenarios.koh2017.tasks import Task, run_tasks, scenario_for
+from stripesim.scenarios.study_result import StudyResult
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from stripesim.calibration.ledger import Ledger
 
 RUN_LENGTH = {
     "name": "study.run_length_s",
@@ -32,30 +31,33 @@ RUN_LENGTH = {
 _HEARTBEAT_S = 12.0
 
 
-@dataclass(frozen=True)
-class StudyResult:
-    """What a study gives.
+@dataclass(frozen=True, kw_only=True)
+class KohResult(StudyResult):
+    """What the study gives: a row of ``rows`` is a cell, and there is more.
 
     Parameters
     ----------
-    ledger : Ledger
-    rows : polars.DataFrame
-        One row per cell that was run.
     series : polars.DataFrame
         One row per second of each run whose course in time was kept; empty if none was asked for.
     ablations : polars.DataFrame
         One row per cell and ablation; empty if none was asked for.
-    provenance : dict
     """
 
-    ledger: Ledger
-    rows: pl.DataFrame
     series: pl.DataFrame
     ablations: pl.DataFrame
-    provenance: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ledger's document with the ablations."""
+        return {**super().to_json(), "ablations": self.ablations.to_dicts()}
+
+    def terminal_tables(self) -> list[tuple[Sequence[str], Sequence[Sequence[str]]]]:
+        """Return the ablations, if some were run."""
+        from stripesim.scenarios.koh2017.report import ablation_table
+
+        return [ablation_table(self)] if self.ablations.height else []
 
 
-def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
+def save_study_figures(result: KohResult, out: Path) -> list[Path]:
     """Draw and write the study's figures and its report; return the files."""
     from stripesim.scenarios.figures import save_figures
     from stripesim.scenarios.koh2017.draw import draw
@@ -159,7 +161,7 @@ def run(
     figures: Sequence[str] | None = None,
     ablations: Sequence[str] | None = None,
     jobs: int | None = None,
-) -> StudyResult:
+) -> KohResult:
     """Run the study.
 
     Parameters
@@ -197,7 +199,7 @@ def run(
         rows = rows.with_columns(_text_column("image"))
     pings = found.get("heartbeat")
     parameters = [*parameters_of(models), RUN_LENGTH, *heartbeats.PARAMETERS]
-    return StudyResult(
+    return KohResult(
         ledger=ledger_for(
             rows,
             parameters,
@@ -226,7 +228,7 @@ def _text_column(name: str) -> pl.Expr:
 __all__ = [
     "PRISTINE_DURATION_S",
     "RUN_LENGTH",
-    "StudyResult",
+    "KohResult",
     "run",
     "save_study_figures",
     "scenario_for",

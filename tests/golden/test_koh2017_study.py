@@ -18,7 +18,7 @@ from stripesim.scenarios.koh2017.figures import PAPER_FIGURES
 from stripesim.scenarios.koh2017.reducers import NotComputedError
 from stripesim.scenarios.koh2017.report import report
 from stripesim.scenarios.koh2017.series import RUNS, SERIES_RULES, converged_s, dips
-from stripesim.scenarios.koh2017.study import StudyResult, run, tasks_for
+from stripesim.scenarios.koh2017.study import KohResult, run, tasks_for
 from stripesim.scenarios.koh2017.tasks import StudyError, Task, perform, run_tasks
 from stripesim.scenarios.loader import load_scenario
 from stripesim.scenarios.study_report import seen_by_fits
@@ -27,7 +27,7 @@ MS_NS = 1_000_000
 
 
 @pytest.fixture(scope="module")
-def bare() -> StudyResult:
+def bare() -> KohResult:
     """The bare device's runs: the only figure that takes seconds in all, less its cluster runs."""
     return run(figures=["13"], jobs=1)
 

@@ -68,11 +68,12 @@ def test_a_path_is_split_by_hand_counted_times():
     assert times.latency_ns == 397
 
 
-def test_time_lost_before_the_first_step_is_a_pause():
+def test_time_lost_before_the_first_step_is_hung():
     graph = GraphBuilder("one")
     template = graph.finish(reply=graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits"))
     times = PathSplitter(template, np.zeros(2, dtype=np.int64), FIXED, 0).split(0, 100, [400, 410])
-    assert times.served_ns[STEPS.index("pause")] == 300
+    assert times.waited_ns[STEPS.index("hung")] == 300
+    assert (times.served_ns.sum(), times.latency_ns) == (10, 310)
 
 
 def test_a_request_without_a_reply_has_no_path():
@@ -174,13 +175,16 @@ def test_open_loops_and_repairs_have_costs_too():
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
 
 
-def test_attempts_that_faults_cut_off_are_a_pause():
+def test_attempts_that_faults_cut_off_are_hung_and_nothing_else_is():
     sets = ['schemes=["rs:4,2"]', "workload.duration_s=60", "workload.rate_per_s=8", "cluster.pg_num=16"]
     told = load_scenario("faults", sets=[*sets, "workload.image_bytes=256MiB"])
     rows = run_scenario(told, engine="simpy").rows.to_dicts()
     for row in rows:
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
-    assert any(row["cost_pause_ns"] > 0 for row in rows)
+    assert any(row["cost_hung_wait_ns"] > 0 for row in rows)
+    assert all(row["cost_pause_ns"] == 0 for row in rows)
+    assert "hung" in shown(rows) and "pause\n" not in shown(rows)
+    assert all(row["cost_hung_wait_ns"] == 0 for row in rows_of())
 
 
 def test_every_step_of_the_shipped_paths_has_a_kind():
