@@ -189,7 +189,7 @@ class KernelTable:
     def _index(self) -> dict[tuple[str, str, str, int], KernelCost]:
         return {(cost.backend, cost.scheme, cost.op, cost.erasures): cost for cost in self.costs}
 
-    @property
+    @cached_property
     def backends(self) -> tuple[str, ...]:
         """Backends in the table, in its order: the first is its default."""
         return tuple(dict.fromkeys(cost.backend for cost in self.costs))

@@ -244,18 +244,19 @@ class Cluster:
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
         rows[:, roles.PG_PIPELINE] = self.group_resource(groups, "pg.pipeline")
         rows[:, roles.RECOVERY_SLOT] = self.osd_resource(primary, "recovery")
-        for shard in range(acting.shape[1]):
-            self._bind_shard(rows, acting[:, shard], home, shard)
+        self._bind_shards(rows, acting, home[:, None])
         return rows
 
-    def _bind_shard(self, rows: IntArray, osds: IntArray, home: IntArray, shard: int) -> None:
-        present = osds != NO_OSD
-        member = np.where(present, osds, 0)
+    def _bind_shards(self, rows: IntArray, acting: IntArray, home: IntArray) -> None:
+        present = acting != NO_OSD
+        member = np.where(present, acting, 0)
         host = self.osd_hosts[member]
         remote = present & (host != home)
+        shards = range(acting.shape[1])
 
         def fill(part: int, resources: IntArray, where: npt.NDArray[np.bool_]) -> None:
-            rows[where, roles.shard_role(shard, part)] = resources[where]
+            columns = [roles.shard_role(shard, part) for shard in shards]
+            rows[:, columns] = np.where(where, resources, UNBOUND)
 
         fill(roles.WORKER, self.osd_resource(member, "worker"), present)
         fill(roles.CPU, self.host_resource(host, "cpu"), present)

@@ -170,11 +170,11 @@ class Template:
         return bool((asks | names).any()) or any(other.keyed for other in self.dynamics.spawned)
 
     @cached_property
-    def role_words(self) -> list[tuple[int, int, int]]:
-        """Each role that a step names, with the step's word and test."""
+    def role_words(self) -> IntArray:
+        """Each role that a step names, with the step's word and test, shape (n, 3)."""
         tests = self.dynamics.tests if self.dynamics else np.zeros_like(self.words)
-        named = np.stack([self.roles, self.words, tests], axis=1)[self.roles >= 0]
-        return [(role, word, test) for role, word, test in np.unique(named, axis=0).tolist()]
+        named = set(zip(self.roles.tolist(), self.words.tolist(), tests.tolist(), strict=True))
+        return _int64(sorted(one for one in named if one[0] >= 0)).reshape(-1, 3)
 
     def uses(self, bound: npt.NDArray[np.bool_]) -> int:
         """Count the `USE` steps of one request, given which roles are bound.
@@ -367,8 +367,8 @@ class GraphBuilder:
             raise ValueError(f"{self.name}: {label}: got step {ticket}, wanted an enter, whose ticket it is")
 
     def _check_counters(self, label: str, amounts: Mapping[str, int]) -> None:
-        unknown = amounts.keys() - COUNTER_INDEX.keys()
-        if unknown:
+        if not amounts.keys() <= COUNTER_INDEX.keys():
+            unknown = amounts.keys() - COUNTER_INDEX.keys()
             raise ValueError(f"{self.name}: {label}: unknown counters {sorted(unknown)}")
 
     def _add(
@@ -381,9 +381,11 @@ class GraphBuilder:
         spread: int,
         amounts: dict[str, int],
     ) -> int:
-        before = tuple(dict.fromkeys(after))
+        before = tuple(after)
+        if len(before) > 1:
+            before = tuple(dict.fromkeys(before))
         step = len(self.words)
-        if not before or not all(self._can_precede(index) for index in before):
+        if not before or not all(map(self._can_precede, before)):
             raise ValueError(f"{self.name}: {label}: got predecessors {before}, wanted steps below {step}")
         demand = round_ns(demand_ns)
         demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
@@ -401,10 +403,12 @@ class GraphBuilder:
 
     def _can_precede(self, index: int) -> bool:
         """Tell whether an index names an earlier step or a side of an earlier branch."""
+        if 0 <= index < len(self.words):
+            return self.words[index] != BRANCH
         side, step = divmod(index, _SIDE)
         if not 0 <= step < len(self.words):
             return False
-        return side in (YES, NO) if self.words[step] == BRANCH else side == 0
+        return side in (YES, NO) and self.words[step] == BRANCH
 
     def finish(self, *, reply: int) -> Template:
         """Compile; `reply` is the step that completes the request for its client.
@@ -487,6 +491,9 @@ class GraphBuilder:
         """Return on which answers each step runs."""
         conditions: list[Condition] = []
         for step, before in enumerate(self.after):
+            if len(before) == 1 and before[0] < _SIDE:
+                conditions.append(conditions[before[0]])
+                continue
             earlier = [
                 conditions[index % _SIDE] | ({(index % _SIDE, index // _SIDE)} if index >= _SIDE else set())
                 for index in before
@@ -528,11 +535,14 @@ class GraphBuilder:
 
 def _amounts(steps: int, told: Iterable[tuple[int, Mapping[str, int]]]) -> IntArray:
     amounts = np.zeros((steps, len(COUNTERS)), dtype=np.int64)
-    for step, counted in told:
-        for name, amount in counted.items():
-            amounts[step, COUNTER_INDEX[name]] = amount
+    entries = [
+        (step, COUNTER_INDEX[name], amount) for step, counted in told for name, amount in counted.items()
+    ]
+    if entries:
+        rows, columns, values = zip(*entries, strict=True)
+        amounts[rows, columns] = values
     return amounts
 
 
-def _int64(values: Sequence[int] | IntArray) -> IntArray:
+def _int64(values: Sequence[int] | Sequence[tuple[int, ...]] | IntArray) -> IntArray:
     return np.asarray(values, dtype=np.int64)

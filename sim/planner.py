@@ -118,6 +118,8 @@ class RequestPlanner:
         self._per_object = -(-pool.object_bytes // self._granule)
         self._sizes: dict[int, int] = {}
         self._templates: dict[tuple[int, ...], int] = {}
+        # The same by what a template really depends on: extents within a stripe differ in name only.
+        self._alike: dict[tuple[object, ...], int] = {}
         self._roll_forwards: dict[int, Template] = {}
         self._small: SmallWrites | None = None
         if pool.scheme.kind == "replicated" and isinstance(store, PacificStore):
@@ -321,8 +323,29 @@ class RequestPlanner:
     def _template(self, key: tuple[int, ...]) -> int:
         found = self._templates.get(key)
         if found is None:
-            found = self._templates[key] = self._book.add(self._compile(key))
+            essence = self._essence(key)
+            if essence not in self._alike:
+                self._alike[essence] = self._book.add(self._compile(key))
+            found = self._templates[key] = self._alike[essence]
         return found
+
+    def _essence(self, key: tuple[int, ...]) -> tuple[object, ...]:
+        """Return what a template depends on besides the models: for an erasure code the plan, in stripes."""
+        write, view, offset, length, size, head, tail = key
+        context = self._layout.contexts[view]
+        if not self._erasure:
+            return key
+        extent = {"offset_bytes": offset, "length_bytes": length, "object_size_bytes": size}
+        if not write:
+            return (view, context.plan_read(**extent), head, tail)
+        stripes = context.geometry.stripe_count(size)
+        return (view, length, context.plan_write(**extent), stripes, self._cached_stripes(key))
+
+    def _cached_stripes(self, key: tuple[int, ...]) -> frozenset[int]:
+        """Return which of the stripes that a write touches need no device read."""
+        _, view, offset, length, _, head, tail = key
+        first, stop = self._layout.contexts[view].geometry.stripe_range(offset, length)
+        return frozenset(({first} if head else set()) | ({stop - 1} if tail else set()))
 
     def _compile(self, key: tuple[int, ...]) -> Template:
         write, view, offset, length, size, head, tail = key
@@ -331,8 +354,7 @@ class RequestPlanner:
             blocks_bytes = context.models.ssd.blocks_bytes(length)
             return bare_path(context, write=bool(write), length_bytes=length, device_bytes=blocks_bytes)
         if write:
-            first, stop = context.geometry.stripe_range(offset, length)
-            cached = frozenset(({first} if head else set()) | ({stop - 1} if tail else set()))
+            cached = self._cached_stripes(key)
             if self._pipelined:
                 return pipelined_write_path(
                     context,

@@ -124,7 +124,13 @@ class Book:
 
     def __init__(self, bindings: IntArray) -> None:
         self.templates: list[Template] = []
-        self.bindings = bindings
+        self._rows = bindings
+        self._used = len(bindings)
+
+    @property
+    def bindings(self) -> IntArray:
+        """Binding rows, shape (rows, roles)."""
+        return self._rows[: self._used]
 
     def add(self, template: Template) -> int:
         """Add a template; return its index."""
@@ -133,6 +139,9 @@ class Book:
 
     def add_bindings(self, rows: IntArray) -> IntArray:
         """Append binding rows; return their indices."""
-        start = len(self.bindings)
-        self.bindings = np.concatenate([self.bindings, rows])
-        return np.arange(start, len(self.bindings), dtype=np.int64)
+        start, self._used = self._used, self._used + len(rows)
+        if self._used > len(self._rows):
+            room = np.empty((self._used, *rows.shape[1:]), dtype=np.int64)
+            self._rows = np.concatenate([self._rows[:start], room])
+        self._rows[start : self._used] = rows
+        return np.arange(start, self._used, dtype=np.int64)

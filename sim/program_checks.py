@@ -18,6 +18,7 @@ from stripesim.sim.graph import (
     RELEASE,
     TURN,
     USE,
+    WORDS,
     IntArray,
     Template,
 )
@@ -209,29 +210,36 @@ _DISCIPLINES_OF_TESTS = {
     CACHED: (CACHE,),
     IDLE: (FIFO, BATCH),
 }
-_BITS_OF_WORDS = {word: sum(1 << one for one in wanted) for word, wanted in _DISCIPLINES_OF_WORDS.items()}
-_BITS_OF_TESTS = {test: sum(1 << one for one in wanted) for test, wanted in _DISCIPLINES_OF_TESTS.items()}
+
+
+def _wanted_bits() -> IntArray:
+    """Return the disciplines that a word with a test asks for, as bits, shape (words, tests); 0: any."""
+    bits = np.zeros((len(WORDS), IDLE + 1), dtype=np.int64)
+    for test, wanted in _DISCIPLINES_OF_TESTS.items():
+        bits[:, test] = sum(1 << one for one in wanted)
+    for word, wanted in _DISCIPLINES_OF_WORDS.items():
+        bits[word] = sum(1 << one for one in wanted)
+    return bits
+
+
+_WANTED_BITS = _wanted_bits()
 
 
 def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
     """Check that gates and caches are asked for where they are bound, and nothing else is."""
     disciplines = program.resources.disciplines
-    if not np.isin(disciplines, (GATE, CACHE)).any() and all(
+    if not ((disciplines == GATE) | (disciplines == CACHE)).any() and all(
         template.dynamics is None for template in program.book.templates
     ):
         return
     # As a rule a role is bound to one kind of resource in all rows; then one look per template is enough.
     rows = program.book.bindings[np.unique(chunk.bindings)]
     kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
-    bound = np.bitwise_or.reduce(kinds, axis=0).tolist()
+    bound = np.bitwise_or.reduce(kinds, axis=0)
     doubtful = [
         index
         for index in np.unique(chunk.templates).tolist()
-        if not all(
-            bound[role] & ~wanted == 0
-            for path in _paths(program.book.templates[index])
-            for role, wanted in _wanted(path)
-        )
+        if any(_differs(bound, path) for path in _paths(program.book.templates[index]))
     ]
     for index in doubtful:
         used = program.book.bindings[np.unique(chunk.bindings[chunk.templates == index])]
@@ -245,18 +253,19 @@ def _paths(template: Template) -> tuple[Template, ...]:
     return (template, *(path for other in spawned for path in _paths(other)))
 
 
-def _wanted(path: Template) -> list[tuple[int, int]]:
-    """Return each role that a word or a test asks a discipline of, and the disciplines as bits."""
-    asked = [
-        (role, _BITS_OF_WORDS.get(word) or _BITS_OF_TESTS.get(test, 0))
-        for role, word, test in path.role_words
-    ]
-    return [(role, bits) for role, bits in asked if bits]
+def _differs(bound: IntArray, path: Template) -> bool:
+    """Tell whether a role is bound to a discipline, told as bits, that a word or a test does not ask for."""
+    roles, words, tests = path.role_words.T
+    wanted = _WANTED_BITS[words, tests]
+    return bool((bound[roles] & ~wanted)[wanted > 0].any())
 
 
 def _check_path(where: str, program: Program, path: Template, rows: IntArray) -> None:
     disciplines = program.resources.disciplines
-    for role, wanted in _wanted(path):
+    for role, word, test in path.role_words.tolist():
+        wanted = int(_WANTED_BITS[word, test])
+        if not wanted:
+            continue
         bound = rows[:, role]
         bound = bound[bound >= 0]
         wrong = bound[(1 << disciplines[bound]) & ~wanted != 0]

@@ -40,12 +40,8 @@ def read_path(
     stripe is gathered at the primary from k shards; with `scope = "commit"` the lock is
     held until all of it is there, otherwise only while the primary dispatches.
     """
-    plan = context.scheme.plan_read(
-        offset_bytes=offset_bytes,
-        length_bytes=length_bytes,
-        object_size_bytes=object_size_bytes,
-        geometry=context.geometry,
-        missing=context.missing,
+    plan = context.plan_read(
+        offset_bytes=offset_bytes, length_bytes=length_bytes, object_size_bytes=object_size_bytes
     )
     graph = GraphBuilder(f"read {context.name} {length_bytes} B at {offset_bytes}")
     stage = Stage(graph, context)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from stripesim.models.coding import RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
+from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
 from stripesim.models.object_store import StoreIo
 from stripesim.models.pacific import PacificStore, metadata_log_bytes, sync_log_bytes
 from stripesim.sim import roles
@@ -60,6 +60,16 @@ class PathContext:
         """Shards that take part in writes."""
         absent = self.missing - self.catching_up
         return [shard for shard in range(self.scheme.width) if shard not in absent]
+
+    def plan_read(self, *, offset_bytes: int, length_bytes: int, object_size_bytes: int) -> ReadPlan:
+        """Plan a read from what is up to date."""
+        return self.scheme.plan_read(
+            offset_bytes=offset_bytes,
+            length_bytes=length_bytes,
+            object_size_bytes=object_size_bytes,
+            geometry=self.geometry,
+            missing=self.missing,
+        )
 
     def plan_write(self, *, offset_bytes: int, length_bytes: int, object_size_bytes: int) -> WritePlan:
         """Plan a write: read from what is up to date, write to all members."""

@@ -81,7 +81,41 @@ stories = st.fixed_dictionaries(
 )
 
 
-def played(story, models, change, make_pool, engine):
+def _wild(osds, host, at, gone, kind, keeps):
+    """Return a failure of some OSDs, or of a whole host, that may be for good or cost the data."""
+    if host is not None:
+        osds = range(host * OSDS_PER_HOST, (host + 1) * OSDS_PER_HOST)
+    return Failure(
+        osds=tuple(sorted(osds)),
+        hosts=() if host is None else (host,),
+        time_ns=at * MS,
+        back_ns=None if gone is None else (at + gone) * MS,
+        kind=kind,
+        keeps_data=keeps,
+    )
+
+
+# For the engines' sake also what loses data or never ends well.
+wild_stories = st.builds(
+    lambda story, wild: story | {"failures": wild},
+    stories,
+    st.lists(
+        st.builds(
+            _wild,
+            osds=st.sets(st.integers(0, OSDS - 1), min_size=1, max_size=4),
+            host=st.none() | st.integers(0, HOSTS - 1),
+            at=st.integers(0, 1500),
+            gone=st.none() | st.integers(1, 2500),
+            kind=st.sampled_from(["process", "power", "hang"]),
+            keeps=st.booleans(),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+)
+
+
+def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
     """Run a story; return pool, plan and result."""
     scheme = parse_scheme(story["scheme"])
     crush = CrushMap.build(hosts=HOSTS, osds_per_host=OSDS_PER_HOST)
@@ -128,7 +162,7 @@ def played(story, models, change, make_pool, engine):
         timeout_ns=story["timeout_ns"],
         seed=story["seed"],
         engine=engine,
-        until_ns=60_000 * MS,
+        until_ns=until_ns,
     )
     return pool, plan, result
 
@@ -204,8 +238,8 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
             assert any(state != CLEAN for state in before + meanwhile)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@given(story=stories)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@given(story=stories | wild_stories)
 def test_a_story_ends_the_same_on_both_engines(models, change, make_pool, story):
     compiled, simpy = (
         played(story, models, change, make_pool, engine)[2] for engine in ("compiled", "simpy")
@@ -238,6 +272,28 @@ def test_an_osd_that_comes_back_empty_is_filled_again(models, change, make_pool,
     assert held > 0
     assert result.row["recovery_operations"] == held
     assert result.row["clean_at_end"]
+
+
+def test_a_run_that_ends_at_the_moment_of_clean_tells_how_long_it_took(models, change, make_pool):
+    story = {
+        "scheme": "rs:4,2",
+        "scope": "dispatch",
+        "generation": "pacific",
+        "failures": [Failure(osds=(4,), time_ns=200 * MS, kind="process")],
+        "corruptions": [],
+        "read_fraction": 1.0,
+        "block_bytes": 4 * KIB,
+        "depth": 0,
+        "timeout_ns": 0,
+        "seed": 0,
+    }
+    whole = played(story, models, change, make_pool, "compiled")[2]
+    (clean_s,) = [event["time_s"] for event in whole.timeline["events"] if event["what"] == "clean"]
+    cut = played(story, models, change, make_pool, "compiled", until_ns=round(clean_s * 1e9))[2]
+    assert "after" in whole.timeline["phases"] and "after" not in cut.timeline["phases"]
+    assert cut.timeline["end_s"] == clean_s
+    for key in ("recovery_s", "failure_to_clean_s", "checking_s"):
+        assert cut.row[key] == whole.row[key] > 0
 
 
 def test_more_failures_than_the_code_bears_are_told_as_loss(models, change, make_pool, directors):

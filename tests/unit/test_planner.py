@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stripesim.sim.cluster import NO_OSD
 from stripesim.sim.paths import read_path, write_path
 from stripesim.sim.planner import RequestPlanner
 from stripesim.sim.pool import Book
@@ -96,8 +97,32 @@ def test_requests_alike_up_to_whole_stripes_share_a_template(uncached, make_pool
     requests = [(True, index * stripe + 4 * KIB, 4 * KIB) for index in range(100)]
     book, templates, _ = plan(pool, requests)
     assert len(book.templates) == 1 and set(templates.tolist()) == {0}
-    book, _, _ = plan(pool, [*requests, (True, 8 * KIB, 4 * KIB), (False, 4 * KIB, 4 * KIB)])
+    # Whichever part of a stripe it writes, the whole stripe is read and encoded.
+    book, _, _ = plan(pool, [*requests, (True, 8 * KIB, 4 * KIB), (True, 5 * KIB, 4 * KIB)])
+    assert len(book.templates) == 1
+    book, _, _ = plan(pool, [*requests, (True, 20 * KIB, 8 * KIB), (False, 4 * KIB, 4 * KIB)])
     assert len(book.templates) == 3
+
+
+@pytest.mark.parametrize("down", [None, 0, 2])
+@settings(max_examples=10, deadline=None)
+@given(
+    requests=st.lists(
+        st.tuples(st.booleans(), st.integers(0, 120_000), st.integers(1, 60_000)), min_size=1, max_size=20
+    )
+)
+def test_in_the_pipeline_too_a_shared_template_is_the_one_of_each_request(
+    models, change, make_pool, down, requests
+):
+    acting = [[shard if shard != down else NO_OSD for shard in range(6)]]
+    pool = make_pool(
+        change(models, pg_lock={"scope": "dispatch"}), "rs:4,2", acting=acting, object_bytes=256 * KIB
+    )
+    book = Book(pool.bindings())
+    planner = RequestPlanner(pool, book, listed(requests), prefilled=False)
+    planner.take(len(requests))
+    for key, index in planner._templates.items():
+        assert same(book.templates[index], planner._compile(key)), key
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
