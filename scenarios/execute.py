@@ -11,7 +11,6 @@ from stripesim._version import __version__
 from stripesim.scenarios.build import build_cell, build_models, check_schemes, hole_warnings
 from stripesim.scenarios.failures import limits_of
 from stripesim.scenarios.schema import Cell, Scenario, cells
-from stripesim.scenarios.stamp import where_and_when
 from stripesim.sim.cluster import Models
 from stripesim.sim.graph import IntArray
 from stripesim.sim.run import RunResult, simulate
@@ -204,6 +203,9 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
     """Say what gave the rows, so that they can be had again."""
+    # Only here: no row depends on it.
+    from stripesim.scenarios.stamp import where_and_when
+
     return {
         "stripesim": __version__,
         "scenario": scenario.name,

@@ -235,7 +235,7 @@ class _Column:
     no_wrap: bool = True
 
 
-def _number(value: object, digits: int = 3) -> str:
+def number_text(value: object, digits: int = 3) -> str:
     """Write a number with three significant digits, without exponents."""
     if not isinstance(value, int | float) or not np.isfinite(value):
         return "–"
@@ -248,7 +248,7 @@ def _number(value: object, digits: int = 3) -> str:
 def _scaled(key: str, factor: float = 1.0) -> Callable[[Mapping[str, Any]], str]:
     def write(row: Mapping[str, Any]) -> str:
         value = row.get(key)
-        return _number(None if value is None else value * factor)
+        return number_text(None if value is None else value * factor)
 
     return write
 
@@ -265,7 +265,7 @@ def _block(row: Mapping[str, Any]) -> str:
 def _throughput(row: Mapping[str, Any]) -> str:
     text = _scaled("throughput_bytes_per_s", 1e-6)(row)
     low, high = row.get("throughput_ci_low"), row.get("throughput_ci_high")
-    return text if low is None or high is None else f"{text} ±{_number((high - low) / 2e6, 2)}"
+    return text if low is None or high is None else f"{text} ±{number_text((high - low) / 2e6, 2)}"
 
 
 def _bottleneck(row: Mapping[str, Any]) -> str:

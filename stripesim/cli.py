@@ -48,6 +48,9 @@ class Study(enum.StrEnum):
     ECFAULT2024 = "ecfault2024"
 
 
+ReportOption = Annotated[
+    bool, typer.Option("--report", help="Write report.html into --out: one page to show around.")
+]
 EngineOption = Annotated[Engine, typer.Option(help="compiled is fast; simpy is for reading and extending.")]
 
 
@@ -70,9 +73,7 @@ def run(
         bool, typer.Option("--costs/--no-costs", help="Tell what the mean latency consists of, step by step.")
     ] = True,
     out: OutOption = None,
-    report: Annotated[
-        bool, typer.Option("--report", help="Write report.html into --out: one page to show around.")
-    ] = False,
+    report: ReportOption = False,
     json_to: JsonOption = None,
 ) -> None:
     """Run a scenario: each scheme under each kind of request."""
@@ -114,6 +115,7 @@ def sweep(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the sweep in --out; rows there are kept.")
     ] = False,
+    report: ReportOption = False,
     json_to: JsonOption = None,
 ) -> None:
     """Run a scenario at each point of a grid or list, on all cores; each row is kept as it comes."""
@@ -122,11 +124,11 @@ def sweep(
     options = cli_sweep.SweepOptions(
         scenario=scenario, over=over or (), zipped=zipped or (), list_file=points, sets=sets or (),
         seed=seed, engine=engine.value, replications=replications, jobs=jobs, dask=dask, out=out,
-        resume=resume,
+        resume=resume, report=report,
     )  # fmt: skip
     result, plan, written, status = cli_sweep.sweep(options, progress)
     if not write_json(json_to, result.to_json()):
-        warn_outside(result.warnings)
+        warn_outside(result.warnings, report=out if report else None)
         cli_sweep.print_aggregated(result.aggregated, plan.keys, console())
         list_written(written)
     raise typer.Exit(status)

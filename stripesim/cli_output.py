@@ -10,7 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["JsonOption", "OutOption", "console", "list_written", "progress", "warn_outside", "write_json"]
+__all__ = [
+    "NO_FOLDER_FOR_REPORT",
+    "JsonOption",
+    "OutOption",
+    "console",
+    "list_written",
+    "progress",
+    "warn_outside",
+    "write_json",
+]
+
+#: What is said to ``--report`` without ``--out``.
+NO_FOLDER_FOR_REPORT = "--report: got no --out, wanted the folder to write report.html into"
 
 OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for tables, provenance and figures.")]
 JsonOption = Annotated[
@@ -52,10 +64,27 @@ def list_written(paths: list[Path]) -> None:
         print(f"wrote {path}", file=sys.stderr)
 
 
-def warn_outside(warnings: Sequence[str]) -> None:
-    """Say on standard error what lies outside the range that the models were calibrated in."""
-    for line in warnings:
-        print(f"warning: outside the calibrated range: {line}", file=sys.stderr)
+def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:
+    """Say on standard error, in one line, what lies outside the range that the models were calibrated in.
+
+    Parameters
+    ----------
+    warnings : sequence of str
+        Each begins with a key, or a parameter set, and a colon.
+    report : Path, optional
+        Folder of the report that has them in full; left out: none was written.
+    """
+    if not warnings:
+        return
+    if len(warnings) == 1:
+        print(f"warning: outside the calibrated range: {warnings[0]}", file=sys.stderr)
+        return
+    named = ", ".join(dict.fromkeys(line.split(":")[0] for line in warnings))
+    where = "--out DIR --report, or --json -" if report is None else str(report / "report.html")
+    print(
+        f"warning: outside the calibrated range in {len(warnings)} respects: {named}; in full: {where}",
+        file=sys.stderr,
+    )
 
 
 class progress:  # noqa: N801 - used as a function in `with`

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stripesim.cli_output import console, list_written, progress, warn_outside, write_json
+from stripesim.cli_output import (
+    NO_FOLDER_FOR_REPORT,
+    console,
+    list_written,
+    progress,
+    warn_outside,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from stripesim.scenarios.execute import ScenarioResult
@@ -40,7 +47,7 @@ def run(options: RunOptions, json_to: str | None) -> None:
         If the scenario is wrong, or a report has no folder to go to.
     """
     if options.report and options.out is None:
-        raise ValueError("--report: got no --out, wanted the folder to write report.html into")
+        raise ValueError(NO_FOLDER_FOR_REPORT)
     from stripesim.scenarios.execute import run_scenario
     from stripesim.scenarios.loader import load_scenario
     from stripesim.scenarios.schema import cells
@@ -51,7 +58,7 @@ def run(options: RunOptions, json_to: str | None) -> None:
     written = [] if options.out is None else _write(options.out, told, result, options)
     if write_json(json_to, result.to_json()):
         return
-    warn_outside(result.warnings)
+    warn_outside(result.warnings, report=options.out if options.report else None)
     for line in result.holes:
         print(f"warning: {line}", file=sys.stderr)
     _print(result)

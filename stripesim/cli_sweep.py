@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from stripesim.cli_output import NO_FOLDER_FOR_REPORT
 from stripesim.scenarios.sweep import SweepError, SweepPlan, SweepResult, plan_sweep, run_sweep
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class SweepOptions:
     dask: str | None = None
     out: Path | None = None
     resume: bool = False
+    report: bool = False
 
 
 def sweep(options: SweepOptions, progress: Progress) -> tuple[SweepResult, SweepPlan, list[Path], int]:
@@ -89,7 +91,7 @@ def sweep(options: SweepOptions, progress: Progress) -> tuple[SweepResult, Sweep
             )
         # From here on a second Ctrl-C could only spoil what the first one is to leave behind.
         with _interrupts_held():
-            written = [] if options.out is None else _write(options.out, plan, result)
+            written = [] if options.out is None else _write(options.out, plan, result, report=options.report)
     _warn(plan, result, options)
     if result.stopped == "interrupted":
         return result, plan, written, EXIT_INTERRUPTED
@@ -103,6 +105,8 @@ def _option_faults(options: SweepOptions) -> Iterator[str]:
         yield "--dask: got --jobs too, wanted one of them: a Dask cluster has its own workers"
     if options.resume and options.out is None:
         yield "--resume: got no --out, wanted the folder of the sweep to go on with"
+    if options.report and options.out is None:
+        yield NO_FOLDER_FOR_REPORT
 
 
 def _plan(options: SweepOptions, faults: list[str]) -> SweepPlan | None:
@@ -126,8 +130,8 @@ def _words(outcome: Outcome) -> str:
     return outcome.task.label if outcome.reason is None else f"failed: {outcome.task.label}"
 
 
-def _write(out: Path, plan: SweepPlan, result: SweepResult) -> list[Path]:
-    """Write tables, provenance and figures; of what there is, also when the sweep ended early."""
+def _write(out: Path, plan: SweepPlan, result: SweepResult, *, report: bool) -> list[Path]:
+    """Write tables, provenance, figures and, where asked, the report; also when the sweep ended early."""
     from stripesim.scenarios.results import write_results
 
     written = write_results(
@@ -143,7 +147,14 @@ def _write(out: Path, plan: SweepPlan, result: SweepResult) -> list[Path]:
     from stripesim.scenarios.sweep_figures import draw_sweep
 
     figure = draw_sweep(result.aggregated, plan.keys)
-    return written + ([] if figure is None else save_figures({"sweep": figure}, out))
+    if figure is not None:
+        written += save_figures({"sweep": figure}, out)
+    if report:
+        from stripesim.scenarios.results import write_files
+        from stripesim.scenarios.sweep_report import report_of_sweep
+
+        written += write_files(out, {"report.html": report_of_sweep(plan, result, figure).encode()})
+    return written
 
 
 def _warn(plan: SweepPlan, result: SweepResult, options: SweepOptions) -> None:
@@ -210,33 +221,16 @@ def print_aggregated(aggregated: pl.DataFrame, keys: Sequence[str], console: Con
     from rich.markup import escape
     from rich.table import Table
 
-    from stripesim.scenarios.results import _number
-    from stripesim.scenarios.units import format_size
+    from stripesim.scenarios.sweep_table import NOTE, aggregated_table
 
-    numbers = {
-        "throughput_bytes_per_s": ("throughput\n[MB/s]", 1e-6),
-        "latency_mean_ns": ("latency\n[ms]", 1e-6),
-        "latency_p99_ns": ("p99\n[ms]", 1e-6),
-        "private_net_bytes_per_client_byte": ("priv. net\n[B/B]", 1.0),
-    }
-    notes = "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications; ! no steady state"
-    table = Table(box=SIMPLE_HEAD, caption=notes, caption_justify="left", pad_edge=False)
-    for name in (*keys, "scheme", "op", "pattern", "block"):
-        table.add_column(escape(name), no_wrap=True)
-    for header, _ in numbers.values():
-        table.add_column(escape(header), justify="right", no_wrap=True)
-    table.add_column("bottleneck")
-
-    def written(row: dict[str, Any], name: str, factor: float) -> str:
-        value, low, high = (row.get(f"{name}{end}") for end in ("", "_ci_low", "_ci_high"))
-        text = _number(None if value is None else value * factor)
-        return text if low is None or high is None else f"{text} ±{_number((high - low) / 2 * factor, 2)}"
-
-    for row in aggregated.iter_rows(named=True):
-        size_bytes = row["block_size_bytes"]
-        cells = [str(row[name]) for name in (*keys, "scheme", "op", "pattern")]
-        cells.append("–" if size_bytes is None else format_size(size_bytes))
-        cells += [written(row, name, factor) for name, (_, factor) in numbers.items()]
-        cells.append(f"{row.get('bottleneck') or '–'}{'' if row.get('steady', True) else ' !'}")
-        table.add_row(*map(escape, cells))
+    columns, rows = aggregated_table(aggregated, keys)
+    table = Table(box=SIMPLE_HEAD, caption=NOTE, caption_justify="left", pad_edge=False)
+    for name in columns[:-1]:
+        # A unit stands below its name; what has one is a number.
+        number = " [" in name
+        header = escape(name.replace(" [", "\n["))
+        table.add_column(header, justify="right" if number else "left", no_wrap=True)
+    table.add_column(columns[-1])
+    for row in rows:
+        table.add_row(*map(escape, row))
     console.print(table)

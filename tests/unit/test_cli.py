@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
+from stripesim.cli_output import NO_FOLDER_FOR_REPORT, warn_outside
 
 SCENARIO = """\
 schemes = ["rep:3"]
@@ -67,14 +68,44 @@ def sets(*overrides):
 # What is printed.
 
 
-def test_outside_the_calibrated_range_the_terminal_and_the_document_say_so(run):
+def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_all(run):
     status, _, err = run("run", "s.toml")
     assert status == 0
-    lines = [line for line in err.splitlines() if line.startswith("warning: outside the calibrated range: ")]
-    assert [line.split(": ")[2] for line in lines] == ["cluster.osds_per_host", "workload.queue_depth"]
+    (line,) = [line for line in err.splitlines() if line.startswith("warning")]
+    assert line == (
+        "warning: outside the calibrated range in 2 respects: cluster.osds_per_host, workload.queue_depth; "
+        "in full: --out DIR --report, or --json -"
+    )
     _, out, err = run("run", "s.toml", "--json", "-")
     assert err == ""
-    assert [f"warning: outside the calibrated range: {line}" for line in json.loads(out)["warnings"]] == lines
+    told = json.loads(out)["warnings"]
+    assert [line.split(": ")[0] for line in told] == ["cluster.osds_per_host", "workload.queue_depth"]
+
+
+def test_one_warning_stands_in_full_and_several_name_the_report(capsys, tmp_path):
+    warn_outside([])
+    assert capsys.readouterr().err == ""
+    warn_outside(["repair: never seen"])
+    assert capsys.readouterr().err == "warning: outside the calibrated range: repair: never seen\n"
+    warn_outside(["repair: one", "repair: two", "faults: three"], report=tmp_path)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "warning: outside the calibrated range in 3 respects: repair, faults; "
+        f"in full: {tmp_path / 'report.html'}"
+    )
+
+
+def test_a_sweep_has_a_report_too(run, refused, tmp_path):
+    asked = ("sweep", "s.toml", "--over", "workload.queue_depth=4,8", "--jobs", "1")
+    status, out, _ = run(*asked, "--out", "kept", "--report", "--json", "-")
+    assert status == 0
+    page = (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "<script" not in page
+    for line in json.loads(out)["warnings"]:
+        assert line.split(":")[0] in page
+    assert page.count("<figure") == 1 and "workload.queue_depth" in page
+    assert page.count(">rand<") == len(json.loads(out)["aggregated"]) == 2
+    assert refused(*asked, "--report") == [NO_FOLDER_FOR_REPORT]
 
 
 def test_a_report_lands_beside_the_results(run, tmp_path):
