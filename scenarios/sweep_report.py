@@ -13,7 +13,7 @@ from stripesim.scenarios.sweep_table import NOTE, aggregated_table
 
 __all__ = ["report_of_sweep"]
 
-# Of the columns behind the keys and the cell's own: the four numbers and the bottleneck.
+# Columns of words behind the keys: scheme, op, pattern, block.
 _CELL_COLUMNS = 4
 
 
@@ -48,7 +48,7 @@ def report_of_sweep(plan: SweepPlan, result: SweepResult, figure: CaptionedFigur
             f"Swept keys: {_listed(plan.keys)}. {result.rows.height} of {len(plan.tasks)} rows are done"
             + ("" if result.stopped is None else f"; stopped: {result.stopped}"),
             f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
-            f"{source['replications']} replications of each cell",
+            f"replications of each cell: {source['replications']}",
         ],
         warnings=result.warnings,
         inside="Every key of every point that its parameter set speaks of lies inside what the set was "
