@@ -126,6 +126,7 @@ if TYPE_CHECKING:
     from stripesim.scenarios.koh2017 import study as koh2017
 
     _plain: tuple[Study[StudyResult], ...] = (
-        ceph16, exstorus2019, dachary2013, erasurebench2016, ecfault2024,
+        exstorus2019, dachary2013, erasurebench2016, ecfault2024,
     )  # fmt: skip
+    _ceph16: Study[ceph16.Ceph16Result] = ceph16
     _koh: Study[koh2017.KohResult] = koh2017

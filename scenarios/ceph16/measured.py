@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -38,6 +38,15 @@ _DEGRADED_COLUMNS = (
     *("scheme", "k", "m", "stripe_unit_bytes", "bs", "pattern", "ops", "image_mb", "qd", "dead_osd"),
     *DEGRADED_METRICS.values(),
 )
+# Moment of a repair → column; they need not be there.
+REPAIR_TIMES = {
+    "down": "t_marked_down",
+    "out": "t_marked_out",
+    "clean": "t_clean",
+    "restarted": "t_restarted",
+    "up": "t_up_again",
+    "clean_again": "t_clean_after_backfill",
+}
 STRIPE_UNIT_BYTES = 4096
 MIB = 1 << 20
 
@@ -103,7 +112,10 @@ class MeasuredRun:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRepair:
-    """One OSD lost and rebuilt; `measured` is per byte lost."""
+    """One OSD lost and rebuilt; `measured` is per byte lost.
+
+    `times_s` says when what happened, in seconds from the failure. It and `down_out_interval_s` may be absent.
+    """
 
     where: str
     coded: Coded
@@ -111,6 +123,8 @@ class MeasuredRepair:
     image_bytes: int
     dead_osd: int
     measured: dict[str, float]
+    times_s: dict[str, float] = field(default_factory=dict)
+    down_out_interval_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +243,8 @@ def _repair(row: Row) -> MeasuredRepair:
         image_bytes=row.whole("image_mb", 1) * MIB,
         dead_osd=row.whole("dead_osd", 0),
         measured=_metrics(row, REPAIR_METRICS),
+        times_s=_metrics(row, REPAIR_TIMES),
+        down_out_interval_s=row.number("down_out_interval_s"),
     )
 
 

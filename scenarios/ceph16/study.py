@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.ceph16.claims import CALIBRATION, degraded_id, ledger_for, repair_id
@@ -21,6 +22,9 @@ from stripesim.scenarios.ceph16.predict import (
 from stripesim.scenarios.execute import parameters_of
 from stripesim.scenarios.study_result import StudyResult, study_provenance
 
+if TYPE_CHECKING:
+    import polars as pl
+
 TITLE = "Ceph 16.2.15, measured and simulated"
 INTRODUCTION = (
     "Bytes that the devices and networks of a real cluster moved, run by run, beside those of a simulated "
@@ -28,12 +32,36 @@ INTRODUCTION = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ceph16Result(StudyResult):
+    """What the study gives.
+
+    Parameters
+    ----------
+    phases : polars.DataFrame
+        How long the phases of each repair took, measured and simulated: scheme, how, phase, measured_s,
+        simulated_s. No claims.
+    """
+
+    phases: pl.DataFrame
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``--json`` and ``ledger.json`` hold."""
+        return {**super().to_json(), "phases": self.phases.to_dicts()}
+
+    def terminal_tables(self) -> list[tuple[Sequence[str], Sequence[Sequence[str]]]]:
+        """Return the phases, if a repair's times were measured."""
+        from stripesim.scenarios.ceph16.phases import phase_table
+
+        return [phase_table(self.phases)] if len(self.phases) else []
+
+
 def run(
     *,
     engine: str = "compiled",
     data: str | Path | None = None,
     progress: Callable[[str, int], None] | None = None,
-) -> StudyResult:
+) -> Ceph16Result:
     """Run the study.
 
     Parameters
@@ -51,6 +79,7 @@ def run(
     Ceph16DataError
         If the folder cannot be used; one line per fault.
     """
+    from stripesim.scenarios.ceph16.phases import phases_frame
     from stripesim.scenarios.results import rows_frame
 
     measured = load(data)
@@ -92,7 +121,7 @@ def run(
         }
         note(degraded_id(degraded), degraded.coded, cell, predict_degraded(degraded, engine=engine), COLUMNS)
     models = models_for(parse_scheme("rs:6,3"))
-    return StudyResult(
+    return Ceph16Result(
         ledger=ledger_for(measured, predictions, parameters_of(models)),
         rows=rows_frame(rows),
         provenance=study_provenance(
@@ -106,12 +135,23 @@ def run(
             rows=total,
             calibration_runs=list(CALIBRATION),
         ),
+        phases=phases_frame(measured.repairs, engine=engine),
     )
 
 
-def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
-    """Draw and write the study's figures and its report; return the files."""
+def save_study_figures(result: Ceph16Result, out: Path) -> list[Path]:
+    """Draw and write the study's figures, its report and ``phases.csv``; return the files."""
     from stripesim.scenarios.ceph16.draw import draw
+    from stripesim.scenarios.ceph16.phases import HEADING, phase_table
+    from stripesim.scenarios.results import write_files
     from stripesim.scenarios.study_report import save_with_report
 
-    return save_with_report(result, draw(result.ledger), out, title=TITLE, introduction=INTRODUCTION)
+    written = save_with_report(
+        result,
+        draw(result.ledger),
+        out,
+        title=TITLE,
+        introduction=INTRODUCTION,
+        tables={HEADING: phase_table(result.phases)} if len(result.phases) else None,
+    )
+    return [*written, *write_files(out, {"phases.csv": result.phases.write_csv().encode()})]

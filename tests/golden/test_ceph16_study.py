@@ -71,4 +71,6 @@ def test_every_row_is_simulated_and_the_constants_are_few(result):
 @pytest.mark.slow
 def test_figures_show_what_was_judged(result, tmp_path):
     names = {path.name for path in study.save_study_figures(result, tmp_path)}
-    assert {"measured-simulated.svg", "errors.svg", "captions.md"} <= names
+    assert {"measured-simulated.svg", "errors.svg", "captions.md", "phases.csv"} <= names
+    assert len(result.phases) == 15
+    assert "Phases of the repairs" in (tmp_path / "report.html").read_text()
