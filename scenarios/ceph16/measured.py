@@ -114,7 +114,7 @@ class MeasuredRun:
 class MeasuredRepair:
     """One OSD lost and rebuilt; `measured` is per byte lost.
 
-    `times_s` says when what happened, in seconds from the failure. It and `down_out_interval_s` may be absent.
+    `times_s` says when what happened, in seconds from the failure; it may be empty.
     """
 
     where: str
