@@ -8,7 +8,7 @@ colour.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -47,6 +47,7 @@ __all__ = [
     "draw_all",
     "draw_cell_figure",
     "draw_headline",
+    "draw_possible",
     "legend",
     "new_figure",
     "save_figures",
@@ -306,3 +307,26 @@ def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) ->
     if captions:
         contents["captions.md"] = captions.rstrip("\n").encode() + b"\n"
     return write_files(out_dir, contents)
+
+
+def draw_possible(
+    rows: pl.DataFrame,
+    drawings: Mapping[str, tuple[Collection[str], Callable[[pl.DataFrame], CaptionedFigure]]],
+) -> dict[str, CaptionedFigure]:
+    """Draw those figures of a study whose experiments were run.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        With a column ``experiment``.
+    drawings : mapping
+        File stem → experiments that it needs, and what draws it.
+
+    Returns
+    -------
+    dict
+        File stem → figure, in the order of `drawings`.
+    """
+    there = set(rows["experiment"].to_list())
+    with styled():
+        return {stem: draw(rows) for stem, (needs, draw) in drawings.items() if there.issuperset(needs)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stripesim.calibration.ledger import Ledger
 
-__all__ = ["Progress", "Study", "StudyResult", "study_provenance"]
+__all__ = ["Progress", "Study", "StudyResult", "chosen_experiments", "study_provenance"]
 
 #: Called after each part with a few words about it and the number of parts in all.
 Progress = Callable[[str, int], None]
@@ -77,3 +77,31 @@ def study_provenance(name: str, engine: str, **told: Any) -> dict[str, Any]:
         What else the rows depend on; JSON values.
     """
     return {"stripesim": __version__, "study": name, "engine": engine, **told, **where_and_when()}
+
+
+def chosen_experiments(
+    name: str, asked: Sequence[str] | None, known: Collection[str], needed: Collection[str]
+) -> list[str]:
+    """Return the experiments of a study that are to be run.
+
+    Parameters
+    ----------
+    name : str
+        The study's.
+    asked : sequence of str or None
+        None: all.
+    known, needed : collection of str
+        All that there are; those that its ledger cannot do without.
+
+    Raises
+    ------
+    ValueError
+        If one is unknown, or one that is needed is left out.
+    """
+    chosen = list(known) if asked is None else list(asked)
+    if not set(needed) <= set(chosen) <= set(known):
+        raise ValueError(
+            f"study {name}: experiments: got {', '.join(chosen)}, "
+            f"wanted some of {', '.join(known)}, among them {' and '.join(needed)}"
+        )
+    return chosen

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from stripesim.sim import compiled_world as layout
 from stripesim.sim.compiled_world import NEVER_NS
 from stripesim.sim.conditions import KEY_RANGES
+from stripesim.sim.consulted import Consulted, planning
 from stripesim.sim.graph import IntArray
 from stripesim.sim.machine import (
     BATCH,
@@ -35,7 +35,7 @@ from stripesim.sim.machine import (
     Stop,
     Wake,
 )
-from stripesim.sim.program_checks import check_actions, check_moment, check_replanned
+from stripesim.sim.program_checks import check_replanned
 
 if TYPE_CHECKING:
     from stripesim.sim.engine_compiled import CompiledRun
@@ -55,6 +55,7 @@ class Direction:
     def __init__(self, run: CompiledRun, director: Director) -> None:
         self.run = run
         self.director = director
+        self._consulted = Consulted(director, run.program, run)
         # How often requests were cut off to be issued again, by their place in the log.
         self.retries: dict[int, int] = {}
         self._next_ns: int | None = None
@@ -117,11 +118,7 @@ class Direction:
         world.clock["signal_ns"] = min([due_ns, *world.streams["arrival_ns"].tolist()])
 
     def _ask(self) -> int | None:
-        start_s = perf_counter()
-        next_ns = self.director.next_ns()
-        self.run.planning_s += perf_counter() - start_s
-        check_moment(int(self.run.world.clock["now_ns"][0]), next_ns)
-        return next_ns
+        return self._consulted.next_ns(int(self.run.world.clock["now_ns"][0]))
 
     def _act(self) -> None:
         """Ask the director what happens now, and let it happen."""
@@ -129,10 +126,7 @@ class Direction:
         clock = world.clock[0]
         told = world.reports[: int(clock["reported"])].tolist()
         clock["reported"] = 0
-        start_s = perf_counter()
-        actions = self.director.act(int(clock["now_ns"]), tuple(Report(*one) for one in told))
-        self.run.planning_s += perf_counter() - start_s
-        check_actions(self.run.program, actions)
+        actions = self._consulted.act(int(clock["now_ns"]), tuple(Report(*one) for one in told))
         self._next_ns = self._ask()
         self._apply(actions)
 
@@ -298,9 +292,8 @@ class Direction:
         if not len(indices):
             return np.zeros((0, 2), dtype=np.int64)
         source = cast(DirectedSource, run.program.streams[stream])
-        start_s = perf_counter()
-        anew = source.replan(indices)
-        run.planning_s += perf_counter() - start_s
+        with planning(run):
+            anew = source.replan(indices)
         run.learn()
         check_replanned(run.program, stream, anew, self._known(stream, parked, at + later))
         pairs: Array = np.stack([anew.templates, anew.bindings], axis=1)

@@ -19,6 +19,7 @@ from stripesim.sim import compiled_world as layout
 from stripesim.sim.compiled_director import Direction
 from stripesim.sim.compiled_tables import Tables, grown
 from stripesim.sim.compiled_world import World, empty_world
+from stripesim.sim.consulted import planning
 from stripesim.sim.machine import (
     CACHE,
     CHUNK,
@@ -152,9 +153,8 @@ class CompiledRun:
         """Put the next chunk of the stream that wants one behind what it has not issued yet."""
         index = int(self.world.clock["wanting"][0])
         stream = self.world.streams[index : index + 1]
-        start_s = perf_counter()
-        chunk = self.program.streams[index].take(CHUNK)
-        self.planning_s += perf_counter() - start_s
+        with planning(self):
+            chunk = self.program.streams[index].take(CHUNK)
         self.learn()
         stream["ended"] = len(chunk) == 0
         if not len(chunk):

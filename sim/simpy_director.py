@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from heapq import heapify
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from stripesim.sim.consulted import Consulted, planning
 from stripesim.sim.graph import STEPS_MAX, USE, IntArray
 from stripesim.sim.machine import (
     BATCH,
@@ -32,7 +32,7 @@ from stripesim.sim.machine import (
     Stop,
     Wake,
 )
-from stripesim.sim.program_checks import check_actions, check_moment, check_replanned
+from stripesim.sim.program_checks import check_replanned
 from stripesim.sim.simpy_requests import DIRECTOR_KEY, LOST_KEY, TIMEOUT_KEY, Request, Signal, Stream
 from stripesim.sim.simpy_words import pass_tickets, pin
 
@@ -54,6 +54,7 @@ class Direction:
     def __init__(self, engine: SimpyEngine, director: Director) -> None:
         self.engine = engine
         self.director = director
+        self._consulted = Consulted(director, engine.program, engine)
         # Not yet told to the director.
         self.reports: list[Report] = []
         # Requests in flight by number; those that wait, with their key ranges.
@@ -86,19 +87,12 @@ class Direction:
         now_ns = int(self.engine.now)
         reports = tuple(self.reports)
         self.reports.clear()
-        start_s = perf_counter()
-        actions = self.director.act(now_ns, reports)
-        self.engine.planning_s += perf_counter() - start_s
-        check_actions(self.engine.program, actions)
+        actions = self._consulted.act(now_ns, reports)
         self._expect(self._next_ns())
         self._apply(actions)
 
     def _next_ns(self) -> int | None:
-        start_s = perf_counter()
-        next_ns = self.director.next_ns()
-        self.engine.planning_s += perf_counter() - start_s
-        check_moment(int(self.engine.now), next_ns)
-        return next_ns
+        return self._consulted.next_ns(int(self.engine.now))
 
     def _expect(self, next_ns: int | None) -> None:
         """Put the director's next moment into the calendar; the one before counts no more."""
@@ -343,9 +337,8 @@ class Direction:
         if not len(indices):
             return []
         source = cast(DirectedSource, stream.source)
-        start_s = perf_counter()
-        anew = source.replan(indices)
-        self.engine.planning_s += perf_counter() - start_s
+        with planning(self.engine):
+            anew = source.replan(indices)
         assert chunk is not None
         check_replanned(self.engine.program, stream.index, anew, self._known(stream, chunk, waiting, later))
         if later:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import simpy
 
+from stripesim.sim.consulted import planning
 from stripesim.sim.graph import COUNTERS, STEP_BITS, Template
 from stripesim.sim.machine import CHUNK, PENDING, DirectedSource, RequestChunk, StreamRun
 from stripesim.sim.program_checks import check_chunk
@@ -216,9 +216,8 @@ class Stream(Log):
         if self.chunk is not None and self.at < len(self.chunk):
             return True
         if not self.ended:
-            start_s = perf_counter()
-            chunk = self.source.take(CHUNK)
-            self.engine.planning_s += perf_counter() - start_s
+            with planning(self.engine):
+                chunk = self.source.take(CHUNK)
             self.chunk = chunk
             self.at = 0
             self.ended = len(chunk) == 0

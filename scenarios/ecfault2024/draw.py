@@ -13,7 +13,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from stripesim.scenarios.captions import scheme_label, three_digits
 from stripesim.scenarios.ecfault2024.claims import SWEPT, Lookup, claims
 from stripesim.scenarios.ecfault2024.profiles import CODES
-from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.figures import CaptionedFigure, draw_possible, new_figure
 from stripesim.scenarios.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.units import format_size
 
@@ -46,7 +46,6 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     dict
         File stem → figure.
     """
-    there = set(rows["experiment"].to_list())
     drawings = {
         "write-amplification": ({"amplification", "padding"}, draw_storage),
         "effects": ({"profiles"}, draw_effects),
@@ -55,8 +54,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         "configurations": ({"profiles"}, draw_configurations),
         "scarce-cache": ({"scarce cache"}, draw_cache),
     }
-    with styled():
-        return {stem: function(rows) for stem, (needs, function) in drawings.items() if needs <= there}
+    return draw_possible(rows, drawings)
 
 
 def _of(rows: pl.DataFrame, experiment: str, **where: Any) -> pl.DataFrame:

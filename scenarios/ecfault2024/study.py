@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.scenarios.ecfault2024.experiments import EXPERIMENTS, NEEDED, Setting
-from stripesim.scenarios.study_result import StudyResult, study_provenance
+from stripesim.scenarios.study_result import StudyResult, chosen_experiments, study_provenance
 
 TITLE = "Han et al. 2024 (ECFault): configurations of erasure-coded pools, simulated"
 INTRODUCTION = (
@@ -80,13 +80,7 @@ def run(
     from stripesim.scenarios.ecfault2024.claims import ledger_for
     from stripesim.scenarios.results import rows_frame
 
-    chosen = list(EXPERIMENTS) if experiments is None else list(experiments)
-    unknown = [name for name in chosen if name not in EXPERIMENTS]
-    if unknown or not set(NEEDED) <= set(chosen):
-        raise ValueError(
-            f"study ecfault2024: experiments: got {', '.join(chosen)}, "
-            f"wanted some of {', '.join(EXPERIMENTS)}, among them {' and '.join(NEEDED)}"
-        )
+    chosen = chosen_experiments("ecfault2024", experiments, EXPERIMENTS, NEEDED)
     rows: list[dict[str, Any]] = []
     for name in chosen:
         rows += EXPERIMENTS[name](Setting(engine=engine))

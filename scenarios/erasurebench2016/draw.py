@@ -14,7 +14,7 @@ from stripesim.scenarios.erasurebench2016.draw_replay import draw_replay
 from stripesim.scenarios.erasurebench2016.experiments import BIN_S, CODES
 from stripesim.scenarios.erasurebench2016.runs import ARCHIVES, MEGABYTE
 from stripesim.scenarios.erasurebench2016.tables import series
-from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.figures import CaptionedFigure, draw_possible, new_figure
 from stripesim.scenarios.panels import COLOURS, LINES, MARKERS
 
 COLOUR = dict(zip(CODES, COLOURS, strict=False))
@@ -32,17 +32,15 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     dict
         File stem → figure; the source's number stands in the stem.
     """
-    there = set(rows["experiment"].to_list())
     drawings = {
-        "figure-3-latency": ("latency", draw_latency),
-        "figure-4-availability": ("availability", draw_availability),
-        "figure-4-decoders": ("availability", draw_decoders),
-        "figure-5-throughput": ("throughput", draw_throughput),
-        "figure-6-traffic": ("traffic", draw_traffic),
-        "figure-7-replay": ("replay", draw_replay),
+        "figure-3-latency": ({"latency"}, draw_latency),
+        "figure-4-availability": ({"availability"}, draw_availability),
+        "figure-4-decoders": ({"availability"}, draw_decoders),
+        "figure-5-throughput": ({"throughput"}, draw_throughput),
+        "figure-6-traffic": ({"traffic"}, draw_traffic),
+        "figure-7-replay": ({"replay"}, draw_replay),
     }
-    with styled():
-        return {stem: function(rows) for stem, (needs, function) in drawings.items() if needs in there}
+    return draw_possible(rows, drawings)
 
 
 def _select(rows: pl.DataFrame, **where: Any) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from stripesim.scenarios.exstorus2019.claims import simulate_claims
 from stripesim.scenarios.exstorus2019.draw_beyond import draw_beyond, draw_layout
 from stripesim.scenarios.exstorus2019.experiments import CODES, GBIT_PER_S
 from stripesim.scenarios.exstorus2019.tables import NS_PER_S, RECORD_SIZES_BYTES, WRITES, cells, claims
-from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.figures import CaptionedFigure, draw_possible, new_figure
 from stripesim.scenarios.panels import COLOURS, MARKERS, log_axis
 from stripesim.sim.exstorus_write import STEP_NAMES, STEPS
 
@@ -36,7 +36,6 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     dict
         File stem → figure.
     """
-    there = set(rows["experiment"].to_list())
     drawings = {
         "steps-by-size": ({"steps"}, draw_sizes),
         "steps-shares": ({"steps"}, draw_shares),
@@ -45,12 +44,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         "beyond": ({"geometry", "scale"}, draw_beyond),
         "layout-zeros-disks": ({"layout", "short records", "disks"}, draw_layout),
     }
-    figures = {}
-    with styled():
-        for stem, (needs, function) in drawings.items():
-            if needs <= there:
-                figures[stem] = function(rows)
-    return figures
+    return draw_possible(rows, drawings)
 
 
 def _steps(rows: pl.DataFrame, **where: Any) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.scenarios.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
-from stripesim.scenarios.study_result import StudyResult, study_provenance
+from stripesim.scenarios.study_result import StudyResult, chosen_experiments, study_provenance
 
 TITLE = "Kim et al. 2019: erasure-coded writes on faster networks"
 INTRODUCTION = (
@@ -74,13 +74,7 @@ def run(
     from stripesim.scenarios.exstorus2019.parameters import write_model
     from stripesim.scenarios.results import rows_frame
 
-    chosen = list(EXPERIMENTS) if experiments is None else list(experiments)
-    unknown = [name for name in chosen if name not in EXPERIMENTS]
-    if unknown or not {"steps", "codes"} <= set(chosen):
-        raise ValueError(
-            f"study exstorus2019: experiments: got {', '.join(chosen)}, "
-            f"wanted some of {', '.join(EXPERIMENTS)}, among them steps and codes"
-        )
+    chosen = chosen_experiments("exstorus2019", experiments, EXPERIMENTS, ("steps", "codes"))
 
     def told(words: str) -> None:
         if progress is not None:
