@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stripesim.models.recovery import RecoveryModel, recovery_model
-from stripesim.sim.faults import Corruption, Failure, FaultPlan
+from stripesim.scenarios.toml_lines import KeyPath
+from stripesim.sim.faults import Corruption, Failure, FaultError, FaultPlan
 from stripesim.sim.graph import IntArray
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.fault_schema import DrawnSpec, EventSpec, LifetimeSpec
+    from stripesim.scenarios.fault_schema import DrawnSpec, EventSpec, FaultsSpec, LifetimeSpec
     from stripesim.scenarios.schema import Scenario
 
 _SECOND_NS = 10**9
@@ -151,9 +152,22 @@ def plan_of(
     )
     try:
         plan.check(osd_hosts)
-    except ValueError as error:
-        raise ValueError(f"faults: {error}") from error
+    except FaultError as error:
+        where = scenario.where(_key_of(told, error, len(failures)))
+        raise ValueError(f"{where}: got {error.got}, wanted {error.wanted}") from error
     return plan
+
+
+def _key_of(told: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
+    """Return the key behind a fault of a plan."""
+    if error.event >= failures:
+        return ("faults", "corruptions", error.event - failures, "osd")
+    if not told.events:
+        return ("faults", "replay" if told.drawn is None else "drawn")
+    keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s"}
+    key = next((key for words, key in keys.items() if error.got.startswith(words)), None)
+    where: KeyPath = ("faults", "events", error.event)
+    return where if key is None else (*where, key)
 
 
 # Failures drawn from lifetimes.
@@ -242,9 +256,10 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     units = places.hosts if told.unit == "host" else len(places.osd_hosts)
     nodes = list(dict.fromkeys(node for node, _, _ in outages))
     if len(nodes) > units:
+        where = scenario.where(("faults", "replay", "trace"))
         raise ValueError(
-            f"faults.replay.trace: {told.trace}: got {len(nodes)} nodes, wanted at most the cluster's "
-            f"{units} {told.unit}s"
+            f"{where}: {told.trace}: got {len(nodes)} nodes, "
+            f"wanted at most the cluster's {units} {told.unit}s"
         )
     numbers = {node: number for number, node in enumerate(nodes)}
     found = []

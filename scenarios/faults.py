@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from stripesim.scenarios.checks import Fault
 from stripesim.scenarios.schema import Scenario
-from stripesim.scenarios.toml_lines import KeyPath
+from stripesim.scenarios.toml_lines import KeyPath, key_text
 
 __all__ = ["fault_from_pydantic", "is_list_key", "key_text", "value_at", "value_text"]
 
@@ -40,17 +40,6 @@ _WANTED: Final[Mapping[str, str]] = {
     "less_than_equal": "a number of at most {le}",
     "wanted": "{wanted}",
 }
-
-
-def key_text(path: KeyPath) -> str:
-    """Write a key path as a user would: dotted, without the positions in lists (the line tells those).
-
-    Examples
-    --------
-    >>> key_text(("workload", "block_sizes_bytes", 2))
-    'workload.block_sizes_bytes'
-    """
-    return ".".join(part for part in path if isinstance(part, str))
 
 
 def value_text(value: object) -> str:

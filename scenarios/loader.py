@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from stripesim.scenarios.checks import Fault, NumberedScheme, cross_check
 from stripesim.scenarios.faults import fault_from_pydantic, is_list_key, key_text, value_at, value_text
 from stripesim.scenarios.schema import Scenario
-from stripesim.scenarios.toml_lines import KeyPath, locate_keys
+from stripesim.scenarios.toml_lines import KeyPath, KeyPlaces, locate_keys
 
 __all__ = ["ScenarioError", "load_scenario", "parse_scenario", "shipped_scenarios"]
 
@@ -56,15 +56,12 @@ class _Document:
 
     def place(self, path: KeyPath) -> tuple[int, str]:
         """Say where a key stands: an order for sorting, and the text."""
-        prefixes = range(len(path), -1, -1)
-        for length in prefixes:
-            # An override replaces all that stood below its key, whatever lines that had.
-            if path[:length] in self.overrides:
-                return 2**62, self.overrides[path[:length]]
-        for length in prefixes:
-            if path[:length] in self.lines:
-                return self.lines[path[:length]], f"{self.label}:{self.lines[path[:length]]}"
-        return 1, f"{self.label}:1"
+        return self.places.find(path)
+
+    @property
+    def places(self) -> KeyPlaces:
+        """Where all keys stand."""
+        return KeyPlaces(self.label, self.lines, self.overrides)
 
     def raise_faults(self) -> None:
         placed = sorted(
@@ -176,6 +173,7 @@ def parse_scenario(
                     table.pop(other[-1], None)
     scenario = _validate(document)
     scenario._base_dir = Path() if base_dir is None else base_dir
+    scenario._places = document.places
     _cross_check(document, scenario)
     document.raise_faults()
     return scenario

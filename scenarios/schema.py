@@ -26,6 +26,7 @@ from stripesim.scenarios.schema_types import (
     SizeBytes,
     Table,
 )
+from stripesim.scenarios.toml_lines import KeyPath, KeyPlaces
 
 __all__ = [
     "Cell",
@@ -250,6 +251,12 @@ class Scenario(Table):
     # Where relative paths start. It is private because a result must not
     # depend on where a file happens to lie.
     _base_dir: Path = PrivateAttr(default_factory=Path)
+    # Where keys stand, for what is found out only when the scenario is built.
+    _places: KeyPlaces = PrivateAttr(default_factory=KeyPlaces)
+
+    def where(self, path: KeyPath) -> str:
+        """Write a key with its file and line, as far as they are known, for messages."""
+        return self._places.text(path)
 
     def resolve(self, path: str) -> Path:
         """Turn a path of the scenario into one that can be opened.

@@ -42,6 +42,7 @@ _SOURCE: Final = (
     "scenarios/execute.py",
     "scenarios/failures.py",
     "scenarios/fault_schema.py",
+    "scenarios/toml_lines.py",
     "scenarios/replay.py",
     "scenarios/schema.py",
     "scenarios/schema_types.py",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["KeyPath", "locate_keys"]
+__all__ = ["KeyPath", "KeyPlaces", "key_text", "locate_keys"]
 
 #: A key path: names of tables and keys, and positions in arrays. ``("schemes", 1)`` is the second scheme.
 KeyPath = tuple[str | int, ...]
@@ -168,3 +170,57 @@ class _Scanner:
                 continue
             self._pair(path)
         self.position += 1
+
+
+def key_text(path: KeyPath) -> str:
+    """Write a key path as a user would: dotted, without the positions in lists (the line tells those).
+
+    Examples
+    --------
+    >>> key_text(("workload", "block_sizes_bytes", 2))
+    'workload.block_sizes_bytes'
+    """
+    return ".".join(part for part in path if isinstance(part, str))
+
+
+@dataclass(frozen=True, eq=False)
+class KeyPlaces:
+    """Where the keys of a document stand.
+
+    Parameters
+    ----------
+    label : str
+        What to call the document in messages; empty if there is none.
+    lines : mapping of KeyPath to int
+        From `locate_keys`.
+    overrides : mapping of KeyPath to str
+        What a key was overridden by (``--set``).
+    """
+
+    label: str = ""
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)
+    overrides: Mapping[KeyPath, str] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        """Hold any two for equal: what a document says does not depend on where it says so."""
+        return isinstance(other, KeyPlaces)
+
+    def __hash__(self) -> int:
+        return hash(KeyPlaces)
+
+    def find(self, path: KeyPath) -> tuple[int, str]:
+        """Say where a key stands: an order for sorting, and the text."""
+        prefixes = range(len(path), -1, -1)
+        for length in prefixes:
+            # An override replaces all that stood below its key, whatever lines that had.
+            if path[:length] in self.overrides:
+                return 2**62, self.overrides[path[:length]]
+        for length in prefixes:
+            if path[:length] in self.lines:
+                return self.lines[path[:length]], f"{self.label}:{self.lines[path[:length]]}"
+        return 1, f"{self.label}:1"
+
+    def text(self, path: KeyPath) -> str:
+        """Write ``place: key``, or the key alone where there is no document."""
+        known = self.label or self.overrides
+        return f"{self.find(path)[1]}: {key_text(path)}" if known else key_text(path)

@@ -132,6 +132,9 @@ def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
     for event, failure in enumerate(failures):
         if failure.kind not in KINDS:
             raise FaultError(event, f"kind {failure.kind!r}", f"one of {', '.join(KINDS)}")
+        for host in failure.hosts:
+            if not 0 <= host < hosts:
+                raise FaultError(event, f"host {host}", f"one from 0 to {hosts - 1}")
         if not failure.osds:
             raise FaultError(event, "no OSD", "at least one")
         if failure.time_ns < 0:
@@ -146,9 +149,6 @@ def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
             if not 0 <= osd < osds:
                 raise FaultError(event, f"OSD {osd}", f"one from 0 to {osds - 1}")
             spans.setdefault(osd, []).append((failure.time_ns, failure.back_ns, event))
-        for host in failure.hosts:
-            if not 0 <= host < hosts:
-                raise FaultError(event, f"host {host}", f"one from 0 to {hosts - 1}")
     for osd, listed in spans.items():
         listed.sort(key=lambda span: (span[0], span[2]))
         for (_, back_ns, earlier), (start_ns, _, later) in itertools.pairwise(listed):

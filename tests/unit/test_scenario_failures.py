@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stripesim.scenarios.build import build_models, hole_warnings
+from stripesim.scenarios.build import build_models, check_schemes, hole_warnings
 from stripesim.scenarios.execute import run_scenario
 from stripesim.scenarios.failures import Places, drawn_failures, limits_of, plan_of, replayed_failures
 from stripesim.scenarios.fault_figures import draw_timelines
@@ -205,3 +207,54 @@ def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
     hosts = np.repeat(np.arange(8, dtype=np.int64), 3)
     plan = plan_of(scenario, hosts, lambda out: hosts[:, None], rotational=False)
     assert plan.failures[0].osds == (6, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("faults", "sets", "said"),
+    [
+        (
+            "[[faults.events]]\nhosts = [0]\nat_s = 1\n[[faults.events]]\nosds = [1, 99]\nat_s = 1",
+            [],
+            "s.toml:17: faults.events.osds: got OSD 99, wanted one from 0 to 23",
+        ),
+        (
+            "[[faults.events]]\nhosts = [40]\nat_s = 1",
+            [],
+            "s.toml:14: faults.events.hosts: got host 40, wanted one from 0 to 3",
+        ),
+        (
+            "[[faults.events]]\nosds = [1]\nat_s = 1\n[[faults.events]]\nosds = [1]\nat_s = 3",
+            [],
+            "s.toml:18: faults.events.at_s: got a failure of OSD 1 at 3.0 s, "
+            "wanted one after it is back from fault 0",
+        ),
+        (
+            "[[faults.corruptions]]\nosd = 50\nat_s = 1",
+            [],
+            "s.toml:14: faults.corruptions.osd: got OSD 50, wanted one from 0 to 23",
+        ),
+        (
+            "",
+            ["faults.events=[{osds=[77], at_s=1}]"],
+            "--set: faults.events.osds: got OSD 77, wanted one from 0 to 23",
+        ),
+    ],
+)
+def test_on_a_map_of_ones_own_faults_are_told_with_their_place_too(data, faults, sets, said) -> None:
+    crush = f"crush_map = '{data / 'ceph16/crush/A.decompiled.txt'}'\n"
+    text = BASE.replace("[workload]", crush + "[workload]") + faults
+    scenario = parse_scenario(text, label="s.toml", sets=sets)
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        check_schemes(scenario, build_models(scenario))
+
+
+def test_where_a_scenario_was_written_is_no_part_of_it() -> None:
+    events = "[[faults.events]]\nosds = [1]\nat_s = 1"
+    one, other = (parse_scenario(text + events, label="s.toml") for text in (BASE, "\n\n" + BASE))
+    assert one == other and one.hash() == other.hash()
+    assert one.where(("faults", "events", 0, "osds")) == "s.toml:13: faults.events.osds"
+    assert other.where(("faults", "events", 0, "osds")) == "s.toml:15: faults.events.osds"
+    assert pickle.loads(pickle.dumps(one)).where(("faults", "events", 0, "osds")) == one.where(
+        ("faults", "events", 0, "osds")
+    )
+    assert type(one)(schemes=("rep:3",), workload=one.workload).where(("schemes", 0)) == "schemes"
