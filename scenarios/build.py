@@ -48,6 +48,8 @@ class Setting:
     repair : Repair or None
     faults : FaultPlan or None
     timeout_ns : int
+    newest_only : bool
+        See `stripesim.sim.machine.Program`.
     """
 
     pool: Pool
@@ -57,6 +59,7 @@ class Setting:
     repair: Repair | None
     faults: FaultPlan | None = None
     timeout_ns: int = 0
+    newest_only: bool = False
 
 
 def build_models(scenario: Scenario) -> Models:
@@ -120,6 +123,8 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
         repair=repair,
         faults=faults,
         timeout_ns=0 if told.timeout_s is None else max(1, round(told.timeout_s * 1e9)),
+        # A bare device is driven without the library that makes a client wait so.
+        newest_only=told.completions == "newest" and scheme.name != "none",
     )
 
 

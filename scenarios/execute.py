@@ -105,6 +105,7 @@ def run_cell(
         until_ns=setting.until_ns if until_ns is None else until_ns,
         faults=setting.faults,
         timeout_ns=setting.timeout_ns,
+        newest_only=setting.newest_only,
         seed=scenario.seed,
         engine=engine,
         followed=followed,

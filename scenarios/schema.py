@@ -150,6 +150,12 @@ class WorkloadSpec(Table):
     queue_depth: PositiveInt = Field(
         default=256, description="Requests in flight [count]; unused where requests arrive by the clock."
     )
+    completions: Literal["each", "newest"] = Field(
+        default="each",
+        description="each: the client goes on with each request that completes; newest: it waits for its most "
+        "recently issued request, then goes on with all that have completed. Only where queue_depth requests "
+        "are in flight.",
+    )
     requests: PositiveInt | None = Field(
         default=None, description="Requests per cell [count]; give this or duration_s."
     )

@@ -52,7 +52,9 @@ from stripesim.sim.compiled_calendar import close_hole as _close_hole
 from stripesim.sim.compiled_calendar import push as _push
 from stripesim.sim.compiled_requests import issue as _issue
 from stripesim.sim.compiled_requests import lacks as _lacks
+from stripesim.sim.compiled_requests import lets_issue as _lets_issue
 from stripesim.sim.compiled_requests import next_arrival as _next_arrival
+from stripesim.sim.compiled_requests import notice as _notice
 from stripesim.sim.compiled_requests import report as _report
 from stripesim.sim.compiled_requests import spawn as _spawn
 from stripesim.sim.compiled_service import first as _first
@@ -174,7 +176,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
 
 
 @_inlined
-def _lacks_for(world: World, request: Any, step: Any, cell: int) -> int:
+def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> int:
     """Tell what is missing to complete a step with more to it than the plain words, `GO_ON` if nothing."""
     clock = world.clock[0]
     if step.special & NAMES_KEYS:
@@ -184,10 +186,10 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int) -> int:
         if missing != GO_ON:
             return missing
     if step.special & SPAWNS:
-        # Two: as a reply it may let its stream issue one besides.
-        if clock.slots_free < 2:
+        # As a reply it may let its stream issue some besides.
+        if clock.slots_free < 1 + room:
             return MORE_SLOTS
-        if clock.logged + 2 > len(world.log):
+        if clock.logged + 1 + room > len(world.log):
             return MORE_LOG
     return GO_ON
 
@@ -231,18 +233,19 @@ def _complete(world: World, cell: int) -> int:
     number_of_step = cell & ((1 << clock.cell_bits) - 1)
     request = world.requests[at(slot)]
     step = world.steps[at(request.first_step + number_of_step)]
-    index = 0
+    index = room = 0
     if step.is_reply:
         index = int(request.stream)
         if index < len(world.streams) and world.streams[at(index)].depth:
-            missing = _lacks(world, world.streams[at(index)], 1)
+            room = _lets_issue(world, request, world.streams[at(index)])
+            missing = _lacks(world, world.streams[at(index)], room) if room else GO_ON
             if missing != GO_ON:
                 clock.wanting = index
                 return missing
         if clock.reported == len(world.reports):
             return MORE_REPORTS
     if step.special:
-        missing = _lacks_for(world, request, step, cell)
+        missing = _lacks_for(world, request, step, cell, room)
         if missing != GO_ON:
             return missing
         if step.special & TAKEN:
@@ -252,14 +255,12 @@ def _complete(world: World, cell: int) -> int:
     if clock.bin_ns:
         _account(world, request, step, number_of_step)
     if step.is_reply:
-        world.log[at(request.entry)].completed_ns = clock.now_ns
         if index < len(world.streams):
-            stream = world.streams[at(index)]
-            stream.outstanding -= 1
-            if stream.reports:
+            if world.streams[at(index)].reports:
                 _report(world, index, request.number // len(world.streams))
-            if stream.depth and stream.at < stream.planned:
-                _issue(world, index)
+            _notice(world, request, index, room)
+        else:
+            world.log[at(request.entry)].completed_ns = clock.now_ns
     first_cell = slot << clock.cell_bits
     place_from, place_to = step.successors_from, step.successors_to
     if step.special & (BRANCHES | SPAWNS):

@@ -12,6 +12,7 @@ import numpy as np
 from stripesim.sim.compiled_words import append, at, holds, inlined
 from stripesim.sim.compiled_world import (
     GO_ON,
+    LAST_UNNOTICED,
     MORE_LOG,
     MORE_PARKED,
     MORE_REQUESTS,
@@ -25,7 +26,7 @@ from stripesim.sim.machine import SPAWNED_FROM
 
 @inlined
 def lacks(world: World, stream: Any, wanted: int) -> int:
-    """Tell what is missing to issue a stream's next request, `GO_ON` if nothing.
+    """Tell what is missing to issue a stream's next requests, `GO_ON` if nothing.
 
     An open stream wants two planned requests: one to issue and one whose arrival is next.
     """
@@ -33,9 +34,9 @@ def lacks(world: World, stream: Any, wanted: int) -> int:
     if stream.at + wanted > stream.planned and not stream.ended:
         return MORE_REQUESTS
     if stream.at < stream.planned:
-        if clock.slots_free == 0:
+        if clock.slots_free < wanted:
             return MORE_SLOTS
-        if clock.logged == len(world.log):
+        if clock.logged + wanted > len(world.log):
             return MORE_LOG
         if clock.parked == len(world.parked):
             return MORE_PARKED
@@ -108,6 +109,45 @@ def start(world: World, index: int, number: int, entry: int, template: int, row:
         world.pending[at(cell + step)] = world.predecessors[at(first_step + step)]
     append(world, cell)
     return int(slot)
+
+
+@inlined
+def lets_issue(world: World, request: Any, stream: Any) -> int:
+    """Tell how many requests of its closed loop a reply makes room for."""
+    if not stream.newest_only or stream.drained:
+        return 1
+    if request.number // len(world.streams) != stream.issued - 1:
+        return 0
+    return int(stream.unnoticed + 1)
+
+
+@inlined
+def notice(world: World, request: Any, index: int, room: int) -> None:
+    """Note a client's completion; let a closed loop go on where it has room for requests.
+
+    Until the client looks at it, a completion hangs in a chain: the place of its time holds the entry of the
+    one before, from `LAST_UNNOTICED` downwards.
+    """
+    clock = world.clock[0]
+    stream = world.streams[at(index)]
+    entry = world.log[at(request.entry)]
+    if room == 0 and stream.depth:
+        entry.completed_ns = LAST_UNNOTICED - 1 - stream.last_unnoticed
+        stream.last_unnoticed = request.entry
+        stream.unnoticed += 1
+        return
+    entry.completed_ns = clock.now_ns
+    stream.outstanding -= 1 + stream.unnoticed
+    while stream.unnoticed:
+        other = world.log[at(stream.last_unnoticed)]
+        stream.last_unnoticed = LAST_UNNOTICED - 1 - other.completed_ns
+        other.completed_ns = clock.now_ns
+        stream.unnoticed -= 1
+    if stream.newest_only and stream.at == stream.planned:
+        stream.drained = 1
+    while room and stream.depth and stream.at < stream.planned:
+        issue(world, index)
+        room -= 1
 
 
 @inlined

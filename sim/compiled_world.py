@@ -22,6 +22,8 @@ GO_ON = -1
 
 NEVER_NS = (1 << 63) - 1
 NOBODY = -1
+# In the place of a completion that its client has not looked at, the first of a chain.
+LAST_UNNOTICED = -2
 
 # How a step waits: for its one predecessor, for all, for those that run.
 ONE, ALL, MERGE = range(3)
@@ -115,6 +117,10 @@ STREAM = np.dtype(
         ("timeout_ns", "i8"),
         # When to look at the oldest unfinished request, whose time may be out then.
         ("look_ns", "i8"),
+        ("newest_only", "i8"),
+        ("drained", "i8"),
+        ("unnoticed", "i8"),
+        ("last_unnoticed", "i8"),
     ]
 )
 # A request that waits to be issued, for the first time or again.
@@ -289,6 +295,8 @@ def empty_world(program: Program, log_rows: int) -> World:
     streams = np.zeros(len(program.streams), dtype=STREAM)
     streams["depth"] = [stream.depth for stream in program.streams]
     streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
+    streams["newest_only"][list(program.newest_only)] = 1
+    streams["last_unnoticed"] = NOBODY
     for index, source in enumerate(program.streams if program.director else ()):
         assert isinstance(source, DirectedSource)
         streams[index]["feed"] = source.feed

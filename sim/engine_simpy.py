@@ -427,12 +427,9 @@ class SimpyEngine(simpy.Environment):
             return
         place, of = divmod(request.number, len(self.streams))
         stream = self.streams[of]
-        stream.completed_ns[place] = int(self._now)
-        stream.outstanding -= 1
         if stream.reports:
             self.directed.reports.append(Report(of, place))
-        if stream.depth and stream.refill():
-            stream.issue()
+        stream.notice(place)
 
     # ------------------------------------------------------------------ branches and spawns
 

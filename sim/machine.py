@@ -257,6 +257,9 @@ class Program:
     followed : ndarray of int64, shape (n,)
         Requests of the first stream, by their number in it, ascending, of which the end of every step is
         noted (`EngineRun.followed_ns`).
+    newest_only : frozenset of int
+        Closed loops whose client waits for its most recently issued request, and only then looks at what else
+        has completed; a request is complete when the client looks at it. The others go on with each completion.
     """
 
     resources: Resources
@@ -271,6 +274,7 @@ class Program:
     bin_ns: int = 0
     director: Director | None = None
     followed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    newest_only: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

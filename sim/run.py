@@ -133,6 +133,7 @@ def simulate(
     seed: int = 0,
     engine: str = "compiled",
     bin_ns: int = 0,
+    newest_only: bool = False,
     foreground: Callable[[Pool, Book, Workload], Foreground] | None = None,
     background: Sequence[Callable[[Pool, Book], RequestSource]] = (),
     faults: FaultPlan | None = None,
@@ -157,6 +158,8 @@ def simulate(
         ``compiled`` or ``simpy``.
     bin_ns : int
         Width of time bins for the counters [ns]; 0: none.
+    newest_only : bool
+        Whether the client of a closed loop waits for its most recently issued request.
     foreground : callable, optional
         Makes the client's stream instead of `RequestPlanner`; `prefilled` is then its own affair.
     background : sequence of callable
@@ -225,6 +228,7 @@ def simulate(
             until_ns=until_ns,
             bin_ns=bin_ns,
             followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
+            newest_only=frozenset([0] if newest_only and planner.depth else []),
         )
     )
     requested = join_parts(run.streams[0], planner.planned)

@@ -199,6 +199,10 @@ class Stream(Log):
         # A feed that is woken has not ended after all.
         self.ended = False
         self.outstanding = 0
+        # Places of what has completed without its client having looked at it.
+        self.unnoticed: list[int] = []
+        self.newest_only = index in engine.program.newest_only
+        self.drained = False
         self.last_arrival_ns = 0
         self.feed = self.reports = False
         self.timeout_ns = 0
@@ -231,6 +235,22 @@ class Stream(Log):
         """Issue what a closed loop may have outstanding."""
         while self.outstanding < self.depth and self.refill():
             self.issue()
+
+    def notice(self, place: int) -> None:
+        """Note a client's completion, now or when the client looks; let a closed loop go on."""
+        if self.newest_only and not self.drained and place != len(self.issued_ns) - 1:
+            self.unnoticed.append(place)
+            return
+        noticed, self.unnoticed = [place, *self.unnoticed], []
+        for other in noticed:
+            self.completed_ns[other] = int(self.engine.now)
+        self.outstanding -= len(noticed)
+        if not self.depth:
+            return
+        self.drained = self.newest_only and not self.refill()
+        for _ in noticed:
+            if self.refill():
+                self.issue()
 
     def issue(self) -> None:
         """Issue the next planned request; one to a group that is held waits."""

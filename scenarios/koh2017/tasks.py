@@ -138,6 +138,7 @@ def _simulate(
         setting.workload,
         prefilled=setting.prefilled,
         until_ns=setting.until_ns,
+        newest_only=setting.newest_only,
         seed=scenario.seed,
         engine=task.engine,
         foreground=source,

@@ -322,6 +322,7 @@ def random_dynamic_program(random: Random) -> Program:
         until_ns=random.choice([None, None, None, 100, random.randrange(3000)]),
         bin_ns=random.choice([0, 7, 100]),
         followed=random_numbers(random),
+        newest_only=random_loops(random, streams),
     )
 
 
@@ -365,6 +366,14 @@ def random_program(random: Random) -> Program:
         until_ns=random.choice([None, None, 0, 100, random.randrange(3000)]),
         bin_ns=random.choice([0, 7, 100, 1000]),
         followed=random_numbers(random),
+        newest_only=random_loops(random, streams),
+    )
+
+
+def random_loops(random: Random, streams: list[Source]) -> frozenset[int]:
+    """Draw the closed loops whose client waits for its newest request."""
+    return frozenset(
+        index for index, stream in enumerate(streams) if stream.depth and random.random() < 0.3
     )
 
 
