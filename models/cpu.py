@@ -23,7 +23,10 @@ class CpuModel(MeasuredModel):
         Primary, under the placement group's lock: a client's operation from dispatch to the point
         where sub-operations are made [ns].
     sub_op_send_ns : float
-        Primary, under the lock: making one sub-operation for another member [ns].
+        Primary, under the lock: making one sub-read, one push or one roll-forward, which has no log entry
+        and no data, for another member [ns].
+    sub_write_send_ns : float
+        The same for one sub-write: a transaction of its own, with log entry and statistics [ns].
     ec_rollback_wait_ns : float
         Time, not processor time, that an erasure-coded write waits for each stripe that it overwrites,
         so that the old content can be brought back [ns]; appended and filled stripes need none.
@@ -70,6 +73,7 @@ class CpuModel(MeasuredModel):
     message_ns_per_byte: float
     op_prepare_ns: float
     sub_op_send_ns: float
+    sub_write_send_ns: float
     ec_rollback_wait_ns: float
     sub_op_prepare_ns: float
     sub_reply_ns: float

@@ -123,6 +123,10 @@ class HddModel(MeasuredModel):
         whole, rest = divmod(size_bytes, self.run_bytes)
         return [self.run_bytes] * whole + ([rest] if rest else [])
 
+    def parts_bytes(self, piece_bytes: int) -> list[int]:
+        """What is served in parallel of one request [B]: a disk has one arm."""
+        return [piece_bytes]
+
     def read_ns(self, size_bytes: int) -> float:
         """Mean time to read `size_bytes` of one extent [ns], equation (1)."""
         position_ns = self.read_mean_seek_ns + self.rotation_ns / 2

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stripesim.models.provenance import MeasuredModel
 
-SCOPES = ("commit", "dispatch", "none")
+SCOPES = ("commit", "coded", "dispatch", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,8 @@ class PgLockModel(MeasuredModel):
         ``commit``: the lock is held from dispatch until all members have committed (as
         Koh et al. 2017, section II.B, state). ``dispatch``: held while the primary
         processes the operation; sub-operations and commits of several operations overlap
-        (as the code of v11.2.0 has it). ``none``: no lock (ablation).
+        (as the code of v11.2.0 has it). ``coded``: to the commit in erasure-coded pools, to
+        dispatch in replicated ones. ``none``: no lock (ablation).
     worker_threads_count : int
         Threads of one OSD that process operations: shards × threads per shard.
 
@@ -43,6 +44,12 @@ class PgLockModel(MeasuredModel):
         self.check_positive("worker_threads_count")
         if self.scope not in SCOPES:
             raise ValueError(f"PgLockModel: scope: got {self.scope!r}, wanted one of {', '.join(SCOPES)}")
+
+    def of_pool(self, *, erasure: bool) -> PgLockModel:
+        """Return the lock of one kind of pool, where ``coded`` is decided."""
+        if self.scope != "coded":
+            return self
+        return replace(self, scope="commit" if erasure else "dispatch")
 
     @property
     def overlaps(self) -> bool:

@@ -67,7 +67,7 @@ def build_models(scenario: Scenario) -> Models:
     told = scenario.cluster
     chosen = _parameter_set("parameters", told.parameters)
     drive = _parameter_set("ssd", told.ssd)
-    generation_scope = {"kraken": "commit", "pacific": "dispatch"}[scenario.generation]
+    generation_scope = {"kraken": "coded", "pacific": "dispatch"}[scenario.generation]
     # The set `pacific` knows more about messages and the store's log than a plain set does.
     pacific = told.parameters == "pacific"
     table = named_table(told.kernel_table) if told.kernel_table else default_table()
@@ -193,6 +193,7 @@ def build_pool(
 ) -> Pool:
     """Place a scheme's pool on the scenario's cluster."""
     told = scenario.cluster
+    models = replace(models, pg_lock=models.pg_lock.of_pool(erasure=scheme.kind == "erasure"))
     if scheme.name == "none":
         return _bare(scenario, scheme, models)
     hosts = _osd_hosts(scenario)

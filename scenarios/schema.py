@@ -120,7 +120,7 @@ class ClusterSpec(Table):
         default=True,
         description="Charge with ISA-L's kernels what Ceph's plugin pays for buffers around an encode call.",
     )
-    pg_lock_scope: Literal["commit", "dispatch", "none"] | None = Field(
+    pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = Field(
         default=None, description="How long a PG's lock is held; leave out to take what the generation does."
     )
 

@@ -27,14 +27,15 @@ SHARED_ROWS = {
     "koh2017-079": ("rep:3", "read", "rand", "cpu_utilisation", 100.0),
 }
 SHARED_PARAMETERS = {
-    "cpu.op_prepare_ns": 80_000.0,
-    "cpu.kv_finish_ns": 230_000.0,
+    "cpu.op_prepare_ns": 50_000.0,
+    "cpu.sub_write_send_ns": 80_000.0,
+    "cpu.kv_finish_ns": 130_000.0,
 }
 ERASURE_ROWS = {
     "koh2017-046": ("rs:6,3", "write", "seq", "latency_mean_ns", 1e-6),
     "koh2017-073": ("rs:6,3", "write", "rand", "cpu_utilisation", 100.0),
 }
-ERASURE_PARAMETERS = {"cpu.ec_rollback_wait_ns": 2_500_000.0, "cpu.ec_kv_finish_factor": 1.6}
+ERASURE_PARAMETERS = {"cpu.ec_rollback_wait_ns": 700_000.0, "cpu.ec_kv_finish_factor": 1.6}
 
 Rows = Mapping[str, tuple[str, str, str, str, float]]
 

@@ -161,7 +161,7 @@ def _encode_and_send(stage: Stage, plan: WritePlan, shards: list[int], after: in
     """Decode what is missing, encode stripe by stripe, make the sub-writes."""
     context, models = stage.context, stage.models
     name = context.scheme.name
-    work_ns = sum(shard != context.primary for shard in shards) * models.cpu.sub_op_send_ns
+    work_ns = sum(shard != context.primary for shard in shards) * models.cpu.sub_write_send_ns
     if plan.decode_stripes:
         stripe_bytes = plan.decode_data_bytes / plan.decode_stripes
         work_ns += plan.decode_stripes * models.decode_ns(name, stripe_bytes, plan.erasures)

@@ -234,11 +234,20 @@ class Stage:
                     label=label,
                     spread=SSD_READ,
                     device_read_bytes=sum(pieces),
-                    device_read_ops=len(pieces),
+                    device_read_ops=requests,
                 )
-                for pieces in batches(self.models.ssd.pieces_bytes(size_bytes), TRANSFER_STEPS_MAX)
+                for pieces, requests in self._transfers(size_bytes)
             ]
         )
+
+    def _transfers(self, size_bytes: int) -> list[tuple[Sequence[int], int]]:
+        """Return what a device serves in parallel [B], each with the requests that it is counted as."""
+        device = self.models.ssd
+        pieces = device.pieces_bytes(size_bytes)
+        if len(pieces) == 1:
+            # Several requests keep the channels of a drive busy; a single one is spread over them.
+            return [([part], int(index == 0)) for index, part in enumerate(device.parts_bytes(pieces[0]))]
+        return [(batch, len(batch)) for batch in batches(pieces, TRANSFER_STEPS_MAX)]
 
     def lookup(self, shard: int, after: int) -> int:
         """Find where an object's bytes lie: the mean of what look-ups read; no step if all is in memory."""
@@ -285,9 +294,9 @@ class Stage:
                     label=label,
                     spread=SSD_WRITE,
                     device_write_bytes=sum(pieces),
-                    device_write_ops=len(pieces),
+                    device_write_ops=requests,
                 )
-                for pieces in batches(self.models.ssd.pieces_bytes(size_bytes), TRANSFER_STEPS_MAX)
+                for pieces, requests in self._transfers(size_bytes)
             ]
         )
 

@@ -120,7 +120,7 @@ def _encode_and_send(stage: Stage, plan: WritePlan, shards: list[int], overwritt
     """Decode what is missing, encode stripe by stripe, save what is overwritten, make the sub-writes."""
     context, models = stage.context, stage.models
     remote = sum(shard != context.primary for shard in shards)
-    work_ns = remote * models.cpu.sub_op_send_ns
+    work_ns = remote * models.cpu.sub_write_send_ns
     name = context.scheme.name
     if plan.decode_stripes:
         stripe_bytes = plan.decode_data_bytes / plan.decode_stripes
