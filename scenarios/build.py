@@ -193,7 +193,6 @@ def build_pool(
 ) -> Pool:
     """Place a scheme's pool on the scenario's cluster."""
     told = scenario.cluster
-    models = replace(models, pg_lock=models.pg_lock.of_pool(erasure=scheme.kind == "erasure"))
     if scheme.name == "none":
         return _bare(scenario, scheme, models)
     hosts = _osd_hosts(scenario)

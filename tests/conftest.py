@@ -49,10 +49,14 @@ def changed(model: Any, **numbers: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def models() -> Models:
-    """The models of the cluster of Koh et al., without spread in the service times."""
+    """The models of the cluster of Koh et al., without spread in the service times, locked to the commit."""
     built = build_models(parse_scenario('schemes = ["rep:3"]', sets=["workload.requests=1"]))
     flat = (1.0,) * 256
-    return replace(built, ssd=changed(built.ssd, read_quantiles=flat, write_quantiles=flat))
+    return replace(
+        built,
+        ssd=changed(built.ssd, read_quantiles=flat, write_quantiles=flat),
+        pg_lock=replace(built.pg_lock, scope="commit"),
+    )
 
 
 @pytest.fixture(scope="session")

@@ -48,6 +48,11 @@ class PathContext:
     recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
     catching_up: frozenset[int] = frozenset()
 
+    def __post_init__(self) -> None:
+        # How long the lock is held may depend on the kind of pool, which is known here.
+        lock = self.models.pg_lock.of_pool(erasure=self.scheme.kind == "erasure")
+        object.__setattr__(self, "models", replace(self.models, pg_lock=lock))
+
     @property
     def name(self) -> str:
         """Scheme and state, for template names."""

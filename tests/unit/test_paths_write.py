@@ -195,7 +195,8 @@ def no_cpu(**numbers):
     [
         ("message_base_ns", 2 + 2 * 4, 2 + 2 * 32),
         ("op_prepare_ns", 1, 1),
-        ("sub_op_send_ns", 2, 8 + 8),
+        ("sub_write_send_ns", 2, 8),
+        ("sub_op_send_ns", 0, 8),
         ("sub_op_prepare_ns", 2, 8 + 8),
         ("sub_reply_ns", 2, 8 + 8),
         ("op_finish_ns", 1, 1),
@@ -352,7 +353,7 @@ def test_the_way_of_a_replicated_write_by_hand(models, make_context):
         *wire(public, request),
         cpu.message_ns(request),
         cpu.op_prepare_ns,
-        2 * cpu.sub_op_send_ns,
+        2 * cpu.sub_write_send_ns,
         *sent(sub_write),
         cpu.store_transaction_ns + cpu.sub_op_prepare_ns,
         ssd.write_ns(4 * KIB),
