@@ -112,7 +112,7 @@ class SsdModel(MeasuredModel):
         return [TRANSFER_MAX_BYTES] * whole + ([rest] if rest else [])
 
     def parts_bytes(self, piece_bytes: int) -> list[int]:
-        """What the channels make of one request, in parallel [B]: equal parts, of `PART_BYTES` or a little more."""
+        """What the channels make of one request, in parallel [B]: like parts of at least `PART_BYTES`."""
         parts = max(1, min(self.servers, piece_bytes // PART_BYTES))
         size, rest = divmod(self.blocks_bytes(piece_bytes) // self.block_bytes, parts)
         told = [(size + (index < rest)) * self.block_bytes for index in range(parts)]

@@ -152,9 +152,9 @@ class WorkloadSpec(Table):
     )
     completions: Literal["each", "newest"] = Field(
         default="each",
-        description="each: the client goes on with each request that completes; newest: it waits for its most "
-        "recently issued request, then goes on with all that have completed. Only where queue_depth requests "
-        "are in flight.",
+        description="each: the client goes on with each request that completes; newest: it waits for the "
+        "request that it issued last, then goes on with all that have completed. Only where queue_depth "
+        "requests are in flight.",
     )
     requests: PositiveInt | None = Field(
         default=None, description="Requests per cell [count]; give this or duration_s."

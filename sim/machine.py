@@ -258,8 +258,8 @@ class Program:
         Requests of the first stream, by their number in it, ascending, of which the end of every step is
         noted (`EngineRun.followed_ns`).
     newest_only : frozenset of int
-        Closed loops whose client waits for its most recently issued request, and only then looks at what else
-        has completed; a request is complete when the client looks at it. The others go on with each completion.
+        Closed loops whose client waits for its most recently issued request, and only then looks at what
+        else has completed; a request is complete when its client looks at it. Not beside a director.
     """
 
     resources: Resources

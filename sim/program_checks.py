@@ -52,15 +52,15 @@ def check_program(program: Program) -> None:
     """
     if len(program.followed) and (program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()):
         raise ProgramError("followed requests: got numbers that are not ascending from 0, wanted them so")
-    strangers = [
-        index for index in sorted(program.newest_only) if not (0 <= index < len(program.streams))
-    ]
+    strangers = [index for index in sorted(program.newest_only) if not (0 <= index < len(program.streams))]
     if strangers:
         raise ProgramError(f"newest only: got stream {strangers[0]}, wanted below {len(program.streams)}")
     if program.director is None:
         return
     if program.newest_only:
-        raise ProgramError("got a director and a client that waits for its newest request, wanted one of them")
+        raise ProgramError(
+            "got a director and a client that waits for its newest request, wanted one of them"
+        )
     for index, stream in enumerate(program.streams):
         if not isinstance(stream, DirectedSource):
             raise ProgramError(f"stream {index}: got one that cannot plan anew, which a director asks for")

@@ -50,6 +50,8 @@ class Ablation:
         See `stripesim.sim.creation.CreationSource`.
     stripe_bytes : int, optional
         Stripe width asked for [B]; rounded up to whole aligned chunks, as the system does.
+    completions : str, optional
+        What the client waits for, see `stripesim.scenarios.schema.WorkloadSpec`.
     """
 
     says: str
@@ -59,6 +61,7 @@ class Ablation:
     no_rollback_wait: bool = False
     fill: str = "gap"
     stripe_bytes: int | None = None
+    completions: str | None = None
 
     def scenario(self, base: Scenario, scheme: str) -> Scenario:
         """Return the scenario with the change, for one scheme."""
@@ -70,7 +73,11 @@ class Ablation:
             chunks = code.geometry(ALIGNMENT_BYTES).stripe_bytes // ALIGNMENT_BYTES
             whole = chunks * ALIGNMENT_BYTES
             changed["stripe_unit_bytes"] = -(-self.stripe_bytes // whole) * ALIGNMENT_BYTES
-        return base.model_copy(update={"cluster": base.cluster.model_copy(update=changed)})
+        workload = base.workload
+        if self.completions is not None:
+            workload = workload.model_copy(update={"completions": self.completions})
+        cluster = base.cluster.model_copy(update=changed)
+        return base.model_copy(update={"cluster": cluster, "workload": workload})
 
     def models(self, models: Models) -> Models:
         """Return the models with the change."""
@@ -91,6 +98,7 @@ ABLATIONS: Final[Mapping[str, Ablation]] = MappingProxyType(
         "baseline": Ablation("as calibrated"),
         "no-pg-lock": Ablation("no lock on placement groups", lock_scope="none"),
         "lock-to-dispatch": Ablation("lock held to dispatch, not to commit", lock_scope="dispatch"),
+        "any-completion": Ablation("client goes on with each completion", completions="each"),
         "no-rollback-wait": Ablation("overwritten stripes saved in no time", no_rollback_wait=True),
         "no-object-initialisation": Ablation("no object initialisation", fill="nothing"),
         "private-100g": Ablation("private network of 100 Gb/s", private_gbit_per_s=100.0),

@@ -372,9 +372,7 @@ def random_program(random: Random) -> Program:
 
 def random_loops(random: Random, streams: list[Source]) -> frozenset[int]:
     """Draw the closed loops whose client waits for its newest request."""
-    return frozenset(
-        index for index, stream in enumerate(streams) if stream.depth and random.random() < 0.3
-    )
+    return frozenset(index for index, stream in enumerate(streams) if stream.depth and random.random() < 0.3)
 
 
 def random_numbers(random: Random) -> IntArray:
@@ -513,7 +511,9 @@ def random_directed_program(random: Random) -> Program:
         streams=len(streams),
     )
     until_ns = random.choice([None, None, None, random.randrange(2000)])
-    return replace(program, streams=streams, groups=groups, director=director, until_ns=until_ns)
+    return replace(
+        program, streams=streams, groups=groups, director=director, until_ns=until_ns, newest_only=frozenset()
+    )
 
 
 def assert_conserved(program: Program, run: EngineRun) -> None:

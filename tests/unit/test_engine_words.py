@@ -624,3 +624,56 @@ def test_a_role_has_to_be_bound_to_what_its_word_uses(run: Run) -> None:
     rows = [[FREE, ONE, POOLS, OTHER_GATE, STORE, POOLS]]
     with pytest.raises(ProgramError, match="role 2 is 'r5', a pool, wanted gate"):
         run(program([pipelined(1)], arrivals((0, 0)), rows=rows))
+
+
+# ----------------------------------------------------------------- a client that waits for its newest request
+
+
+@dataclass
+class Loop:
+    """A closed loop over templates in turn."""
+
+    order: list[int]
+    depth: int
+
+    def take(self, count: int) -> RequestChunk:
+        taken, self.order = self.order[:2], self.order[2:]
+        templates = np.array(taken, dtype=np.int64)
+        return RequestChunk(templates, np.zeros_like(templates), np.zeros_like(templates))
+
+
+def after(demand_ns: int) -> Template:
+    graph = GraphBuilder(f"after {demand_ns} ns")
+    return graph.finish(reply=graph.use(FREE, demand_ns, after=[graph.issue], label="use"))
+
+
+@both
+def test_a_client_that_waits_for_its_newest_request_looks_at_the_others_then(run):
+    # Three in flight: 10, 10 and 50 ns. The newest is the third, so all three count as complete at 50.
+    # Then 10, 50 and 10: the newest is back at 60 with the first; the second is left, and one of 10 ns follows
+    # it at 60 twice: 70 is the newest's. The last one outstanding, of 50 ns, comes back at 100.
+    stream = Loop([0, 0, 1, 0, 1, 0, 0, 0], 3)
+    told = program([after(10), after(50)], stream)
+    done = run(replace(told, newest_only=frozenset([0]))).streams[0]
+    assert done.issued_ns.tolist() == [0, 0, 0, 50, 50, 50, 60, 60]
+    assert done.completed_ns.tolist() == [50, 50, 50, 60, 100, 60, 70, 70]
+
+
+@both
+def test_a_client_that_takes_each_completion_goes_on_at_once(run):
+    done = run(program([after(10), after(50)], Loop([0, 0, 1, 0], 3))).streams[0]
+    assert done.issued_ns.tolist() == [0, 0, 0, 10]
+    assert done.completed_ns.tolist() == [10, 10, 50, 20]
+
+
+@both
+def test_what_a_client_has_not_looked_at_is_pending_at_the_bound(run):
+    told = replace(program([after(10), after(50)], Loop([0, 1], 2)), until_ns=40, newest_only=frozenset([0]))
+    assert run(told).streams[0].completed_ns.tolist() == [-1, -1]
+
+
+@both
+def test_a_stream_that_is_not_there_cannot_wait(run):
+    told = replace(program([after(10)], Loop([0], 1)), newest_only=frozenset([1]))
+    with pytest.raises(ProgramError, match="newest only: got stream 1, wanted below 1"):
+        run(told)
