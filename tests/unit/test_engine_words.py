@@ -650,8 +650,8 @@ def after(demand_ns: int) -> Template:
 @both
 def test_a_client_that_waits_for_its_newest_request_looks_at_the_others_then(run):
     # Three in flight: 10, 10 and 50 ns. The newest is the third, so all three count as complete at 50.
-    # Then 10, 50 and 10: the newest is back at 60 with the first; the second is left, and one of 10 ns follows
-    # it at 60 twice: 70 is the newest's. The last one outstanding, of 50 ns, comes back at 100.
+    # Then 10, 50 and 10: the newest is back at 60 with the first, and two of 10 ns follow, back at 70.
+    # The second, of 50 ns, is left and comes back at 100.
     stream = Loop([0, 0, 1, 0, 1, 0, 0, 0], 3)
     told = program([after(10), after(50)], stream)
     done = run(replace(told, newest_only=frozenset([0]))).streams[0]
