@@ -90,7 +90,7 @@ class CreationSource:
                 )
         for index in self._first_writes(objects).tolist():
             view = int(self._pool.views[chunk.groups[index]])
-            created = int(templates[index, 0])
+            created = int(templates[index])
             if self._fill == "object":
                 created = self._whole(view, int(requests.lengths_bytes[index]))
             templates[index] = self._paused(created) if self._pause_ns else created
