@@ -124,7 +124,7 @@ def test_the_terms_of_a_step_add_up_to_it() -> None:
     shares = {share.parameter: share.change_ns for share in told.shares}
     buffers = {"encode_buffers.shard_ns", "encode_buffers.output_ns_per_byte"}
     assert shares.keys() == {"cpu.sub_write_send_ns", "kernel.encode", *buffers}
-    assert shares["cpu.sub_write_send_ns"] == round(8 * models.cpu.sub_op_send_ns)
+    assert shares["cpu.sub_write_send_ns"] == round(8 * models.cpu.sub_write_send_ns)
     coding_ns = shares["kernel.encode"] + sum(shares[name] for name in buffers)
     assert told.coding_ns == coding_ns == pytest.approx(models.encode_ns("rs:6,3", 24576), abs=2)
     assert sum(shares.values()) == pytest.approx(told.step.duration_ns, abs=2)
