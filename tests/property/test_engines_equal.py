@@ -608,7 +608,7 @@ def test_a_director_that_does_nothing_changes_only_who_counts(
     draw: Callable[[Random], Program],
 ) -> None:
     for seed in range(40):
-        program = replace(draw(Random(seed)), bin_ns=100)
+        program = replace(draw(Random(seed)), bin_ns=100, newest_only=frozenset())
         streams = [DirectedStream(**vars(stream)) for stream in deepcopy(program).streams]
         for stream in streams:
             stream.book = streams[0].book
