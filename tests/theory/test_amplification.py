@@ -127,7 +127,7 @@ def serial_ns(models, scheme):
     cpu, nic, sizes, ssd = models.cpu, models.private_nic, models.messages, models.ssd
     sub_write, sub_reply = sizes.sub_write_header_bytes + 4 * KIB, sizes.sub_reply_bytes
     remote = scheme == "rep:2"
-    demands = [cpu.op_prepare_ns, (1 if remote else 0) * cpu.sub_op_send_ns, cpu.op_finish_ns]
+    demands = [cpu.op_prepare_ns, (1 if remote else 0) * cpu.sub_write_send_ns, cpu.op_finish_ns]
     demands += [ssd.write_ns(4 * KIB), cpu.kv_transaction_ns, ssd.sync_ns(models.store.metadata_bytes)]
     demands.append(cpu.store_transaction_ns + (cpu.sub_op_prepare_ns if remote else 0))
     if remote:
