@@ -79,7 +79,7 @@ def test_alone_a_read_takes_the_sum_of_its_demands(models, change, make_pool, to
         nic.serialise_ns(request),
         cpu.message_ns(request),
         cpu.op_prepare_ns + cpu.store_read_ns,
-        built.ssd.read_ns(block),
+        built.ssd.read_ns(max(built.ssd.parts_bytes(block))),
         cpu.message_ns(reply),
         nic.serialise_ns(reply),
         nic.latency_ns,

@@ -122,3 +122,17 @@ def test_refuses_a_distribution_with_negative_times():
 def test_replacing_a_number_checks_it_again():
     with pytest.raises(ValueError, match="channels: got 0"):
         replace(drive(), channels=0)
+
+
+@pytest.mark.parametrize("size_bytes", [1, 4096, 32768, 65535, 65536, 70000, 131072])
+def test_one_request_is_spread_over_the_channels_without_loss(models, size_bytes):
+    parts = models.ssd.parts_bytes(size_bytes)
+    assert sum(parts) == size_bytes
+    assert len(parts) == max(1, size_bytes // 32768)
+    assert all(part % models.ssd.block_bytes == 0 for part in parts[:-1])
+    assert max(parts) - min(parts) < 2 * models.ssd.block_bytes
+
+
+def test_parts_are_no_more_than_there_are_servers(models, change):
+    lone = change(models, ssd={"channels": 1, "raid0_drives": 1}).ssd
+    assert lone.parts_bytes(131072) == [131072]
