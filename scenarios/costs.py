@@ -25,6 +25,7 @@ __all__ = ["COST_KEYS", "SAMPLE_MAX", "cell_costs", "cost_key", "dominant"]
 SAMPLE_MAX: Final = 1000
 # The sample comes from so many requests behind the transient, at most, so that following costs seconds.
 _CANDIDATES_MAX: Final = 50_000
+_CLIENT: Final = STEPS.index("client")
 
 
 def cost_key(step: str, *, waiting: bool = False) -> str:
@@ -79,14 +80,14 @@ def cell_costs(
     Raises
     ------
     RuntimeError
-        If the second run is not the first one again; it always is.
+        If the second run is not the first one again, or the parts are not the whole; neither happens.
 
     Notes
     -----
     The sample is spread evenly over the requests that the row's mean latency is made of (behind the
     transient and before a closed loop runs dry), or over the first 50,000 of them. A request that crosses
-    objects has the path of the part that completes last; that the client issued this part late is waiting
-    for the client.
+    objects has the path of the part that completes last; that the client issued this part late, or took
+    notice of its reply late, is waiting for the client.
     """
     chosen = _sample(result)
     if not len(chosen):
@@ -103,18 +104,23 @@ def cell_costs(
     served, waited = np.zeros(len(STEPS), dtype=np.int64), np.zeros(len(STEPS), dtype=np.int64)
     for row in _last_parts(owners[parts], stream.completed_ns[parts]):
         part = int(parts[row])
-        times = splitters[int(stream.templates[part])].split(
+        splitter, ends_ns = splitters[int(stream.templates[part])], again.engine_run.followed_ns[row]
+        times = splitter.split(
             part * len(again.engine_run.streams),
             int(stream.issued_ns[part]),
-            again.engine_run.followed_ns[row].tolist(),
+            ends_ns.tolist(),
             retries=int(stream.retries[part]) if len(stream.retries) else 0,
         )
         served += times.served_ns
         waited += times.waited_ns
-        waited[STEPS.index("client")] += stream.issued_ns[part] - requested.issued_ns[owners[part]]
+        waited[_CLIENT] += stream.issued_ns[part] - requested.issued_ns[owners[part]]
+        # A client that waits for its newest request sees other replies later than they come.
+        waited[_CLIENT] += stream.completed_ns[part] - ends_ns[splitter.template.reply]
     totals_ns = {cost_key(step): int(served[index]) for index, step in enumerate(STEPS)}
     totals_ns |= {cost_key(step, waiting=True): int(waited[index]) for index, step in enumerate(STEPS)}
     latencies_ns = requested.completed_ns[chosen] - requested.issued_ns[chosen]
+    if sum(totals_ns.values()) != latencies_ns.sum():
+        raise RuntimeError(f"costs of {cell.scheme}: the parts of the latency do not add up to it")
     told: dict[str, Any] = {"cost_requests": len(chosen), "cost_latency_mean_ns": float(latencies_ns.mean())}
     told |= {key: totals_ns[key] / len(chosen) for key in COST_KEYS}
     return {**told, "cost_dominant": dominant(told)}

@@ -15,7 +15,11 @@ from stripesim.scenarios.costs import COST_KEYS, cost_key, dominant
 from stripesim.scenarios.units import format_size
 from stripesim.sim.path_costs import STEPS
 
-__all__ = ["STEP_WORDS", "print_costs"]
+__all__ = ["ROWS_MAX", "STEP_WORDS", "print_costs"]
+
+#: More cells than these are not read on a terminal: of a larger grid one size is shown.
+ROWS_MAX: Final = 24
+_USUAL_SIZE_BYTES: Final = 4096
 
 #: What a step is called in figures.
 STEP_WORDS: Final[Mapping[str, str]] = {
@@ -68,17 +72,24 @@ def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     Notes
     -----
     Two lines for each cell, one of service and one of waiting, each step in percent of the latency. Steps
-    that no row spends time on are left out.
+    that no row spends time on are left out. Of more than `ROWS_MAX` cells only those of one request size
+    are shown, 4 KiB where there is such a one, else the smallest.
     """
     told = [row for row in rows if row.get(COST_KEYS[0]) is not None]
     if not told:
         return
+    title = "Cost by step [%]"
+    sizes = sorted({row.get("block_size_bytes") or 0 for row in told})
+    if len(told) > ROWS_MAX and len(sizes) > 1:
+        shown = _USUAL_SIZE_BYTES if _USUAL_SIZE_BYTES in sizes else sizes[0]
+        told = [row for row in told if row.get("block_size_bytes") == shown]
+        title += f", {format_size(shown)} of {len(sizes)} sizes (all: --out, figures costs-…)"
     steps = [
         step for step in STEPS if any(_part(row, step, waiting=w) for row in told for w in (False, True))
     ]
     table = Table(
         box=SIMPLE_HEAD, caption=_NOTE, caption_justify="left", pad_edge=False, padding=(0, 1, 0, 0),
-        title="Cost by step [%]", title_justify="left",
+        title=title, title_justify="left",
     )  # fmt: skip
     table.add_column("requests")
     table.add_column("mean\n[ms]", justify="right", no_wrap=True)

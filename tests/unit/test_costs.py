@@ -15,7 +15,7 @@ from rich.console import Console
 from stripesim.scenarios.build import build_models
 from stripesim.scenarios.costs import COST_KEYS, SAMPLE_MAX, cell_costs, cost_key, dominant
 from stripesim.scenarios.costs_figure import draw_costs
-from stripesim.scenarios.costs_table import print_costs
+from stripesim.scenarios.costs_table import ROWS_MAX, print_costs
 from stripesim.scenarios.execute import run_cell, run_scenario
 from stripesim.scenarios.explain_cost import CODING_OPS, slower
 from stripesim.scenarios.loader import load_scenario
@@ -91,20 +91,31 @@ def test_a_request_without_a_reply_has_no_path():
     image=st.sampled_from(["pristine", "prefilled"]),
     size=st.sampled_from([1000, 4096, 100_000]),
     depth=st.integers(1, 40),
+    completions=st.sampled_from(["each", "newest"]),
 )
 def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
-    scheme, generation, pattern, image, size, depth
+    scheme, generation, pattern, image, size, depth, completions
 ):
     sets = (
         f'schemes=["{scheme}"]', f'workload.patterns=["{pattern}"]', f"workload.block_sizes_bytes=[{size}]",
         f"generation={generation}", f"workload.image={image}", f"workload.queue_depth={depth}",
         "cluster.hosts=7", "workload.requests=60", "cluster.object_bytes=65536", "cluster.pg_num=16",
+        f"workload.completions={completions}",
     )  # fmt: skip
     for row in rows_of(*sets):
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
         assert min(row[key] for key in COST_KEYS) >= 0
         # All requests of so short a run are followed, hence it is the row's own mean.
         assert row["cost_latency_mean_ns"] == pytest.approx(row["latency_mean_ns"], rel=1e-12)
+
+
+def test_a_reply_that_the_client_sees_late_is_waiting_for_the_client():
+    late, soon = (
+        rows_of("workload.patterns=['rand']", "workload.ops=['read']", f"workload.completions={told}")[0]
+        for told in ("newest", "each")
+    )
+    assert parts_ns(late) == pytest.approx(late["cost_latency_mean_ns"], rel=1e-12)
+    assert late["cost_client_wait_ns"] > 1.2 * soon["cost_client_wait_ns"]
 
 
 def test_both_engines_tell_the_same_costs():
@@ -214,6 +225,14 @@ def test_the_table_fits_a_hundred_columns_and_marks_the_largest_part():
         key = f"cost_{dominant(row)}_ns"
         assert row[key] == max(row[name] for name in COST_KEYS)
         assert f"{100 * row[key] / row['cost_latency_mean_ns']:.0f}*" in text
+
+
+def test_of_a_large_grid_one_size_is_shown():
+    rows = [row | {"block_size_bytes": size} for row in rows_of() for size in range(1024, 9 * 1024, 1024)]
+    text = shown(rows)
+    assert "4KiB" in text and "8KiB" not in text.split("waiting")[0]
+    assert "4KiB of 8 sizes" in text
+    assert "8KiB" in shown(rows[:ROWS_MAX])
 
 
 def test_rows_without_costs_are_not_shown():
