@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
@@ -82,7 +82,7 @@ def _known_keys() -> dict[tuple[str, ...], bool]:
 
     def walk(model: type[BaseModel], above: tuple[str, ...]) -> None:
         for name, field in model.model_fields.items():
-            options = (field.annotation, *get_args(field.annotation))
+            options = tuple(_options(field.annotation))
             known[(*above, name)] = any(get_origin(option) is tuple for option in options)
             for option in options:
                 if isinstance(option, type) and issubclass(option, BaseModel):
@@ -92,6 +92,13 @@ def _known_keys() -> dict[tuple[str, ...], bool]:
     return known
 
 
+def _options(annotation: Any) -> Iterator[Any]:
+    """Yield an annotation and what it is made of: choices, and items of a list."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _options(part)
+
+
 def is_list_key(path: KeyPath) -> bool:
     """Tell whether a scenario's key takes a list."""
     return _known_keys().get(tuple(map(str, path)), False)
@@ -99,7 +106,8 @@ def is_list_key(path: KeyPath) -> bool:
 
 def _unknown_key(path: KeyPath) -> Fault:
     """Name the nearest key: one of the same table first, else one of that name elsewhere."""
-    name, table = str(path[-1]), tuple(map(str, path[:-1]))
+    # In a list of tables the number of the table is part of the path, not of the key.
+    name, table = str(path[-1]), tuple(part for part in path[:-1] if isinstance(part, str))
     got = f'unknown key "{name}"'
     siblings = [key[-1] for key in _known_keys() if key[:-1] == table]
     elsewhere = [key for key in _known_keys() if key[-1] == name]

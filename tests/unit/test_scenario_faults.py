@@ -177,6 +177,11 @@ def test_limits_of_the_parser_are_no_tracebacks(text: str) -> None:
         ("schemes=[1]", "--set: schemes: got 1, wanted text in quotes"),
         ("workload.requests=many", '--set: workload.requests: got "many", wanted a whole number'),
         ("cluster.host=3", '--set: cluster.host: got unknown key "host", wanted "hosts"'),
+        (
+            "faults.events=[{osds=[1], at_s=5.0, qqqq=2.0}]",
+            '--set: faults.events.qqqq: got unknown key "qqqq", '
+            "wanted one of osds, hosts, racks, at_s, return_s, kind, data",
+        ),
         ("zzz=3", "wanted one of name, description"),
     ],
 )
