@@ -232,10 +232,24 @@ def simulate(
         )
     )
     requested = join_parts(run.streams[0], planner.planned)
+    more = {} if rebuild is None else _describe_repair(run, book, rebuild)
+    return _result(pool, book, planner, run, requested, more, further=further)
+
+
+def _result(
+    pool: Pool,
+    book: Book,
+    planner: Foreground,
+    run: EngineRun,
+    requested: Requested,
+    more: dict[str, Any],
+    *,
+    further: int,
+    timeline: dict[str, Any] | None = None,
+) -> RunResult:
+    """Put together what came of a run; `more` joins its row, streams from `further` on are the background."""
     counted = account(run.streams[0], book, spawned=run.spawned[0] if run.spawned else None)
-    row = describe(pool.cluster, run, requested, counted)
-    if rebuild is not None:
-        row |= _describe_repair(run, book, rebuild)
+    row = describe(pool.cluster, run, requested, counted) | more
     row["engine_wall_s"] = run.wall_s
     return RunResult(
         row=row,
@@ -247,6 +261,7 @@ def simulate(
         uses=run.uses,
         sha256=completions_sha256(requested),
         resources=resource_use(pool.cluster, run),
+        timeline=timeline,
     )
 
 
@@ -285,23 +300,8 @@ def _under_faults(
         )
     )
     requested = join_parts(run.streams[0], planner.planned)
-    counted = account(run.streams[0], book, spawned=run.spawned[0] if run.spawned else None)
-    row = describe(pool.cluster, run, requested, counted)
-    told, timeline = describe_faults(director, plan, run, requested, book, feed=1)
-    row |= told
-    row["engine_wall_s"] = run.wall_s
-    return RunResult(
-        row=row,
-        requested=requested,
-        engine_run=run,
-        book=book,
-        foreground=planner,
-        background=(account(run.streams[1], book),),
-        uses=run.uses,
-        sha256=completions_sha256(requested),
-        resources=resource_use(pool.cluster, run),
-        timeline=timeline,
-    )
+    more, timeline = describe_faults(director, plan, run, requested, book, feed=1)
+    return _result(pool, book, planner, run, requested, more, further=1, timeline=timeline)
 
 
 def _describe_repair(run: EngineRun, book: Book, rebuild: RepairPlanner) -> dict[str, Any]:
