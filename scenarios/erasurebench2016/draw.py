@@ -69,6 +69,13 @@ _POINT: dict[str, Any] = {
     "markersize": 5,
     "markeredgewidth": 1.2,
 }
+_DASH: dict[str, Any] = {
+    "color": "#222222",
+    "linestyle": "none",
+    "marker": "_",
+    "markersize": 12,
+    "mew": 2.4,
+}
 
 
 def draw_latency(rows: pl.DataFrame) -> CaptionedFigure:
@@ -189,20 +196,13 @@ def draw_throughput(rows: pl.DataFrame) -> CaptionedFigure:
                 at, here["throughput_bytes_per_s"] / MEGABYTE, width=0.25, color=COLOUR[code], alpha=0.85
             )
             points = [told[way, op, code, f"{size // MEGABYTE}MB"] for size in here["block_size_bytes"]]
-            axes.plot(at, points, color="#222222", linestyle="none", marker="_", markersize=12, mew=2.4)
+            axes.plot(at, points, **_DASH)
         axes.set_xticks(range(3), labels=["4", "16", "64"])
         axes.set_title(f"({letter}) {op}, {way}")
         axes.set_xlabel("file [MB]")
     panels[0].set_ylabel("throughput [MB/s]")
     handles: list[Any] = [Line2D([], [], color=COLOUR[c], linewidth=8, label=WORDS[c]) for c in CODES]
-    mark: dict[str, Any] = {
-        "color": "#222222",
-        "linestyle": "none",
-        "marker": "_",
-        "markersize": 12,
-        "mew": 2.4,
-    }
-    handles.append(Line2D([], [], label=_PUBLISHED, **mark))
+    handles.append(Line2D([], [], label=_PUBLISHED, **_DASH))
     figure.legend(handles=handles, loc="outside upper left", ncols=4)
     caption = (
         "A lone file through the file system (FUSE) and past it (Direct), 100 nodes. Bars: simulated; "
