@@ -21,15 +21,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import textbook
 
-from stripesim.scenarios.build import build_cell
-from stripesim.scenarios.loader import load_scenario
-from stripesim.scenarios.schema import cells
-from stripesim.sim import engine_compiled, engine_simpy
-from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS, factor_table, splitmix64
-from stripesim.sim.graph import GraphBuilder, IntArray, Template
-from stripesim.sim.machine import BATCH, FIFO, POOL, EngineRun, Program, RequestChunk, Resources
-from stripesim.sim.planner import RequestPlanner
-from stripesim.sim.pool import Book
+from stripesim.scenarios.run.build import build_cell
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table, splitmix64
+from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import BATCH, FIFO, POOL, EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.engine.simpy import engine as engine_simpy
 from stripesim.sim.run import factor_tables
 
 Run = Callable[[Program], EngineRun]

@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from stripesim.calibration import kernel_raw
-from stripesim.calibration.kernel import malloc_effect, measure
-from stripesim.calibration.kernel_bench import benchmark
-from stripesim.calibration.kernel_software import measure_codes_apart
+from stripesim.calibration.kernels import isal as kernel_raw
+from stripesim.calibration.kernels.bench import benchmark
+from stripesim.calibration.kernels.measure import malloc_effect, measure
+from stripesim.calibration.kernels.software import measure_codes_apart
 from stripesim.models.coding import CodecError, ReedSolomon, Replication
 
 SCHEME = "rs:6,3"

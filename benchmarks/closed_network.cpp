@@ -1,7 +1,7 @@
 // A closed queueing network by hand: the event loop that a C++ programmer would write for it.
 //
 // Customers travel along routes of single-server FIFO stations; service times are a base times
-// a keyed factor, as in sim/draws.py. Events of one time come by (request, step), and a freed
+// a keyed factor, as in sim/engine/draws.py. Events of one time come by (request, step), and a freed
 // server is handed over before its customer moves on, so that the answer is the engines' own.
 //
 // Usage: closed_network STATIONS ROUTES VISITS CUSTOMERS REQUESTS SEED BASE_NS  < 256 factors

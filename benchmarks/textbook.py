@@ -4,7 +4,7 @@ A process per request and per branch of its graph, ``Resource.request()`` at eac
 each join, a `Store` with a server process where a service takes all that wait. It is written
 to be simple, not to be slow: a chain of steps is one process.
 
-It follows SimPy's order at equal times, not that of sim/ENGINE.md, so its completion times agree
+It follows SimPy's order at equal times, not that of sim/engine/ENGINE.md, so its completion times agree
 with the engines' in distribution only.
 """
 
@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import simpy
 
-from stripesim.sim.draws import factor_index, scaled_ns, seed_state
-from stripesim.sim.graph import ACQUIRE, DELAY, RELEASE, STEP_BITS, USE, Template
-from stripesim.sim.machine import BATCH, CHUNK, PENDING, EngineRun, Program, StreamRun, empty_bins
+from stripesim.sim.engine.draws import factor_index, scaled_ns, seed_state
+from stripesim.sim.engine.graph import ACQUIRE, DELAY, RELEASE, STEP_BITS, USE, Template
+from stripesim.sim.engine.program import BATCH, CHUNK, PENDING, EngineRun, Program, StreamRun, empty_bins
 
 Events = Generator[simpy.Event, Any, None]
 

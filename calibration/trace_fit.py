@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stripesim.calibration.ssd_fit import FitError, fit_times
-from stripesim.calibration.ssd_fit_interference import Interference, fit_interference
-from stripesim.calibration.ssd_fit_plot import plot_fit
-from stripesim.calibration.ssd_fit_result import Operation, Quantity, ServiceFit
-from stripesim.calibration.survival_fit import State, SurvivalError, SurvivalFit, fit_survival
-from stripesim.calibration.workload_fit import WorkloadError, WorkloadFit, fit_workload
+from stripesim.calibration.ssd.fit import FitError, fit_times
+from stripesim.calibration.ssd.interference import Interference, fit_interference
+from stripesim.calibration.ssd.plot import plot_fit
+from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
+from stripesim.calibration.survival import State, SurvivalError, SurvivalFit, fit_survival
+from stripesim.calibration.workload.fit import WorkloadError, WorkloadFit, fit_workload
 from stripesim.traces import BlockTrace
-from stripesim.traces.failure_columns import FailureTrace
+from stripesim.traces.failures.columns import FailureTrace
 
 
 @dataclass(frozen=True)

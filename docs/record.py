@@ -16,7 +16,7 @@ from typing import Any
 from generate.readme import README, rewritten
 from generate.trust import FOLDER
 from stripesim import __version__
-from stripesim.cli_study import STUDIES, run_study
+from stripesim.cli.study import STUDIES, run_study
 
 # What the page shows of a claim; all the rest stands in the study's own ledger.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",

@@ -57,7 +57,7 @@ class CpuModel(MeasuredModel):
     -----
     Every term is a plain sum, so each can be set to zero for an ablation. A stage is one stay on a
     core: its time is the sum of the terms named by the path that builds it (see
-    `stripesim.sim.paths`). Hand-offs are counted per stage. Core frequency, caches and
+    `stripesim.sim.ceph.paths`). Hand-offs are counted per stage. Core frequency, caches and
     hyper-threading are inside the numbers.
 
     References

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
-from stripesim.sim.faults import FaultDirector, FaultPlan, describe_faults
-from stripesim.sim.graph import IntArray
-from stripesim.sim.layout import Layout
-from stripesim.sim.machine import EngineRun, Program, RequestSource
-from stripesim.sim.planner import Planned, RequestPlanner
-from stripesim.sim.pool import Book, Pool
-from stripesim.sim.recording import (
+from stripesim.sim.ceph.clients.workload import Workload
+from stripesim.sim.ceph.failures import FaultDirector, FaultPlan, describe_faults
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.planner import Planned, RequestPlanner
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.ceph.repair_plan import RepairPlanner
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import EngineRun, Program, RequestSource
+from stripesim.sim.observe.recording import (
     Bottleneck,
     Requested,
     account,
@@ -24,8 +26,6 @@ from stripesim.sim.recording import (
     join_parts,
     resource_use,
 )
-from stripesim.sim.repair_plan import RepairPlanner
-from stripesim.sim.workload import Workload
 
 ENGINES = ("compiled", "simpy")
 
@@ -65,7 +65,7 @@ class RunResult:
     Parameters
     ----------
     row : dict
-        The numbers of the result row, see `stripesim.sim.recording.describe`.
+        The numbers of the result row, see `stripesim.sim.observe.recording.describe`.
     requested : Requested
         Every foreground request.
     engine_run : EngineRun
@@ -82,7 +82,7 @@ class RunResult:
     resources : tuple of Bottleneck
         Use of each class of resource.
     timeline : dict, optional
-        Of a run under faults, see `stripesim.sim.faults.report.describe_faults`.
+        Of a run under faults, see `stripesim.sim.ceph.failures.report.describe_faults`.
     """
 
     row: dict[str, Any]
@@ -106,11 +106,11 @@ def engine_named(name: str) -> Callable[[Program], EngineRun]:
         If there is no such engine.
     """
     if name == "simpy":
-        from stripesim.sim import engine_simpy
+        from stripesim.sim.engine.simpy import engine as engine_simpy
 
         return engine_simpy.run
     if name == "compiled":
-        from stripesim.sim import engine_compiled
+        from stripesim.sim.engine.compiled import engine as engine_compiled
 
         return engine_compiled.run
     raise ValueError(f"engine: got {name!r}, wanted one of {', '.join(ENGINES)}")

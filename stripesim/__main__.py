@@ -8,7 +8,7 @@ import sys
 
 def main() -> None:
     """Run the command line."""
-    from stripesim.cli import app
+    from stripesim.cli.app import app
 
     try:
         # Not standalone: usage errors come here, to be told in one line like all others.

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from stripesim.calibration.trace_fit import fit_trace, write_fit
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.execute import ScenarioResult, run_scenario
-from stripesim.scenarios.explain import Timeline, explain
-from stripesim.scenarios.explain_draw import draw_timelines
-from stripesim.scenarios.explain_text import drawing, heading, latency_words, table_rows
-from stripesim.scenarios.figures import CaptionedFigure, draw_all, save_figures
-from stripesim.scenarios.koh2017.claims import load as koh2017_claims
-from stripesim.scenarios.loader import load_scenario, parse_scenario, shipped_scenarios
-from stripesim.scenarios.schema import Scenario
-from stripesim.scenarios.units import format_size, parse_size_bytes
-from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
-from stripesim.sim.graph import GraphBuilder, Template
-from stripesim.sim.machine import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
+from stripesim.scenarios.explain.draw import draw_timelines
+from stripesim.scenarios.explain.request import Timeline, explain
+from stripesim.scenarios.explain.text import drawing, heading, latency_words, table_rows
+from stripesim.scenarios.figures.results import CaptionedFigure, draw_all, save_figures
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario, shipped_scenarios
+from stripesim.scenarios.schema.units import format_size, parse_size_bytes
+from stripesim.scenarios.studies.koh2017.claims import load as koh2017_claims
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
+from stripesim.sim.engine.graph import GraphBuilder, Template
+from stripesim.sim.engine.program import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
 from stripesim.sim.run import engine_named, simulate
 from stripesim.traces import describe, load
 

@@ -14,13 +14,13 @@ from hypothesis import settings
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.loader import parse_scenario
-from stripesim.sim.cluster import Cluster, Models, RecoveryLimits
-from stripesim.sim.graph import COUNTERS, Template
-from stripesim.sim.paths import PathContext
-from stripesim.sim.pool import Pool
-from stripesim.sim.roles import role_count
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.sim.ceph.cluster import Cluster, Models, RecoveryLimits
+from stripesim.sim.ceph.paths import PathContext
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.roles import role_count
+from stripesim.sim.engine.graph import COUNTERS, Template
 
 # A commit passes or fails for what is in it, not for what was drawn that day; `make verify` draws anew.
 settings.register_profile("repeatable", derandomize=True, deadline=None)

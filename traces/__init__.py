@@ -1,11 +1,11 @@
 """Readers of block traces and failure traces into one columnar form each; knows nothing else of stripesim."""
 
 from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, Chunk
-from stripesim.traces.failure_columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
-from stripesim.traces.failure_read import FAILURE_FORMATS, read_failures
-from stripesim.traces.failure_statistics import correlated_share, failure_info
-from stripesim.traces.faults import Fault, FaultLog, Faults, TraceError
+from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
+from stripesim.traces.failures.read import FAILURE_FORMATS, read_failures
+from stripesim.traces.failures.statistics import correlated_share, failure_info
 from stripesim.traces.load import describe, load
+from stripesim.traces.problems import Fault, FaultLog, Faults, TraceError
 from stripesim.traces.read import iter_trace, read_trace
 from stripesim.traces.registry import FORMATS, TraceFormat
 from stripesim.traces.statistics import info

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stripesim.traces.faults import FaultLog
+from stripesim.traces.problems import FaultLog
 
 BACKWARD_COUNT = "lines earlier than the line above"
 """Name in `BlockTrace.counts`, for formats that are published out of order."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from stripesim.traces.faults import Faults
+from stripesim.traces.problems import Faults
 
 REQUEST_SCHEMA: dict[str, pl.DataType] = {
     "issue_ns": pl.Int64(),

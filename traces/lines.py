@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from stripesim.traces.columns import ORDER_COLUMN
-from stripesim.traces.faults import FaultLog, shown
+from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block
 
 

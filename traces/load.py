@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.traces.columns import BlockTrace
-from stripesim.traces.failure_columns import FailureTrace
-from stripesim.traces.failure_read import FAILURE_FORMATS, failure_format, read_failures
-from stripesim.traces.failure_statistics import failure_info
-from stripesim.traces.faults import TraceError, shown
+from stripesim.traces.failures.columns import FailureTrace
+from stripesim.traces.failures.read import FAILURE_FORMATS, failure_format, read_failures
+from stripesim.traces.failures.statistics import failure_info
+from stripesim.traces.problems import TraceError, shown
 from stripesim.traces.read import locate, read_trace
 from stripesim.traces.registry import FORMATS, head_of
 from stripesim.traces.source import TraceSource

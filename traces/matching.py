@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from stripesim.traces.columns import COMMAND_SCHEMA, ORDER_COLUMN, REQUEST_SCHEMA
-from stripesim.traces.faults import FaultLog
+from stripesim.traces.problems import FaultLog
 
 SECTOR_BYTES = 512
 """The block layer counts in sectors of 512 bytes, whatever the device's own sector size."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stripesim.traces.columns import BlockTrace, Chunk, assemble
-from stripesim.traces.faults import FaultLog, TraceError
+from stripesim.traces.problems import FaultLog, TraceError
 from stripesim.traces.registry import by_name, detect
 from stripesim.traces.source import BLOCK_BYTES, TraceSource
 

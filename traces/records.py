@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.traces.faults import FaultLog
+from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import Break, TraceSource
 
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from stripesim.traces.columns import Chunk
-from stripesim.traces.faults import FaultLog, TraceError, shown
-from stripesim.traces.format_alibaba import ALIBABA
-from stripesim.traces.format_blkparse import BlkparseFormat
-from stripesim.traces.format_blkreplay import BLKREPLAY
-from stripesim.traces.format_blktrace import BlktraceFormat
-from stripesim.traces.format_cloudphysics import CLOUDPHYSICS
-from stripesim.traces.format_disksim import DISKSIM
-from stripesim.traces.format_fio_iolog import FioIologFormat
-from stripesim.traces.format_msr import MSR
-from stripesim.traces.format_spc import SPC
-from stripesim.traces.format_ssdsim import SSDSIM
-from stripesim.traces.format_systor import SYSTOR
-from stripesim.traces.format_tencent import TENCENT
-from stripesim.traces.format_vscsi import VscsiFormat
+from stripesim.traces.formats.alibaba import ALIBABA
+from stripesim.traces.formats.blkparse import BlkparseFormat
+from stripesim.traces.formats.blkreplay import BLKREPLAY
+from stripesim.traces.formats.blktrace import BlktraceFormat
+from stripesim.traces.formats.cloudphysics import CLOUDPHYSICS
+from stripesim.traces.formats.disksim import DISKSIM
+from stripesim.traces.formats.fio_iolog import FioIologFormat
+from stripesim.traces.formats.msr import MSR
+from stripesim.traces.formats.spc import SPC
+from stripesim.traces.formats.ssdsim import SSDSIM
+from stripesim.traces.formats.systor import SYSTOR
+from stripesim.traces.formats.tencent import TENCENT
+from stripesim.traces.formats.vscsi import VscsiFormat
+from stripesim.traces.problems import FaultLog, TraceError, shown
 from stripesim.traces.source import HEAD_BYTES, TraceSource
 
 SNIFFED_LINES = 64

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from stripesim.traces.faults import FaultLog, TraceError
+from stripesim.traces.problems import FaultLog, TraceError
 
 BLOCK_BYTES = 4 << 20
 """Text held at a time. Memory while streaming is a small multiple of this, whatever the file's size."""

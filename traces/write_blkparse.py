@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stripesim.traces.columns import BlockTrace
-from stripesim.traces.faults import TraceError
 from stripesim.traces.matching import SECTOR_BYTES
+from stripesim.traces.problems import TraceError
 
 _RANK = {"Q": 0, "D": 1, "C": 2}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stripesim.traces.columns import BlockTrace
-from stripesim.traces.failure_columns import FailureTrace
-from stripesim.traces.faults import TraceError, shown
+from stripesim.traces.failures.columns import FailureTrace
+from stripesim.traces.problems import TraceError, shown
 from stripesim.traces.write_blkparse import write_blkparse
 
 SUFFIXES = (".parquet", ".csv", ".txt")

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from generate.markdown import cell, code, table
-from stripesim.cli import app
+from stripesim.cli.app import app
 
 PROGRAM = "stripesim"
 

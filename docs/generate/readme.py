@@ -7,8 +7,8 @@ from pathlib import Path
 
 from generate import trust
 from generate.markdown import code, number, table
-from stripesim.scenarios.execute import run_scenario
-from stripesim.scenarios.loader import load_scenario
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import load_scenario
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 _BEGIN, _END = "<!-- {name}: written by python docs/record.py readme -->\n", "<!-- end -->"

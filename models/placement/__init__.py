@@ -7,17 +7,17 @@ first map, and Numba only with the first mapping.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stripesim.models.placement.crush_map import NONE as NONE
-    from stripesim.models.placement.crush_map import Bucket as Bucket
-    from stripesim.models.placement.crush_map import CrushMap as CrushMap
-    from stripesim.models.placement.crush_map import CrushMapError as CrushMapError
-    from stripesim.models.placement.crush_map import Device as Device
-    from stripesim.models.placement.crush_map import PlacementError as PlacementError
-    from stripesim.models.placement.crush_map import Reweights as Reweights
-    from stripesim.models.placement.crush_map import Rule as Rule
-    from stripesim.models.placement.crush_map import Step as Step
-    from stripesim.models.placement.crush_map import StepOp as StepOp
-    from stripesim.models.placement.crush_map import Tunables as Tunables
+    from stripesim.models.placement.crush.map import NONE as NONE
+    from stripesim.models.placement.crush.map import Bucket as Bucket
+    from stripesim.models.placement.crush.map import CrushMap as CrushMap
+    from stripesim.models.placement.crush.map import CrushMapError as CrushMapError
+    from stripesim.models.placement.crush.map import Device as Device
+    from stripesim.models.placement.crush.map import PlacementError as PlacementError
+    from stripesim.models.placement.crush.map import Reweights as Reweights
+    from stripesim.models.placement.crush.map import Rule as Rule
+    from stripesim.models.placement.crush.map import Step as Step
+    from stripesim.models.placement.crush.map import StepOp as StepOp
+    from stripesim.models.placement.crush.map import Tunables as Tunables
     from stripesim.models.placement.osdmap import object_hash as object_hash
     from stripesim.models.placement.osdmap import pg_mappings as pg_mappings
     from stripesim.models.placement.osdmap import pg_of_object as pg_of_object
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from stripesim.models.placement.osdmap import stable_mod as stable_mod
 
 _HOME = {
-    "NONE": "crush_map",
-    "Bucket": "crush_map",
-    "CrushMap": "crush_map",
-    "CrushMapError": "crush_map",
-    "Device": "crush_map",
-    "PlacementError": "crush_map",
-    "Reweights": "crush_map",
-    "Rule": "crush_map",
-    "Step": "crush_map",
-    "StepOp": "crush_map",
-    "Tunables": "crush_map",
+    "NONE": "crush.map",
+    "Bucket": "crush.map",
+    "CrushMap": "crush.map",
+    "CrushMapError": "crush.map",
+    "Device": "crush.map",
+    "PlacementError": "crush.map",
+    "Reweights": "crush.map",
+    "Rule": "crush.map",
+    "Step": "crush.map",
+    "StepOp": "crush.map",
+    "Tunables": "crush.map",
     "object_hash": "osdmap",
     "pg_mappings": "osdmap",
     "pg_of_object": "osdmap",

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.placement.crush_map import CrushMap, PlacementError, Reweights
-from stripesim.models.placement.rjenkins import hash_byte_rows, hash_bytes, hash_pair
+from stripesim.models.placement.crush.map import CrushMap, PlacementError, Reweights
+from stripesim.models.placement.crush.rjenkins import hash_byte_rows, hash_bytes, hash_pair
 
 _NAMESPACE_END = "\x1f"
 _INDEX_DIGITS = 16

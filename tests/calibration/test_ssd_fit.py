@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stripesim.calibration.ssd_concurrency import fit_concurrency
-from stripesim.calibration.ssd_fit import FitError, SsdReadFit, factor_table, fit_reads, fit_times
-from stripesim.calibration.ssd_fit_plot import plot_fit
+from stripesim.calibration.ssd.concurrency import fit_concurrency
+from stripesim.calibration.ssd.fit import FitError, SsdReadFit, factor_table, fit_reads, fit_times
+from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/block-traces"

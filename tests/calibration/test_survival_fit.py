@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from stripesim.calibration.survival_fit import (
+from stripesim.calibration.survival import (
     Lifetimes,
     SurvivalError,
     fit_lifetimes,

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from stripesim import __version__, api, cli, teach
-from stripesim.scenarios.loader import load_scenario, parse_scenario
-from stripesim.scenarios.results import RESULT_SCHEMA
-from stripesim.scenarios.schema import ClusterSpec, Scenario, WorkloadSpec
+from stripesim.scenarios.run.results import RESULT_SCHEMA
+from stripesim.scenarios.schema.keys import ClusterSpec, Scenario, WorkloadSpec
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -89,7 +89,7 @@ def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
 
 
 def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
-    from stripesim.cli_study import run_study
+    from stripesim.cli.study import run_study
 
     now = run_study("dachary2013", engine="compiled", options={}, progress=lambda *_: None).ledger
     bad = {e.claim.id for e in now.entries if e.claim.role == "held-out" and e.verdict != "right"}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.execute import run_scenario
-from stripesim.scenarios.loader import load_scenario
-from stripesim.scenarios.run_report import report_of_run
+from stripesim.scenarios.report.run import report_of_run
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import load_scenario
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTHS = (360, 1280)
@@ -28,7 +28,7 @@ CHECKS = (Path(__file__).parent / "report_checks.js").read_text(encoding="utf-8"
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """One report of each sort, in files: a run, a run over sizes with a repair, a study."""
-    from stripesim.cli_study import run_study
+    from stripesim.cli.study import run_study
 
     folder = tmp_path_factory.mktemp("reports")
     small = ['schemes=["rep:3", "rs:6,3", "rs:10,4"]', 'workload.block_sizes_bytes=["4k", "64k"]']

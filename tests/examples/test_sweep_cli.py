@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from stripesim.cli import app
-from stripesim.scenarios import sweep_task
-from stripesim.scenarios.sweep import SweepError, plan_sweep, run_sweep
-from stripesim.scenarios.sweep_task import Outcome
+from stripesim.cli.app import app
+from stripesim.scenarios.sweep import task as sweep_task
+from stripesim.scenarios.sweep.run import SweepError, plan_sweep, run_sweep
+from stripesim.scenarios.sweep.task import Outcome
 
 TINY = """name = "tiny"
 schemes = ["rep:3", "rs:6,3"]

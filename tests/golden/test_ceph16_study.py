@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from stripesim.scenarios.ceph16 import study
+from stripesim.scenarios.studies.ceph16 import study
 
 TARGETS = ("private_net", "device_read", "device_data_write")
 MEDIAN, WORST = 0.05, 0.2

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stripesim.calibration.kernel_ceph import ceph_rows
-from stripesim.calibration.kernel_copy import ceph_buffers, fit_buffers
-from stripesim.scenarios.dachary2013 import study
-from stripesim.scenarios.dachary2013.claims import (
+from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
+from stripesim.calibration.kernels.ceph_plugins import ceph_rows
+from stripesim.scenarios.studies.dachary2013 import study
+from stripesim.scenarios.studies.dachary2013.claims import (
     ENCODE,
     NOT_COMPUTED,
     RATES,
@@ -20,7 +20,7 @@ from stripesim.scenarios.dachary2013.claims import (
     load,
     simulate_claims,
 )
-from stripesim.scenarios.dachary2013.draw import draw
+from stripesim.scenarios.studies.dachary2013.draw import draw
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
 
@@ -36,7 +36,7 @@ def test_claims_are_those_fixed_beforehand():
         pytest.skip(f"{published} is not there")
     with published.open(encoding="utf-8", newline="") as file:
         wanted = [row for row in csv.DictReader(file) if row["paper"].startswith("dachary")]
-    text = (files("stripesim.scenarios.dachary2013") / "claims.csv").read_text("utf-8")
+    text = (files("stripesim.scenarios.studies.dachary2013") / "claims.csv").read_text("utf-8")
     ours = list(csv.DictReader(text.splitlines()))
     assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
 
@@ -114,7 +114,7 @@ def test_shipped_measurements_were_verified_and_say_what_measured_them():
     assert rows["verified"].all()
     assert {"warm", "cold"} == set(rows["buffers"])
     assert rows["cores"].max() > 1
-    told = json.loads((files("stripesim.scenarios.dachary2013") / "measured.json").read_text("utf-8"))
+    told = json.loads((files("stripesim.scenarios.studies.dachary2013") / "measured.json").read_text("utf-8"))
     assert {"command", "cpu", "date", "versions"} <= set(told)
 
 

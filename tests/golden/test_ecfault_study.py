@@ -11,13 +11,19 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.build import build_models, build_pool
-from stripesim.scenarios.ecfault2024 import amplification, study
-from stripesim.scenarios.ecfault2024.claims import NOT_COMPUTED, Lookup, simulate_claims
-from stripesim.scenarios.ecfault2024.draw import draw
-from stripesim.scenarios.ecfault2024.kernel import scaled_table
-from stripesim.scenarios.ecfault2024.parameters import ParametersError, StudyModel, model_from, study_model
-from stripesim.scenarios.ecfault2024.profiles import (
+from stripesim.scenarios.report.study import report_page
+from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.studies.ecfault2024 import amplification, study
+from stripesim.scenarios.studies.ecfault2024.claims import NOT_COMPUTED, Lookup, simulate_claims
+from stripesim.scenarios.studies.ecfault2024.draw import draw
+from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
+from stripesim.scenarios.studies.ecfault2024.parameters import (
+    ParametersError,
+    StudyModel,
+    model_from,
+    study_model,
+)
+from stripesim.scenarios.studies.ecfault2024.profiles import (
     CODES,
     Failures,
     ProfileError,
@@ -25,9 +31,8 @@ from stripesim.scenarios.ecfault2024.profiles import (
     profile,
     profiles,
 )
-from stripesim.scenarios.ecfault2024.recover import failing_osds, recover
-from stripesim.scenarios.ecfault2024.tables import implied_effect, tables
-from stripesim.scenarios.study_report import report_page
+from stripesim.scenarios.studies.ecfault2024.recover import failing_osds, recover
+from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
 SMALL = ('workload.image_bytes="4GiB"',)
@@ -38,7 +43,7 @@ def test_claims_are_those_fixed_beforehand():
         pytest.skip(f"{PUBLISHED} is not there")
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
         wanted = [row for row in csv.DictReader(file) if row["paper"] == "ecfault2024"]
-    text = (files("stripesim.scenarios.ecfault2024") / "claims.csv").read_text("utf-8")
+    text = (files("stripesim.scenarios.studies.ecfault2024") / "claims.csv").read_text("utf-8")
     ours = list(csv.DictReader(text.splitlines()))
     assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
 
@@ -206,7 +211,7 @@ def test_an_advantage_is_gone_only_where_there_was_one(small):
 
 
 def test_the_report_shows_claims_figures_and_tables(small):
-    from stripesim.scenarios.ecfault2024.claims import ledger_for
+    from stripesim.scenarios.studies.ecfault2024.claims import ledger_for
 
     ledger = ledger_for(small, study.parameters())
     figures = draw(small)

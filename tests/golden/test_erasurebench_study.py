@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import LRC
-from stripesim.scenarios.erasurebench2016 import calibrate, parameters, replay, study, tables
-from stripesim.scenarios.erasurebench2016.availability import deaths, expected, simulated
-from stripesim.scenarios.erasurebench2016.claims import (
+from stripesim.scenarios.studies.erasurebench2016 import calibrate, parameters, replay, study, tables
+from stripesim.scenarios.studies.erasurebench2016.availability import deaths, expected, simulated
+from stripesim.scenarios.studies.erasurebench2016.claims import (
     METRIC_GROUPS,
     NOT_COMPUTED,
     REPLAYED,
@@ -23,11 +23,11 @@ from stripesim.scenarios.erasurebench2016.claims import (
     ledger_for,
     simulate_claims,
 )
-from stripesim.scenarios.erasurebench2016.codes import codes, explanations, survival
-from stripesim.scenarios.erasurebench2016.draw import draw
-from stripesim.scenarios.erasurebench2016.experiments import NODES, read_positions
-from stripesim.scenarios.erasurebench2016.tabulate import decoder_distances
-from stripesim.sim.erasurebench_plan import even_owners
+from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations, survival
+from stripesim.scenarios.studies.erasurebench2016.draw import draw
+from stripesim.scenarios.studies.erasurebench2016.experiments import NODES, read_positions
+from stripesim.scenarios.studies.erasurebench2016.tabulate import decoder_distances
+from stripesim.sim.systems.kv_proxy.plan import even_owners
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
 PUBLISHED = SHARED / "published"
@@ -49,7 +49,7 @@ def test_claims_are_those_fixed_beforehand():
         pytest.skip(f"{published} is not there")
     with published.open(encoding="utf-8", newline="") as file:
         wanted = [row for row in csv.DictReader(file) if row["paper"] == "erasurebench"]
-    text = (files("stripesim.scenarios.erasurebench2016") / "claims.csv").read_text("utf-8")
+    text = (files("stripesim.scenarios.studies.erasurebench2016") / "claims.csv").read_text("utf-8")
     assert list(csv.DictReader(text.splitlines())) == wanted
 
 
@@ -311,7 +311,7 @@ def test_schedules_that_cannot_be_are_refused(events, wanted):
 
 
 def test_an_archive_keeps_its_files_and_bytes():
-    from stripesim.scenarios.erasurebench2016.runs import archive
+    from stripesim.scenarios.studies.erasurebench2016.runs import archive
 
     for name in ("10B", "bc", "httpd"):
         packed = archive(name)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.models.exstorus import HddModel
-from stripesim.scenarios.exstorus2019 import calibrate, study, tables
-from stripesim.scenarios.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED, simulate_claims
-from stripesim.scenarios.exstorus2019.draw import draw
-from stripesim.scenarios.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
-from stripesim.scenarios.exstorus2019.parameters import ParametersError, model_from, write_model
-from stripesim.scenarios.results import rows_frame
+from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.studies.exstorus2019 import calibrate, study, tables
+from stripesim.scenarios.studies.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED, simulate_claims
+from stripesim.scenarios.studies.exstorus2019.draw import draw
+from stripesim.scenarios.studies.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
+from stripesim.scenarios.studies.exstorus2019.parameters import ParametersError, model_from, write_model
+from stripesim.sim.systems.striped_fs.costs import HddModel
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
 ISSUE_TARGETS = {
@@ -40,7 +40,7 @@ def test_claims_are_those_fixed_beforehand():
         pytest.skip(f"{PUBLISHED} is not there")
     with PUBLISHED.open(encoding="utf-8", newline="") as file:
         wanted = [row for row in csv.DictReader(file) if row["paper"] == "exstorus"]
-    text = (files("stripesim.scenarios.exstorus2019") / "claims.csv").read_text("utf-8")
+    text = (files("stripesim.scenarios.studies.exstorus2019") / "claims.csv").read_text("utf-8")
     ours = list(csv.DictReader(text.splitlines()))
     assert [{k: v for k, v in row.items() if k != "statement"} for row in ours] == wanted
 
@@ -145,7 +145,7 @@ def test_engines_give_the_same_rows():
 
 
 def test_kernel_ratios_say_where_they_come_from():
-    folder = files("stripesim.scenarios.exstorus2019")
+    folder = files("stripesim.scenarios.studies.exstorus2019")
     document = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))
     assert {"basis", "command", "cpu", "date"} <= set(document["provenance"])
     assert kernel_factors()["NONE"] == 0 and kernel_factors()["AVX2:CRS"] == 1

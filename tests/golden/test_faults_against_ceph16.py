@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from stripesim.scenarios.ceph16.measured import load
-from stripesim.scenarios.ceph16.phases import PHASES, phase_table, phases_frame, phases_of, simulate_repair
+from stripesim.scenarios.studies.ceph16.measured import load
+from stripesim.scenarios.studies.ceph16.phases import (
+    PHASES,
+    phase_table,
+    phases_frame,
+    phases_of,
+    simulate_repair,
+)
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stripesim.calibration.ledger import Observation, load_claims
-from stripesim.scenarios.koh2017.claims import (
+from stripesim.calibration.ledger.verdicts import Observation, load_claims
+from stripesim.scenarios.studies.koh2017.claims import (
     NOT_COMPUTED,
     RULES,
     TREND_TOLERANCE,
@@ -23,10 +23,10 @@ from stripesim.scenarios.koh2017.claims import (
     required_cells,
     simulate_claims,
 )
-from stripesim.scenarios.koh2017.figures import FIGURES, METRIC_GROUPS
-from stripesim.scenarios.koh2017.reducers import RowsError, Runs
+from stripesim.scenarios.studies.koh2017.figures import FIGURES, METRIC_GROUPS
+from stripesim.scenarios.studies.koh2017.reducers import RowsError, Runs
 
-STUDY = Path(__file__).resolve().parents[2] / "scenarios/koh2017"
+STUDY = Path(__file__).resolve().parents[2] / "scenarios/studies/koh2017"
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
 SIZES = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
 PARAMETERS = [{"name": "s", "value": 1.0, "unit": "ms", "provenance": "fitted: row 040"}]

@@ -7,21 +7,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stripesim.scenarios.koh2017 import ablations as what_if
-from stripesim.scenarios.koh2017.ablations import ABLATIONS
-from stripesim.scenarios.koh2017.claims import BARE, FIGURES, required_cells
-from stripesim.scenarios.koh2017.draw import claims_of, draw
-from stripesim.scenarios.koh2017.draw_ablations import compare
-from stripesim.scenarios.koh2017.draw_series import needed_pause_ns
-from stripesim.scenarios.koh2017.draw_summary import as_factor
-from stripesim.scenarios.koh2017.figures import PAPER_FIGURES
-from stripesim.scenarios.koh2017.reducers import NotComputedError
-from stripesim.scenarios.koh2017.report import report
-from stripesim.scenarios.koh2017.series import RUNS, SERIES_RULES, converged_s, dips
-from stripesim.scenarios.koh2017.study import KohResult, run, tasks_for
-from stripesim.scenarios.koh2017.tasks import StudyError, Task, perform, run_tasks
-from stripesim.scenarios.loader import load_scenario
-from stripesim.scenarios.study_report import seen_by_fits
+from stripesim.scenarios.report.study import seen_by_fits
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.studies.koh2017 import ablations as what_if
+from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
+from stripesim.scenarios.studies.koh2017.claims import BARE, FIGURES, required_cells
+from stripesim.scenarios.studies.koh2017.draw import claims_of, draw
+from stripesim.scenarios.studies.koh2017.draw_ablations import compare
+from stripesim.scenarios.studies.koh2017.draw_series import needed_pause_ns
+from stripesim.scenarios.studies.koh2017.draw_summary import as_factor
+from stripesim.scenarios.studies.koh2017.figures import PAPER_FIGURES
+from stripesim.scenarios.studies.koh2017.reducers import NotComputedError
+from stripesim.scenarios.studies.koh2017.report import report
+from stripesim.scenarios.studies.koh2017.series import RUNS, SERIES_RULES, converged_s, dips
+from stripesim.scenarios.studies.koh2017.study import KohResult, run, tasks_for
+from stripesim.scenarios.studies.koh2017.tasks import StudyError, Task, perform, run_tasks
 
 MS_NS = 1_000_000
 

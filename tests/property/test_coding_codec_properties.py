@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.coding.codec import Codec, available_backends, payloads
+from stripesim.calibration.kernels.codec import Codec, available_backends, payloads
 from stripesim.models.coding.galois import GaloisCode
 
 SHAPES = st.tuples(st.integers(1, 10), st.integers(1, 4))

@@ -4,14 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripesim.sim.draws import FACTOR_ONE
-from stripesim.sim.graph import COUNTERS, USE
-from stripesim.sim.machine import UNBOUND
-from stripesim.sim.planner import RequestPlanner
-from stripesim.sim.pool import Book
-from stripesim.sim.recording import account
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.engine.draws import FACTOR_ONE
+from stripesim.sim.engine.graph import COUNTERS, USE
+from stripesim.sim.engine.program import UNBOUND
+from stripesim.sim.observe.recording import account
 from stripesim.sim.run import factor_tables, simulate
-from stripesim.sim.workload import Synthetic
 
 KIB = 1024
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from stripesim.scenarios.execute import run_cells, run_scenario
-from stripesim.scenarios.loader import load_scenario, parse_scenario
+from stripesim.scenarios.run.execute import run_cells, run_scenario
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 SMALL = """
 schemes = ["rep:3", "rs:4,2"]

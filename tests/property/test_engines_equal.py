@@ -18,11 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stripesim.sim import conditions, engine_compiled, engine_simpy
-from stripesim.sim.conditions import Test
-from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.graph import GraphBuilder, IntArray, Template
-from stripesim.sim.machine import (
+from stripesim.sim.engine import conditions
+from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.conditions import Test
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import (
     BATCH,
     CACHE,
     CUT,
@@ -44,6 +45,7 @@ from stripesim.sim.machine import (
     Stop,
     Wake,
 )
+from stripesim.sim.engine.simpy import engine as engine_simpy
 
 SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "300"))
 ONE_SEED = os.environ.get("STRIPESIM_ENGINE_SEED")

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import CrushMap, pg_mappings
 from stripesim.models.recovery import recovery_model
-from stripesim.sim.faults import Corruption, Failure, FaultDirector, FaultError, FaultPlan
-from stripesim.sim.faults.groups import CLEAN
-from stripesim.sim.graph import COUNTER_INDEX
-from stripesim.sim.machine import FAILED, PENDING
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.failures import Corruption, Failure, FaultDirector, FaultError, FaultPlan
+from stripesim.sim.ceph.failures.groups import CLEAN
+from stripesim.sim.engine.graph import COUNTER_INDEX
+from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.run import simulate
-from stripesim.sim.workload import Synthetic
 
 KIB = 1024
 MS = 1_000_000

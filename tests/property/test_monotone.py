@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripesim.models.clock import round_ns
+from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.run import simulate
-from stripesim.sim.workload import Synthetic
 
 KIB = 1024
 

@@ -11,9 +11,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripesim.scenarios.sweep_plan import split_values
-from stripesim.scenarios.sweep_stats import aggregate
-from stripesim.scenarios.sweep_store import PartStore
+from stripesim.scenarios.sweep.plan import split_values
+from stripesim.scenarios.sweep.stats import aggregate
+from stripesim.scenarios.sweep.store import PartStore
 
 WORDS = st.text("abc019.:_-", min_size=1, max_size=6)
 # What json.dumps writes of these is TOML too.

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from stripesim.models.clock import round_ns
-from stripesim.sim.engine_simpy import SimpyEngine
-from stripesim.sim.graph import ACQUIRE
-from stripesim.sim.machine import Program
-from stripesim.sim.planner import RequestPlanner
-from stripesim.sim.pool import Book
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.engine.graph import ACQUIRE
+from stripesim.sim.engine.program import Program
+from stripesim.sim.engine.simpy.engine import SimpyEngine
 from stripesim.sim.run import factor_tables, simulate
-from stripesim.sim.workload import Synthetic
 
 KIB = 1024
 MIB = 1 << 20
@@ -78,7 +78,7 @@ def test_filling_a_pristine_object_writes_each_stripe_once_more_than_touched(
     uncached, make_pool, scheme, k, m, order
 ):
     """One 4 KiB write per stripe of an object, first to last or last to first."""
-    from stripesim.sim.workload import Replay, Requests
+    from stripesim.sim.ceph.clients.workload import Replay, Requests
 
     stripes = 20
     index = np.arange(stripes) if order == "rising" else np.arange(stripes)[::-1]

@@ -11,10 +11,18 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stripesim.sim import engine_compiled, engine_simpy
-from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS, factor_index, factor_table, scaled_ns, seed_state
-from stripesim.sim.graph import STEP_BITS, GraphBuilder, IntArray, Template
-from stripesim.sim.machine import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.draws import (
+    FACTOR_ONE,
+    FACTOR_POINTS,
+    factor_index,
+    factor_table,
+    scaled_ns,
+    seed_state,
+)
+from stripesim.sim.engine.graph import STEP_BITS, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.engine.simpy import engine as engine_simpy
 
 MEAN_NS = 10_000
 MANY = 1 << 20
@@ -84,7 +92,7 @@ def station(servers: int, load: float, count: int) -> Program:
 
 
 def drawn_ns(asked: Program, request: int, step: int) -> int:
-    """The service time that sim/ENGINE.md gives a step, computed from its key alone."""
+    """The service time that sim/engine/ENGINE.md gives a step, computed from its key alone."""
     key = request << STEP_BITS | step
     return scaled_ns(MEAN_NS, int(asked.factor_tables[SPREAD][factor_index(seed_state(asked.seed), key)]))
 

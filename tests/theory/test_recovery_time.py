@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from stripesim.models.recovery import SECOND_NS, min_size, recovery_model
-from stripesim.sim.cluster import NO_OSD
-from stripesim.sim.faults import Failure, FaultPlan
-from stripesim.sim.faults.monitor import Heartbeats
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures import Failure, FaultPlan
+from stripesim.sim.ceph.failures.monitor import Heartbeats
 from stripesim.sim.run import simulate
-from stripesim.sim.workload import Synthetic
 
 MIB = 1 << 20
 
@@ -91,7 +91,7 @@ def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_t
 def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
     plan, result = story(make_pool, models, kind="power")
     pool, _ = ring(make_pool, models, 12)
-    from stripesim.sim.heartbeats import heartbeat_peers
+    from stripesim.sim.ceph.heartbeats import heartbeat_peers
 
     beats = Heartbeats(plan.model, heartbeat_peers(pool.cluster), pool.cluster.osds, plan.seed)
     noticed = sorted(beats.noticed_ns(watcher, 10 * SECOND_NS, "power") for watcher in beats.watchers(0))

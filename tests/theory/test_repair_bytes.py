@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.execute import run_scenario
-from stripesim.scenarios.loader import parse_scenario
-from stripesim.sim.cluster import NO_OSD, RecoveryLimits
-from stripesim.sim.paths import repair_path
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.cluster import NO_OSD, RecoveryLimits
+from stripesim.sim.ceph.paths import repair_path
 from stripesim.sim.run import Repair, simulate
-from stripesim.sim.workload import Synthetic
 
 KIB = 1024
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from stripesim.calibration import parameter_sets
-from stripesim.calibration.calibrated_range import calibrated_range
-from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, names
-from stripesim.scenarios.calibrated import warnings_of, warnings_of_all
-from stripesim.scenarios.loader import load_scenario, parse_scenario
-from stripesim.scenarios.schema import Scenario
+from stripesim.calibration.parameters import sets as parameter_sets
+from stripesim.calibration.parameters.calibrated_range import calibrated_range
+from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
+from stripesim.scenarios.run.calibrated import warnings_of, warnings_of_all
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 RANGE = """
 [calibrated]

@@ -5,9 +5,9 @@ import pytest
 
 from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits, drive_writes_per_day
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.build import build_models, build_pool
-from stripesim.scenarios.capacity import Drives, capacity_of, drives_of, wear_of
-from stripesim.scenarios.loader import parse_scenario
+from stripesim.scenarios.planning.capacity import Drives, capacity_of, drives_of, wear_of
+from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.schema.loader import parse_scenario
 
 TEXT = """
 schemes = ["rep:3", "rs:6,3"]

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.ceph16.claims import CALIBRATION, claims_of
-from stripesim.scenarios.ceph16.measured import load
-from stripesim.scenarios.ceph16.table import Ceph16DataError
+from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, claims_of
+from stripesim.scenarios.studies.ceph16.measured import load
+from stripesim.scenarios.studies.ceph16.table import Ceph16DataError
 
-SHIPPED = Path(__file__).resolve().parents[2] / "scenarios/ceph16/data"
+SHIPPED = Path(__file__).resolve().parents[2] / "scenarios/studies/ceph16/data"
 RUN = "main-ec63-read-rand-4096-q64"
 
 

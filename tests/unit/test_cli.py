@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
-from stripesim.cli_output import NO_FOLDER_FOR_REPORT, warn_outside
+from stripesim.cli.output import NO_FOLDER_FOR_REPORT, warn_outside
 
 SCENARIO = """\
 schemes = ["rep:3"]
@@ -519,7 +519,7 @@ def test_crush_refuses_in_one_line(refused, tmp_path, more, said):
 
 
 def test_a_bug_is_not_dressed_up_as_a_users_error(monkeypatch, run):
-    from stripesim.scenarios import loader
+    from stripesim.scenarios.schema import loader
 
     def broken(*_arguments, **_options):
         raise AssertionError("an invariant")

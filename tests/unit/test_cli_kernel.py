@@ -8,13 +8,14 @@ import stat
 import polars as pl
 import pytest
 
-from stripesim import cli_kernel
-from stripesim.calibration import kernel_bench, kernel_raw
-from stripesim.calibration.kernel_store import default_table
-from stripesim.models.coding.codec import available_backends
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.kernel_figures import charge_of, draw_kernels
-from stripesim.scenarios.loader import load_scenario
+from stripesim.calibration.kernels import bench as kernel_bench
+from stripesim.calibration.kernels import isal as kernel_raw
+from stripesim.calibration.kernels.codec import available_backends
+from stripesim.calibration.kernels.store import default_table
+from stripesim.cli import kernel as cli_kernel
+from stripesim.scenarios.figures.kernels import charge_of, draw_kernels
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.schema.loader import load_scenario
 
 pytestmark = pytest.mark.skipif(not available_backends(), reason="pyeclib is not installed")
 KEYS = {

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.sim import roles
-from stripesim.sim.cluster import NO_OSD, Cluster, RecoveryLimits
-from stripesim.sim.machine import BATCH, FIFO, GATE, POOL, UNBOUND
-from stripesim.sim.pool import Pool, UnavailableError, image_prefix
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster, RecoveryLimits
+from stripesim.sim.ceph.pool import Pool, UnavailableError, image_prefix
+from stripesim.sim.engine.program import BATCH, FIFO, GATE, POOL, UNBOUND
 
 PRIVATE = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX, roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
 

@@ -8,8 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from stripesim.models.coding import CodecError
-from stripesim.models.coding.codec import (
+from stripesim.calibration.kernels.codec import (
     BACKENDS,
     HEADER_BYTES,
     Codec,
@@ -18,6 +17,7 @@ from stripesim.models.coding.codec import (
     payload,
     payloads,
 )
+from stripesim.models.coding import CodecError
 from stripesim.models.coding.galois import GaloisCode
 
 pytestmark = pytest.mark.skipif(not available_backends(), reason="pyeclib is not installed on this machine")

@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.costs import COST_KEYS, SAMPLE_MAX, cell_costs, cost_key, dominant
-from stripesim.scenarios.costs_figure import draw_costs
-from stripesim.scenarios.costs_table import ROWS_MAX, print_costs
-from stripesim.scenarios.execute import run_cell, run_scenario
-from stripesim.scenarios.explain_cost import CODING_OPS, slower
-from stripesim.scenarios.loader import load_scenario
-from stripesim.scenarios.schema import cells
-from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.graph import GraphBuilder
-from stripesim.sim.path_costs import STEPS, PathSplitter, step_kinds
-from stripesim.sim.roles import CLIENT_SUBMIT, OUT_TX, OUT_WIRE, PG_LOCK, PRIMARY_CPU, SSD, shard_role
+from stripesim.scenarios.explain.costs import COST_KEYS, SAMPLE_MAX, cell_costs, cost_key, dominant
+from stripesim.scenarios.explain.costs_figure import draw_costs
+from stripesim.scenarios.explain.costs_table import ROWS_MAX, print_costs
+from stripesim.scenarios.explain.sensitivity import CODING_OPS, slower
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import run_cell, run_scenario
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.ceph.roles import CLIENT_SUBMIT, OUT_TX, OUT_WIRE, PG_LOCK, PRIMARY_CPU, SSD, shard_role
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.observe.critical_path import STEPS, PathSplitter, step_kinds
 
 FIXED = np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
 

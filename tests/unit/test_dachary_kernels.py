@@ -6,16 +6,19 @@ import sys
 import numpy as np
 import pytest
 
-from stripesim.calibration import kernel_bench, kernel_jerasure, kernel_raw, kernel_software
-from stripesim.calibration.kernel_against import (
+from stripesim.calibration.kernels import bench as kernel_bench
+from stripesim.calibration.kernels import isal as kernel_raw
+from stripesim.calibration.kernels import jerasure as kernel_jerasure
+from stripesim.calibration.kernels import software as kernel_software
+from stripesim.calibration.kernels.against_ceph import (
     AgainstError,
     ceph_rows_against,
     parse_output,
     side_by_side,
 )
-from stripesim.calibration.kernel_copy import BufferFit, CopyModelError, ceph_buffers, fit_buffers
-from stripesim.models.coding.codec import available_backends
-from stripesim.models.kernel_copy import EncodeBufferModel
+from stripesim.calibration.kernels.buffers import BufferFit, CopyModelError, ceph_buffers, fit_buffers
+from stripesim.calibration.kernels.codec import available_backends
+from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.provenance import Provenance
 
 needs_isa_l = pytest.mark.skipif(
@@ -38,7 +41,7 @@ def chunks(count, size, seed=1):
 
 
 def extensions():
-    from stripesim.calibration.kernel_store import cpu_description
+    from stripesim.calibration.kernels.store import cpu_description
 
     return set(cpu_description()["extensions"])
 
@@ -308,9 +311,9 @@ def test_fit_of_buffers_finds_what_was_put_in():
 def test_simulated_encode_adds_buffers_only_to_a_kernel_without_copies():
     from dataclasses import replace
 
-    from stripesim.calibration.kernel_store import CEPH_TABLE, named_table
-    from stripesim.scenarios.build import build_models
-    from stripesim.scenarios.loader import load_scenario
+    from stripesim.calibration.kernels.store import CEPH_TABLE, named_table
+    from stripesim.scenarios.run.build import build_models
+    from stripesim.scenarios.schema.loader import load_scenario
 
     models = build_models(load_scenario("quickstart", sets=["cluster.encode_buffers=false"]))
     for table, added_ns in ((None, ceph_buffers().duration_ns(24576, k=6, m=3)), (CEPH_TABLE, 0.0)):

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.sim import conditions, engine_compiled, engine_simpy
-from stripesim.sim.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
-from stripesim.sim.machine import (
+from stripesim.sim.engine import conditions
+from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import (
     BATCH,
     CACHE,
     CUT,
@@ -34,6 +35,7 @@ from stripesim.sim.machine import (
     Stop,
     Wake,
 )
+from stripesim.sim.engine.simpy import engine as engine_simpy
 
 Run = Callable[[Program], EngineRun]
 both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])

@@ -1,4 +1,4 @@
-"""The words and rules of sim/ENGINE.md, one at a time and checked by hand, on both engines.
+"""The words and rules of sim/engine/ENGINE.md, one at a time and checked by hand, on both engines.
 
 What only the SimPy engine has, SimPy processes beside requests, stands at the end.
 """
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stripesim.sim import engine_compiled, engine_simpy
-from stripesim.sim.engine_simpy import SimpyEngine
-from stripesim.sim.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
-from stripesim.sim.machine import (
+from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import (
     BATCH,
     FIFO,
     PENDING,
@@ -29,6 +28,8 @@ from stripesim.sim.machine import (
     RequestChunk,
     Resources,
 )
+from stripesim.sim.engine.simpy import engine as engine_simpy
+from stripesim.sim.engine.simpy.engine import SimpyEngine
 
 Run = Callable[[Program], EngineRun]
 both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
@@ -340,5 +341,5 @@ def test_a_simpy_process_that_fails_stops_the_run() -> None:
 
 
 def test_importing_the_compiled_engine_does_not_import_numba() -> None:
-    code = "import sys, stripesim.sim.engine_compiled; sys.exit('numba' in sys.modules)"
+    code = "import sys, stripesim.sim.engine.compiled.engine; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from stripesim.sim import conditions, engine_compiled, engine_simpy
-from stripesim.sim.conditions import Test
-from stripesim.sim.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
-from stripesim.sim.machine import (
+from stripesim.sim.engine import conditions
+from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.conditions import Test
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import (
     BATCH,
     CACHE,
     FIFO,
@@ -25,6 +26,7 @@ from stripesim.sim.machine import (
     RequestChunk,
     Resources,
 )
+from stripesim.sim.engine.simpy import engine as engine_simpy
 
 Run = Callable[[Program], EngineRun]
 both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])

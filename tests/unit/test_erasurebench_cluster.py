@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.models.coding import LRC
-from stripesim.scenarios.erasurebench2016 import parameters
-from stripesim.scenarios.erasurebench2016.codes import explanations, local_first_sources
-from stripesim.scenarios.erasurebench2016.replay import sources_of
-from stripesim.sim.erasurebench import ADMIN, EXISTS, GET, MIGRATE, SET, StoreError, run_operations
-from stripesim.sim.erasurebench_cluster import AdminCosts, StoreCluster
-from stripesim.sim.erasurebench_plan import SLOTS, Writes, keys_of
+from stripesim.scenarios.studies.erasurebench2016 import parameters
+from stripesim.scenarios.studies.erasurebench2016.codes import explanations, local_first_sources
+from stripesim.scenarios.studies.erasurebench2016.replay import sources_of
+from stripesim.sim.systems.kv_proxy.cluster import AdminCosts, StoreCluster
+from stripesim.sim.systems.kv_proxy.plan import SLOTS, Writes, keys_of
+from stripesim.sim.systems.kv_proxy.proxy import ADMIN, EXISTS, GET, MIGRATE, SET, StoreError, run_operations
 
 ADMIN_COSTS = AdminCosts(command_ns=1000, line_bytes=10, loads_count=1)
 FILES = 20

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.erasurebench import base64_bytes
-from stripesim.scenarios.erasurebench2016 import parameters
-from stripesim.sim.erasurebench import EXISTS, GET, SET, WORK, StoreError, run_operations
-from stripesim.sim.erasurebench_plan import (
+from stripesim.scenarios.studies.erasurebench2016 import parameters
+from stripesim.sim.systems.kv_proxy.costs import base64_bytes
+from stripesim.sim.systems.kv_proxy.plan import (
     SLOTS,
     draw_slots,
     even_owners,
@@ -22,6 +21,7 @@ from stripesim.sim.erasurebench_plan import (
     sets,
     write_operations,
 )
+from stripesim.sim.systems.kv_proxy.proxy import EXISTS, GET, SET, WORK, StoreError, run_operations
 
 K = 10
 

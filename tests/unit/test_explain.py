@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripesim.scenarios.build import build_cell, build_models
-from stripesim.scenarios.explain import CATEGORIES, ExplainError, Timeline, TimelineStep, explain
-from stripesim.scenarios.explain_record import RecordingError, record
-from stripesim.scenarios.loader import parse_scenario
-from stripesim.scenarios.schema import Cell
-from stripesim.sim.graph import COUNTERS, GraphBuilder
-from stripesim.sim.machine import FIFO, Program, RequestChunk, Resources
+from stripesim.scenarios.explain.record import RecordingError, record
+from stripesim.scenarios.explain.request import CATEGORIES, ExplainError, Timeline, TimelineStep, explain
+from stripesim.scenarios.run.build import build_cell, build_models
+from stripesim.scenarios.schema.keys import Cell
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.engine.graph import COUNTERS, GraphBuilder
+from stripesim.sim.engine.program import FIFO, Program, RequestChunk, Resources
 from stripesim.sim.run import simulate
-from stripesim.sim.workload import Synthetic
 
 SCENARIO = """
 schemes = ["rep:3", "rs:4,2"]

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.__main__ import main
-from stripesim.scenarios.explain import Timeline, explain
-from stripesim.scenarios.explain_axis import TimeAxis
-from stripesim.scenarios.explain_draw import draw_timelines
-from stripesim.scenarios.explain_text import GLYPHS, byte_words, drawing, heading, latency_words, table_rows
+from stripesim.scenarios.explain.axis import TimeAxis
+from stripesim.scenarios.explain.draw import draw_timelines
+from stripesim.scenarios.explain.request import Timeline, explain
+from stripesim.scenarios.explain.text import GLYPHS, byte_words, drawing, heading, latency_words, table_rows
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from stripesim.models.exstorus import HddModel, StripedWriteModel, VolumeGeometry
 from stripesim.models.provenance import Provenance
-from stripesim.sim.exstorus import FileStream, StripedSystem, StripedSystemError
-from stripesim.sim.exstorus_write import STEPS, record_template, step_times, write_files
+from stripesim.sim.systems.striped_fs.costs import HddModel, StripedWriteModel, VolumeGeometry
+from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem, StripedSystemError
+from stripesim.sim.systems.striped_fs.write import STEPS, record_template, step_times, write_files
 
 NUMBERS = {
     "client_base_ns": 10_000.0,

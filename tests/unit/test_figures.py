@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from matplotlib.axes import Axes
 
-from stripesim.scenarios.captions import Overlay, scheme_label
-from stripesim.scenarios.figures import draw_all, draw_cell_figure, draw_headline, save_figures
-from stripesim.scenarios.results import rows_frame
+from stripesim.scenarios.figures.captions import Overlay, scheme_label
+from stripesim.scenarios.figures.results import draw_all, draw_cell_figure, draw_headline, save_figures
+from stripesim.scenarios.run.results import rows_frame
 
 SIZES = (1024, 4096, 131072)
 SCHEMES = ("rep:3", "rs:6,3")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from stripesim.sim import roles
-from stripesim.sim.graph import (
+from stripesim.sim.ceph import roles
+from stripesim.sim.engine.graph import (
     ACQUIRE,
     COUNTER_INDEX,
     DELAY,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stripesim.models.kernel import AffineKnee, KernelCost, KernelTable, KernelTableError
-from stripesim.models.kernel_json import load_table, merge_tables, table_from_json, table_to_json
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
+from stripesim.models.kernel.tables import load_table, merge_tables, table_from_json, table_to_json
 
 PROVENANCE = {"basis": "measured", "cpu": {"name": "test"}, "versions": {}, "date": "2026-01-01"}
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from stripesim.calibration.kernel import measure
-from stripesim.calibration.kernel_codes import CLAY_BACKEND, LRC_BACKEND, clay_size_bytes
-from stripesim.calibration.kernel_fit import fit_rows
-from stripesim.calibration.kernel_store import default_table
+from stripesim.calibration.kernels.codes import CLAY_BACKEND, LRC_BACKEND, clay_size_bytes
+from stripesim.calibration.kernels.fit import fit_rows
+from stripesim.calibration.kernels.measure import measure
+from stripesim.calibration.kernels.store import default_table
 from stripesim.models.coding import Clay, CodecError, parse_scheme
 from stripesim.models.coding.clay_coder import ClayCoder
 

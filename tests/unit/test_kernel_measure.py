@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from stripesim.calibration import kernel
-from stripesim.calibration.kernel import KernelMeasureError, measure
-from stripesim.calibration.kernel_fit import fit_rows
-from stripesim.models.coding.codec import Codec, available_backends
+from stripesim.calibration.kernels import measure as kernel
+from stripesim.calibration.kernels.codec import Codec, available_backends
+from stripesim.calibration.kernels.fit import fit_rows
+from stripesim.calibration.kernels.measure import KernelMeasureError, measure
 from stripesim.models.coding.errors import CodecError, SchemeError
 
 needs_isa_l = pytest.mark.skipif(

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.calibration import kernel_store
-from stripesim.calibration.kernel_ceph import ceph_rows, ceph_table_from
+from stripesim.calibration.kernels import store as kernel_store
+from stripesim.calibration.kernels.ceph_plugins import ceph_rows, ceph_table_from
 from stripesim.models.coding import parse_scheme
-from stripesim.models.kernel import AffineKnee, KernelCost, KernelTable, KernelTableError
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
 
 KERNELS_CSV = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/kernels.csv"
 needs_kernels = pytest.mark.skipif(not KERNELS_CSV.exists(), reason=f"{KERNELS_CSV} is not there")

@@ -50,9 +50,9 @@ def test_links_lead_to_the_folders_and_are_relative():
 
 def test_a_module_is_loaded_from_the_top_folder_only_once():
     import stripesim.models.ssd
-    import stripesim.sim.graph
+    import stripesim.sim.engine.graph
 
-    for module, folder in ((stripesim.models.ssd, "models"), (stripesim.sim.graph, "sim")):
+    for module, folder in ((stripesim.models.ssd, "models"), (stripesim.sim.engine.graph, "sim")):
         assert Path(module.__file__).resolve().parent == ROOT / folder
 
 

@@ -9,7 +9,7 @@ import math
 import pytest
 from rich.console import Console
 
-from stripesim.calibration.ledger import Claim, LedgerError, Observation, judge
+from stripesim.calibration.ledger.verdicts import Claim, LedgerError, Observation, judge
 
 
 def claim(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.calibration.ledger import LedgerError, load_claims
+from stripesim.calibration.ledger.verdicts import LedgerError, load_claims
 
 HEADER = (
     "id,paper,locus,metric,scheme,baseline,pattern,op,block_size,value,unit,kind,role,compare,"

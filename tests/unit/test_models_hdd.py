@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from stripesim.calibration.parameter_sets import ParameterSet
+from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.hdd import HddModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import FACTOR_POINTS
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.execute import run_scenario
-from stripesim.scenarios.loader import load_scenario
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import load_scenario
 
 ZERO = {
     "raid0_drives": 1,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.object_store import ObjectStoreModel, StoreIo
+from stripesim.models.object_store.store import ObjectStoreModel, StoreIo
 from stripesim.models.provenance import Provenance
 
 KIB = 1024

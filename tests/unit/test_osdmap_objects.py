@@ -14,7 +14,7 @@ from stripesim.models.placement import (
     placement_seeds,
     stable_mod,
 )
-from stripesim.models.placement.rjenkins import hash_pair, hash_triple
+from stripesim.models.placement.crush.rjenkins import hash_pair, hash_triple
 
 
 def test_many_objects_at_once_are_the_same_as_one_by_one():
@@ -38,7 +38,7 @@ def test_the_compiled_hash_is_the_readable_one():
     # The kernel's own hash shows through the reweight test and straw2; here it is called by itself.
     import numba
 
-    from stripesim.models.placement import crush_kernel
+    from stripesim.models.placement.crush import kernel as crush_kernel
 
     @numba.njit
     def compiled(a, b, c, pairs, triples):

@@ -7,21 +7,21 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from stripesim.calibration import parameter_sets
-from stripesim.calibration.parameter_sets import ParameterSet, ParameterSetError, lognormal_factors, names
+from stripesim.calibration.parameters import sets as parameter_sets
+from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, lognormal_factors, names
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.hdd import HddModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
-from stripesim.models.object_store import ObjectStoreModel
-from stripesim.models.pacific import PacificMessages, PacificStore
+from stripesim.models.object_store.pacific import PacificMessages, PacificStore
+from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import KINDS, unit_of
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.execute import MODEL_NAMES, parameters_of
-from stripesim.scenarios.loader import load_scenario, shipped_scenarios
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import MODEL_NAMES, parameters_of
+from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
 
 # The model that each table of a parameter set feeds, with what the scenario adds to it.
 TABLES = {

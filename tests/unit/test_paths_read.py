@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 
 from stripesim.models.cpu import CpuModel
-from stripesim.sim import roles
-from stripesim.sim.paths import bare_path, read_path
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.paths import bare_path, read_path
 
 KIB = 1024
 MIB = 1 << 20

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stripesim.calibration.kernel_store import shipped_table
-from stripesim.sim import roles
-from stripesim.sim.cluster import NO_OSD, RecoveryLimits
-from stripesim.sim.graph import ACQUIRE, DELAY, RELEASE
-from stripesim.sim.paths import repair_path
+from stripesim.calibration.kernels.store import shipped_table
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.cluster import NO_OSD, RecoveryLimits
+from stripesim.sim.ceph.paths import repair_path
+from stripesim.sim.engine.graph import ACQUIRE, DELAY, RELEASE
 from stripesim.sim.run import Repair, simulate
-from stripesim.sim.workload import Synthetic
 
 KIB = 1024
 MIB = 1 << 20

@@ -6,9 +6,9 @@ import pytest
 
 from stripesim.models.clock import round_ns
 from stripesim.models.cpu import CpuModel
-from stripesim.sim import roles
-from stripesim.sim.graph import ACQUIRE, RELEASE
-from stripesim.sim.paths import write_path
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.paths import write_path
+from stripesim.sim.engine.graph import ACQUIRE, RELEASE
 
 KIB = 1024
 MIB = 1 << 20

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stripesim.sim.cluster import NO_OSD
-from stripesim.sim.paths import read_path, write_path
-from stripesim.sim.planner import RequestPlanner
-from stripesim.sim.pool import Book
-from stripesim.sim.recording import account
+from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.paths import read_path, write_path
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.observe.recording import account
 from stripesim.sim.run import simulate
-from stripesim.sim.workload import Replay, Requests, Synthetic
 
 KIB = 1024
 MIB = 1 << 20

@@ -2,9 +2,9 @@
 
 import pytest
 
-from stripesim.scenarios.execute import run_scenario
-from stripesim.scenarios.loader import load_scenario, parse_scenario
-from stripesim.scenarios.rebuild import Rebuild, idle_rebuild, measured_rebuild
+from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, measured_rebuild
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 TEXT = """
 schemes = ["rep:3"]

@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
+from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.run import simulate
-from stripesim.sim.workload import Synthetic
 
 KIB = 1024
 MIB = 1 << 20
@@ -159,7 +159,7 @@ def test_few_requests_still_make_a_row(models, make_pool, requests):
 
 
 def test_bins_sum_to_the_account(models, make_pool):
-    from stripesim.sim.graph import COUNTERS
+    from stripesim.sim.engine.graph import COUNTERS
 
     told = simulate(make_pool(models, "rs:4,2", groups=4), load(requests=80), bin_ns=1_000_000)
     sums = dict(zip(COUNTERS, told.engine_run.bins.sum(axis=0).tolist(), strict=True))

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.bluestore_cache import BlueStoreCacheModel, MetadataLookup
-from stripesim.models.filestore import FileStoreModel
+from stripesim.models.object_store.filestore import FileStoreModel
+from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
 from stripesim.models.placement.pg_autoscale import nearest_power_of_two, pg_autoscale_model
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.build import build_models
-from stripesim.scenarios.execute import run_cells
-from stripesim.scenarios.loader import load_scenario
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import run_cells
+from stripesim.scenarios.schema.loader import load_scenario
 
 CACHE = {
     "cache_bytes": 1000,

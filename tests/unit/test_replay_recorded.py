@@ -2,8 +2,8 @@
 
 import pytest
 
-from stripesim.scenarios.loader import parse_scenario
-from stripesim.scenarios.replay import recorded_latency
+from stripesim.scenarios.run.replay import recorded_latency
+from stripesim.scenarios.schema.loader import parse_scenario
 
 LINES = """128166372003061629,host,0,Read,0,4096,1000
 128166372003071629,host,0,Write,8192,4096,3000

@@ -6,12 +6,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from stripesim.scenarios.execute import run_scenario
-from stripesim.scenarios.figures import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.loader import load_scenario, parse_scenario
-from stripesim.scenarios.page.render import Cell, Table, figure_blocks, render
-from stripesim.scenarios.page.svg import dark_greys, inline_svg
-from stripesim.scenarios.run_report import report_of_run
+from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.report.page.render import Cell, Table, figure_blocks, render
+from stripesim.scenarios.report.page.svg import dark_greys, inline_svg
+from stripesim.scenarios.report.run import report_of_run
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 
 TEXT = """
 name = "plan"
@@ -159,7 +159,7 @@ def test_the_page_names_what_a_planner_compares(page):
 
 
 def test_numbers_on_the_page_are_those_of_the_rows(result, page):
-    from stripesim.scenarios.captions import three_digits
+    from stripesim.scenarios.figures.captions import three_digits
 
     said = "".join(page.text)
     for row in result.rows.to_dicts():

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from stripesim.scenarios.results import (
+from stripesim.scenarios.run.results import (
     RESULT_SCHEMA,
     ResultsError,
     print_table,

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stripesim.scenarios.build import build_models, check_schemes, hole_warnings
-from stripesim.scenarios.execute import run_scenario
-from stripesim.scenarios.failures import Places, drawn_failures, limits_of, plan_of, replayed_failures
-from stripesim.scenarios.fault_figures import draw_timelines
-from stripesim.scenarios.loader import ScenarioError, load_scenario, parse_scenario
-from stripesim.scenarios.schema import Scenario
+from stripesim.scenarios.figures.faults import draw_timelines
+from stripesim.scenarios.run.build import build_models, check_schemes, hole_warnings
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.run.failures import Places, drawn_failures, limits_of, plan_of, replayed_failures
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
 
 BASE = """
 schemes = ["rs:4,2"]

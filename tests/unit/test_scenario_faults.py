@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.loader import ScenarioError, load_scenario, parse_scenario
+from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
 
 GOOD = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n'
 

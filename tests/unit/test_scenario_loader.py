@@ -9,8 +9,8 @@ import jsonschema
 import pydantic
 import pytest
 
-from stripesim.scenarios.loader import load_scenario, parse_scenario, shipped_scenarios
-from stripesim.scenarios.schema import Cell, cells, schema_json
+from stripesim.scenarios.schema.keys import Cell, cells, schema_json
+from stripesim.scenarios.schema.loader import load_scenario, parse_scenario, shipped_scenarios
 
 SCENARIOS_DIR = Path(__file__).resolve().parents[2] / "scenarios"
 GOOD = 'schemes = ["rep:3", "rs:2,1"]\n[workload]\nrequests = 10\n'

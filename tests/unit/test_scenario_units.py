@@ -2,7 +2,7 @@
 
 import pytest
 
-from stripesim.scenarios.units import SizeError, format_size, parse_size_bytes
+from stripesim.scenarios.schema.units import SizeError, format_size, parse_size_bytes
 
 
 @pytest.mark.parametrize(

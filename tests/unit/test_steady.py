@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stripesim.sim.steady import BATCHES, batch_means, mser5, throughput_interval
+from stripesim.sim.observe.steady_state import BATCHES, batch_means, mser5, throughput_interval
 
 
 @pytest.mark.parametrize("skipped", [0, 50, 200, 400])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from stripesim import cli_study
-from stripesim.cli import Study
-from stripesim.scenarios.study_result import StudyResult, study_provenance
+from stripesim.cli import study as cli_study
+from stripesim.cli.app import Study
+from stripesim.scenarios.studies.base import StudyResult, study_provenance
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 

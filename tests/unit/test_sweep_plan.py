@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios import sweep_task
-from stripesim.scenarios.schema import cells
-from stripesim.scenarios.sweep_plan import SweepError, SweepPlan, plan_sweep, split_values
-from stripesim.scenarios.sweep_task import attempt, make_task, run_task
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.sweep import task as sweep_task
+from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep, split_values
+from stripesim.scenarios.sweep.task import attempt, make_task, run_task
 
 TINY = """name = "tiny"
 schemes = ["rep:3", "rs:6,3"]
@@ -237,7 +237,7 @@ def test_a_worker_with_other_source_or_numbers_refuses(tiny: Path, monkeypatch: 
 def test_the_fingerprint_of_the_source_covers_every_module_a_task_loads(tiny: Path) -> None:
     program = """
 import pickle, sys
-from stripesim.scenarios.sweep_task import run_task, source_files
+from stripesim.scenarios.sweep.task import run_task, source_files
 run_task(pickle.loads(sys.stdin.buffer.read()))
 covered = {str(path) for path in source_files().values()}
 from pathlib import Path
@@ -256,7 +256,7 @@ for name, module in sorted(sys.modules.items()):
 
 
 def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
-    from stripesim.scenarios.sweep import run_sweep
+    from stripesim.scenarios.sweep.run import run_sweep
 
     told = plan_sweep(
         "quickstart",

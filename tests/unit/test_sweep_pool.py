@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from stripesim.scenarios.sweep_pool import Death, PoolError, cores_usable, run_pool
+from stripesim.scenarios.sweep.pool import Death, PoolError, cores_usable, run_pool
 
 
 def test_each_item_is_done_once() -> None:

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from stripesim.scenarios.sweep_stats import aggregate, unsteady_reason
+from stripesim.scenarios.sweep.stats import aggregate, unsteady_reason
 
 
 def frame(values: list[float | None], **columns: object) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from stripesim.traces import (
     load,
     read_failures,
 )
-from stripesim.traces.failure_statistics import expected_share
+from stripesim.traces.failures.statistics import expected_share
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/failure-traces"
 published = pytest.mark.skipif(not DATA.exists(), reason=f"no published failure traces in {DATA}")

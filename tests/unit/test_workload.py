@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from stripesim.scenarios.execute import run_cells
-from stripesim.scenarios.loader import parse_scenario
-from stripesim.scenarios.replay import replay_of, requests_of
-from stripesim.sim.workload import Replay, Requests, Synthetic
+from stripesim.scenarios.run.execute import run_cells
+from stripesim.scenarios.run.replay import replay_of, requests_of
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.traces.read import read_trace
 
 KIB = 1024

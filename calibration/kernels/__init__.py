@@ -1,0 +1,1 @@
+"""Real encode kernels: measured, fitted, and kept as tables."""

@@ -1,0 +1,214 @@
+"""Ceph's own benchmark of erasure codes: run it or read what it printed, and set it beside rows from here."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stripesim.calibration.kernels.bench import TABLE_BYTES
+from stripesim.models.coding.parse import parse_scheme
+
+_LINE = re.compile(
+    r"(?P<seconds>\d+\.\d+)\s+(?P<kb>\d+)\s+(?P<plugin>\S+)\s+(?P<k>\d+)\s+(?P<m>\d+)\s+"
+    r"(?P<workload>encode|decode)\s+(?P<iterations>\d+)\s+(?P<size>\d+)\s+(?P<erasures>\d+)\s*"
+)
+_HEADING = re.compile(r"seconds\s+KB\s+plugin\b.*")
+#: Plugins asked of a benchmark binary; each with the parameters that name its technique.
+PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "isa:cauchy": ("isa", {"technique": "cauchy"}),
+    "isa:reed_sol_van": ("isa", {"technique": "reed_sol_van"}),
+    "jerasure:reed_sol_van": ("jerasure", {"technique": "reed_sol_van"}),
+    "jerasure:cauchy_good": ("jerasure", {"technique": "cauchy_good", "packetsize": "3072"}),
+}
+_TIMEOUT_S = 600
+
+
+class AgainstError(ValueError):
+    """Ceph's benchmark cannot be run or its output cannot be read."""
+
+
+def ceph_rows_against(
+    path: Path, *, schemes: Sequence[str] = ("rs:6,2",), sizes_bytes: Sequence[int] = (1 << 20,)
+) -> list[dict[str, Any]]:
+    """Rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
+
+    Parameters
+    ----------
+    path : Path
+        ``ceph_erasure_code_benchmark``, or a text in the columns seconds, KB, plugin, k, m, workload,
+        iterations, size, erasures.
+    schemes, sizes_bytes
+        What to ask of a binary; a recorded output says for itself what it measured.
+
+    Returns
+    -------
+    list of dict
+        Rows as of `stripesim.calibration.kernels.measure.measure`, ``copy_seconds_median`` and ``verified``
+        None: the benchmark tells neither.
+
+    Raises
+    ------
+    AgainstError
+        If the file is not there, a line of it cannot be read, or the binary fails.
+    """
+    if is_program(path):
+        return _run(path, schemes, sizes_bytes)
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise AgainstError(f"{path}: got bytes that are no text and no program that may be run") from None
+    return parse_output(text, where=str(path))
+
+
+def is_program(path: Path) -> bool:
+    """Whether a path is a benchmark to run, not a recorded output.
+
+    Raises
+    ------
+    AgainstError
+        If there is no such file, or it cannot be read.
+    """
+    if not path.is_file():
+        raise AgainstError(f"{path}: got no such file, wanted Ceph's benchmark or its recorded output")
+    try:
+        with path.open("rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise AgainstError(f"{path}: cannot read: {error.strerror}") from None
+    return os.access(path, os.X_OK) and (head == b"\x7fELF" or head.startswith(b"#!"))
+
+
+def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str, Any]]:
+    """Read recorded output; headings, blank lines and lines that begin with # are passed over.
+
+    Raises
+    ------
+    AgainstError
+        With the line's number, if a line cannot be read, or if there is none.
+    """
+    rows = []
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#") or _HEADING.fullmatch(stripped):
+            continue
+        found = _LINE.fullmatch(stripped)
+        if found is None:
+            raise AgainstError(
+                f"{where}:{number}: got {stripped[:60]!r}, wanted seconds, KB, plugin, k, m, workload, "
+                "iterations, size, erasures"
+            )
+        seconds, size = float(found["seconds"]), int(found["size"])
+        iterations, kb = int(found["iterations"]), int(found["kb"])
+        if iterations * size != kb * 1024 or not seconds > 0:
+            raise AgainstError(
+                f"{where}:{number}: got {kb} KB in {seconds} s from {iterations} iterations of {size} bytes, "
+                "which do not agree"
+            )
+        scheme = f"rs:{found['k']},{found['m']}"
+        per_call_s = seconds / iterations
+        rows.append(
+            _row(found["plugin"], scheme, found["workload"], int(found["erasures"]), size, per_call_s)
+        )
+    if not rows:
+        raise AgainstError(f"{where}: got no line of results")
+    return rows
+
+
+def _run(path: Path, schemes: Sequence[str], sizes_bytes: Sequence[int]) -> list[dict[str, Any]]:
+    rows = []
+    for name in schemes:
+        scheme = parse_scheme(name)
+        for size in sizes_bytes:
+            iterations = max(1, math.ceil(TABLE_BYTES / 4 / size))
+            for plugin, (plugin_name, parameters) in PLUGINS.items():
+                for erasures in range(scheme.m + 1):
+                    workload = "decode" if erasures else "encode"
+                    command = [
+                        str(path), "--plugin", plugin_name, "--workload", workload,
+                        "--iterations", str(iterations), "--size", str(size),
+                        "--parameter", f"k={scheme.k}", "--parameter", f"m={scheme.m}",
+                    ]  # fmt: skip
+                    command += ["--erasures", str(erasures)] if erasures else []
+                    for key, value in parameters.items():
+                        command += ["--parameter", f"{key}={value}"]
+                    seconds = _seconds(command)
+                    rows.append(_row(plugin, scheme.name, workload, erasures, size, seconds / iterations))
+    return rows
+
+
+def _seconds(command: Sequence[str]) -> float:
+    """Run the benchmark once; it prints seconds and KB."""
+    try:
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        return float(done.stdout.split()[0])
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or error.stdout or "").strip().splitlines()
+        raise AgainstError(
+            f"{command[0]}: ended with {error.returncode}: {(said or ['no message'])[-1]}"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise AgainstError(f"{command[0]}: got no answer in {_TIMEOUT_S} s") from None
+    except (OSError, ValueError, IndexError) as error:
+        raise AgainstError(f"{command[0]}: wanted seconds and KB on its output ({error})") from None
+
+
+def _row(
+    backend: str, scheme: str, op: str, erasures: int, size_bytes: int, seconds: float
+) -> dict[str, Any]:
+    return {
+        "backend": f"ceph {backend}",
+        "scheme": scheme,
+        "op": op,
+        "erasures": erasures,
+        "size_bytes": size_bytes,
+        "seconds_median": seconds,
+        "seconds_p10": seconds,
+        "seconds_p90": seconds,
+        "bytes_per_s": size_bytes / seconds,
+        "copy_seconds_median": None,
+        "verified": None,
+    }
+
+
+def side_by_side(
+    ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Pair rows of the same scheme, operation, erasures and nearly the same size.
+
+    Returns
+    -------
+    list of dict
+        ``scheme``, ``op``, ``erasures``, ``size_bytes``, ``backend``, ``ceph_backend``, the two speeds [B/s]
+        and ``ceph_over_ours``.
+
+    Notes
+    -----
+    Plugins pad: a size counts as the same within a quarter.
+    """
+    mine = list(ours)
+    pairs = []
+    for other in theirs:
+        for row in mine:
+            same = all(row[key] == other[key] for key in ("scheme", "op", "erasures"))
+            ratio = row["size_bytes"] / other["size_bytes"]
+            if (
+                same
+                and row.get("cores", 1) == 1
+                and row.get("buffers", "warm") == "warm"
+                and 0.8 < ratio < 1.25
+            ):
+                pairs.append(
+                    {
+                        **{key: row[key] for key in ("scheme", "op", "erasures", "size_bytes", "backend")},
+                        "ceph_backend": other["backend"],
+                        "bytes_per_s": row["bytes_per_s"],
+                        "ceph_bytes_per_s": other["bytes_per_s"],
+                        "ceph_over_ours": other["bytes_per_s"] / row["bytes_per_s"],
+                    }
+                )
+    return pairs

@@ -1,0 +1,368 @@
+"""The benchmark of erasure-code kernels beyond one warm call: cold buffers, all cores, and a roofline.
+
+`benchmark` puts beside the rows of `stripesim.calibration.kernels.measure.measure` what they have to be read
+against: the machine's own copy speed in the same run, the kernel without Python, buffers that are not in
+the cache, and as many processes as there are cores (pyeclib holds the interpreter's lock).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import multiprocessing
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from stripesim.calibration.kernels import isal as kernel_raw
+from stripesim.calibration.kernels.codec import Codec
+from stripesim.calibration.kernels.codes import LrcCodec
+from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
+from stripesim.calibration.kernels.measure import KernelMeasureError, Row, erasures_max, measure
+from stripesim.calibration.kernels.roofline import COLD_BYTES, bench_row, memcpy_rows, with_roofline
+from stripesim.models.coding.clay import Clay
+from stripesim.models.coding.clay_coder import coder_of
+from stripesim.models.coding.errors import CodecError
+from stripesim.models.coding.lrc import LRC
+from stripesim.models.coding.lrc_ceph import CephLRC
+from stripesim.models.coding.parse import parse_scheme
+
+#: Columns of the source's tables, in its order: `table_rows` fills them.
+TABLE_COLUMNS = ("seconds", "KB", "plugin", "k", "m", "workload", "iterations", "size", "erasures")
+#: Data that one line of the source's tables stands for [B].
+TABLE_BYTES = 1 << 30
+#: Data sizes of the sweep over sizes, in chunks of 4 KiB times k up to this [B].
+SWEEP_MAX_BYTES = 64 << 20
+
+
+def sweep_sizes(k: int) -> list[int]:
+    """Data sizes from 4 KiB times k, fourfold each, to 64 MiB [B].
+
+    >>> [size >> 10 for size in sweep_sizes(4)]
+    [16, 64, 256, 1024, 4096, 16384, 65536]
+    """
+    sizes = []
+    size_bytes = 4096 * k
+    while size_bytes <= SWEEP_MAX_BYTES:
+        sizes.append(size_bytes)
+        size_bytes *= 4
+    # The last step is a shorter one where k is no power of four.
+    return sorted({*sizes, SWEEP_MAX_BYTES})
+
+
+def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows in the columns of the source's tables, each scaled to 1 GiB of data.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        As `stripesim.calibration.kernels.measure.measure` returns; rows of other operations keep their name
+        as
+        ``workload``.
+
+    Returns
+    -------
+    list of dict
+        With the keys `TABLE_COLUMNS`: ``seconds`` is the median of a call times ``iterations``.
+    """
+    told = []
+    for row in rows:
+        scheme = parse_scheme(row["scheme"])
+        iterations = math.ceil(TABLE_BYTES / row["size_bytes"])
+        values = (
+            row["seconds_median"] * iterations,
+            iterations * row["size_bytes"] // 1024,
+            row["backend"],
+            scheme.k,
+            scheme.m,
+            row["op"],
+            iterations,
+            row["size_bytes"],
+            row["erasures"],
+        )
+        told.append(dict(zip(TABLE_COLUMNS, values, strict=True)))
+    return told
+
+
+def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The source's tables as text, one line per row."""
+    lines = [
+        f"{'seconds':<12}{'KB':<10}{'plugin':<26}{'k':<3}{'m':<3}{'work.':<12}{'iter.':<7}{'size':<10}eras."
+    ]
+    for row in table_rows(rows):
+        lines.append(
+            f"{row['seconds']:<12.6f}{row['KB']:<10}{row['plugin']:<26}{row['k']:<3}{row['m']:<3}"
+            f"{row['workload']:<12}{row['iterations']:<7}{row['size']:<10}{row['erasures']}"
+        )
+    return "\n".join(lines)
+
+
+def cold_rows(
+    schemes: Sequence[str],
+    sizes_bytes: Sequence[int],
+    backends: Sequence[str],
+    *,
+    rounds: int = 5,
+    cold_bytes: int = COLD_BYTES,
+    seed: int = 1,
+) -> list[Row]:
+    """Time encode through a library on data that is not in the cache: other data in every call, verified.
+
+    Parameters
+    ----------
+    schemes, sizes_bytes,
+    backends
+        As for `stripesim.calibration.kernels.measure.measure`; a backend that does not offer a shape is
+        passed over.
+    rounds : int
+        Times round all buffers.
+    cold_bytes : int
+        Bytes that the data buffers of a size fill together [B].
+    seed : int
+        Of the data.
+    """
+    told = []
+    rng = random.Random(seed)
+    for scheme_name, size_bytes in itertools.product(schemes, sizes_bytes):
+        count = max(2, cold_bytes // size_bytes)
+        block = rng.randbytes(size_bytes)
+        # A rotation of one random block costs a copy, not as much randomness as there is memory.
+        data = [block[turn % size_bytes :] + block[: turn % size_bytes] for turn in range(count)]
+        for backend in backends:
+            try:
+                encoder = Encoder(backend, scheme_name)
+            except CodecError:
+                continue
+            samples = []
+            for _ in range(rounds):
+                start_ns = time.thread_time_ns()
+                for one in data:
+                    encoded = encoder.encode(one)
+                samples.append((time.thread_time_ns() - start_ns) / count / 1e9)
+            row = bench_row(backend, encoder.scheme.name, "encode", 0, size_bytes, samples, cold=True)
+            told.append(row | {"verified": encoder.holds(encoded, data[-1])})
+    return told
+
+
+def cores_rows(
+    schemes: Sequence[str],
+    sizes_bytes: Sequence[int],
+    backends: Sequence[str],
+    *,
+    cores: int | None = None,
+    seconds: float = 0.3,
+) -> list[Row]:
+    """Encode in as many processes as there are cores at the same time; the speeds are added.
+
+    Parameters
+    ----------
+    schemes, sizes_bytes, backends
+        As for `stripesim.calibration.kernels.measure.measure`.
+    cores : int, optional
+        Processes; the cores this process may use where left out.
+    seconds : float
+        Wall time for which each case runs [s].
+
+    Returns
+    -------
+    list of dict
+        ``bytes_per_s`` of all processes together, over wall time: whatever else runs on the machine
+        takes its share. ``seconds_median`` is the time in which the machine encodes the size once.
+    """
+    count = len(os.sched_getaffinity(0)) if cores is None else cores
+    if count < 1:
+        raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")
+    told = []
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(count)
+    with ProcessPoolExecutor(count, context, initializer=_set_barrier, initargs=(barrier,)) as pool:
+        for scheme_name, size_bytes, backend in itertools.product(schemes, sizes_bytes, backends):
+            try:
+                name = Encoder(backend, scheme_name).scheme.name
+            except CodecError:
+                continue
+            done = [pool.submit(_encode_for, backend, name, size_bytes, seconds) for _ in range(count)]
+            speeds, verified = zip(*(one.result() for one in done), strict=True)
+            row = bench_row(backend, name, "encode", 0, size_bytes, [size_bytes / sum(speeds)])
+            told.append(row | {"cores": count, "verified": all(verified)})
+    return told
+
+
+class Encoder:
+    """Encodes with one backend, whatever the kind of code, and checks what came of it.
+
+    Parameters
+    ----------
+    backend : str
+        As in rows of `stripesim.calibration.kernels.measure.measure`.
+    scheme : str
+
+    Raises
+    ------
+    CodecError
+        If the backend is absent or does not offer the shape.
+    """
+
+    def __init__(self, backend: str, scheme: str) -> None:
+        self.scheme = parse_scheme(scheme)
+        self._coder: Any = None
+        if isinstance(self.scheme, Clay):
+            self._coder = coder_of(self.scheme.shape)
+            return
+        if isinstance(self.scheme, LRC | CephLRC):
+            self._codec: Codec = LrcCodec(self.scheme)
+        else:
+            self._codec = Codec(backend, k=self.scheme.k, m=self.scheme.m)
+
+    def encode(self, data: bytes) -> Any:
+        """Encode; of a Clay code `data` is k chunks of whole sub-chunks."""
+        if self._coder is not None:
+            return self._coder.encode(self._chunks(data))
+        return self._codec.encode(data)
+
+    def holds(self, encoded: Any, data: bytes) -> bool:
+        """Whether the data can be had back after as many losses as the code bears for certain."""
+        if self._coder is not None:
+            left = {shard: encoded[shard] for shard in range(self.scheme.m, self.scheme.width)}
+            return bool((self._coder.decode(left)[: self.scheme.k] == self._chunks(data)).all())
+        return bool(self._codec.decode(encoded[erasures_max(self._codec) :]) == data)
+
+    def _chunks(self, data: bytes) -> Any:
+        return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
+
+
+_barrier: Any = None
+
+
+def _set_barrier(barrier: Any) -> None:
+    global _barrier  # noqa: PLW0603 - the worker of a pool has no other place for what its initializer got
+    _barrier = barrier
+
+
+def _encode_for(backend: str, scheme: str, size_bytes: int, seconds: float) -> tuple[float, bool]:
+    """Worker: bytes per second of encode calls in some wall time, and whether the last one was right."""
+    raise_malloc_thresholds()
+    encoder = Encoder(backend, scheme)
+    data = random.Random(1).randbytes(size_bytes)
+    encoded = encoder.encode(data)
+    # All begin together; a worker that is handed two cases of one turn would wait for ever without a bound.
+    _barrier.wait(timeout=60)
+    calls, start_s = 0, time.perf_counter()
+    while time.perf_counter() - start_s < seconds:
+        encoded = encoder.encode(data)
+        calls += 1
+    elapsed_s = time.perf_counter() - start_s
+    return size_bytes * calls / elapsed_s, encoder.holds(encoded, data)
+
+
+def benchmark(
+    schemes: Sequence[str] = ("rs:6,2",),
+    sizes_bytes: Sequence[int] | None = None,
+    backends: Sequence[str] | None = None,
+    *,
+    sweep: bool = False,
+    cold: bool = True,
+    cores: int | None = None,
+    rounds: int = 9,
+    progress: Callable[[str], None] | None = None,
+) -> list[Row]:
+    """Everything in one run: calls, copies, the kernel alone, cold buffers, all cores.
+
+    Parameters
+    ----------
+    schemes, sizes_bytes, backends
+        As for `stripesim.calibration.kernels.measure.measure`.
+    sweep : bool
+        Where no sizes are named, take `sweep_sizes` of each code.
+    cold : bool
+        Add cold buffers.
+    cores : int, optional
+        Processes of the last part; the cores this process may use where left out, 0: leave the part out.
+    rounds : int
+        Samples of each case.
+    progress : callable, optional
+        Called with a few words before each part.
+
+    Returns
+    -------
+    list of dict
+        The rows of `measure` with ``buffers`` (warm, cold), ``cores`` and ``roofline``: the bytes that the
+        operation must read and write, per second, over twice the copy speed of the same size and
+        buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy.
+
+    Raises
+    ------
+    KernelMeasureError, SchemeError, CodecError
+        As `stripesim.calibration.kernels.measure.measure`.
+
+    Notes
+    -----
+    A roofline above 1 is no error: a code reads more than it writes, and reading is the cheaper half.
+    """
+
+    def told(words: str) -> None:
+        if progress is not None:
+            progress(words)
+
+    parts: list[tuple[str, list[int], list[str]]] = []
+    rows: list[Row] = []
+    for name in dict.fromkeys(schemes):
+        told(f"{name}: calls")
+        sizes = sizes_bytes
+        if sizes is None and sweep:
+            sizes = sweep_sizes(parse_scheme(name).k)
+        found = measure([name], sizes, backends, rounds=rounds)
+        rows += [row | {"buffers": "warm", "cores": 1} for row in found]
+        names = list(dict.fromkeys(row["backend"] for row in found))
+        parts.append((name, sorted({row["size_bytes"] for row in found}), names))
+    every_size = sorted({size for _, sizes, _ in parts for size in sizes})
+    for buffers in ("warm", "cold") if cold else ("warm",):
+        told(f"copies, {buffers} buffers")
+        rows += memcpy_rows(every_size, cold=buffers == "cold", rounds=rounds, cold_bytes=COLD_BYTES)
+    for name, sizes, names in parts:
+        for buffers in ("warm", "cold") if cold else ("warm",):
+            told(f"{name}: kernel, {buffers} buffers")
+            rows += _raw_rows(name, sizes, buffers, rounds)
+        if cold:
+            told(f"{name}: calls, cold buffers")
+            rows += cold_rows([name], sizes, names, rounds=max(1, rounds // 3), cold_bytes=COLD_BYTES)
+        if cores != 0:
+            told(f"{name}: all cores")
+            rows += cores_rows([name], sizes, names, cores=cores)
+    return with_roofline(rows)
+
+
+def _raw_rows(name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int) -> list[Row]:
+    """The kernel alone, where there is one to call: ISA-L and a Reed-Solomon code."""
+    scheme = parse_scheme(name)
+    if not name.startswith("rs:") or not kernel_raw.available():
+        return []
+    found = kernel_raw.measure_raw(
+        [(scheme.k, scheme.m)],
+        sorted({-(-size // scheme.k) for size in sizes_bytes}),
+        rounds=rounds,
+        cold_bytes=COLD_BYTES if buffers == "cold" else 0,
+    )
+    return [row | {"buffers": buffers, "cores": 1} for row in found]
+
+
+__all__ = [
+    "COLD_BYTES",
+    "SWEEP_MAX_BYTES",
+    "TABLE_BYTES",
+    "TABLE_COLUMNS",
+    "Encoder",
+    "benchmark",
+    "cold_rows",
+    "cores_rows",
+    "format_table",
+    "memcpy_rows",
+    "sweep_sizes",
+    "table_rows",
+    "with_roofline",
+]

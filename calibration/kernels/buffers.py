@@ -1,0 +1,121 @@
+"""Fit what Ceph pays around the encode kernel: its plugins' times less those of the kernel alone."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.kernel.buffers import EncodeBufferModel
+from stripesim.models.provenance import Provenance
+
+FILE = "ceph-16.2.15-buffers.toml"
+#: Plugin and technique that the fit sees, and the kernel that is taken for what it calls.
+FITTED_BACKEND = "isa:cauchy"
+RAW_BACKEND = "isal_cauchy_avx2"
+
+
+class CopyModelError(ValueError):
+    """Rows that the model of buffers cannot be fitted to, or a parameter file that is wrong."""
+
+
+@dataclass(frozen=True)
+class BufferFit:
+    """The outcome of `fit_buffers`.
+
+    Parameters
+    ----------
+    shard_ns, output_ns_per_byte : float
+        See `stripesim.models.kernel.buffers.EncodeBufferModel`.
+    errors : dict
+        Predicted over measured − 1 of the plugin's whole call, by (scheme, size).
+    """
+
+    shard_ns: float
+    output_ns_per_byte: float
+    errors: dict[tuple[str, int], float]
+
+
+def fit_buffers(ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, Any]]) -> BufferFit:
+    """Fit the model to encode calls of Ceph's plugin.
+
+    Parameters
+    ----------
+    ceph : iterable of mapping
+        Rows of Ceph's plugins, `stripesim.calibration.kernels.ceph_plugins.ceph_rows`.
+    raw : iterable of mapping
+        Rows of the kernel alone, `stripesim.calibration.kernels.isal.measure_raw`; the size may differ by a
+        hundredth, for plugins pad.
+
+    Raises
+    ------
+    CopyModelError
+        If fewer than two calls have a kernel to compare with.
+
+    Notes
+    -----
+    Relative least squares on the plugin's whole call, no coefficient negative: the sum of
+    (kernel + model - measured)² / measured².
+    """
+    alone = [row for row in raw if row["backend"] == RAW_BACKEND and row["op"] == "encode"]
+    rows = []
+    for row in ceph:
+        if row["backend"] != FITTED_BACKEND or row["op"] != "encode":
+            continue
+        for kernel in alone:
+            same_size = abs(kernel["size_bytes"] / row["size_bytes"] - 1) < 0.01
+            if kernel["scheme"] == row["scheme"] and same_size:
+                rows.append((row, kernel["seconds_median"] * 1e9))
+                break
+    if len(rows) < 2:
+        raise CopyModelError(f"encode buffers: got {len(rows)} calls with a kernel, wanted at least 2")
+    measured = np.array([row["seconds_median"] * 1e9 for row, _ in rows])
+    kernels = np.array([kernel_ns for _, kernel_ns in rows])
+    shapes = [parse_scheme(row["scheme"]) for row, _ in rows]
+    design = np.array(
+        [
+            (scheme.k + scheme.m, row["size_bytes"] * scheme.m / scheme.k)
+            for scheme, (row, _) in zip(shapes, rows, strict=True)
+        ]
+    )
+    # Columns of like size keep the solver's tolerances meaningful.
+    weighted = design / measured[:, None]
+    norms = np.linalg.norm(weighted, axis=0)
+    found, _ = nnls(weighted / norms, (measured - kernels) / measured)
+    found = found / norms
+    predicted = kernels + design @ found
+    return BufferFit(
+        shard_ns=float(found[0]),
+        output_ns_per_byte=float(found[1]),
+        errors={
+            (row["scheme"], row["size_bytes"]): float(error)
+            for (row, _), error in zip(rows, predicted / measured - 1, strict=True)
+        },
+    )
+
+
+@cache
+def ceph_buffers() -> EncodeBufferModel:
+    """The shipped model of Ceph 16.2.15's buffers.
+
+    Raises
+    ------
+    CopyModelError
+        If the parameter file is wrong.
+    """
+    text = (files("stripesim.calibration.kernels.tables") / FILE).read_text("utf-8")
+    try:
+        told = tomllib.loads(text)["buffers"]
+        return EncodeBufferModel(
+            provenance={name: Provenance(row["provenance"], row["source"]) for name, row in told.items()},
+            **{name: float(row["value"]) for name, row in told.items()},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CopyModelError(f"{FILE}: {error}") from None

@@ -1,0 +1,103 @@
+"""The kernel table of Ceph's own plugins, from the measured ``kernels.csv``."""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from stripesim.calibration.kernels.fit import table_from_rows
+from stripesim.calibration.kernels.store import CEPH_TABLE
+from stripesim.models.kernel.cost import KernelTable, KernelTableError
+
+_LIBRARY = "ceph-16.2.15"
+_COLUMNS = ("lib", "backend", "technique", "k", "m", "op", "erasures", "iters", "cpu_s", "chunk_len", "time")
+
+
+def ceph_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of Ceph's plugins in the form of `stripesim.calibration.kernels.measure.measure`.
+
+    Parameters
+    ----------
+    path : Path
+        A file laid out as ``ceph16/kernels.csv``.
+
+    Returns
+    -------
+    list of dict
+        A row per plugin and technique (``isa:cauchy`` …), code, operation, erasures and size; jerasure's
+        reed_sol_van, Ceph's default then, first.
+
+    Raises
+    ------
+    KernelTableError
+        If the file cannot be read, lacks a column or holds no row of Ceph's plugins.
+
+    Notes
+    -----
+    Times are processor time over calls, median of the rounds: the machine
+    was shared, and time spent waiting for it is no time of the kernel. The
+    size is k times the chunk, that is with the plugin's padding: cauchy_good
+    with its packet size of 3,072 pads 24 KiB to 576 KiB and encodes all of it.
+    """
+    try:
+        frame = pl.read_csv(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise KernelTableError(f"{path}: cannot read: {str(error).splitlines()[0]}") from None
+    absent = [column for column in _COLUMNS if column not in frame.columns]
+    if absent:
+        raise KernelTableError(f"{path}: columns: missing {', '.join(absent)}")
+    groups: dict[tuple[str, str, str, int, int], list[float]] = {}
+    for raw in frame.filter(pl.col("lib") == _LIBRARY).iter_rows(named=True):
+        backend, scheme = f"{raw['backend']}:{raw['technique']}", f"rs:{raw['k']},{raw['m']}"
+        key = (backend, scheme, raw["op"], raw["erasures"], raw["k"] * raw["chunk_len"])
+        groups.setdefault(key, []).append(raw["cpu_s"] / raw["iters"])
+    if not groups:
+        raise KernelTableError(f"{path}: lib: no row of {_LIBRARY}")
+    rows = [_row(key, samples_s) for key, samples_s in groups.items()]
+    return sorted(rows, key=lambda row: row["backend"] != "jerasure:reed_sol_van")
+
+
+def ceph_table_from(path: Path) -> KernelTable:
+    """Fit the table of Ceph's plugins; parameters and errors as `ceph_rows`."""
+    provenance: Mapping[str, Any] = {
+        "basis": "measured",
+        "command": "not stated; rows lib = ceph-16.2.15 of ceph16/kernels.csv, three rounds interleaved",
+        "cpu": {"name": "not stated in the source"},
+        "versions": {"ceph": "16.2.15"},
+        "date": _date(path),
+        "note": (
+            "Two sizes for each operation, so the line passes through both and its residuals say nothing; "
+            "one call encodes the whole size. The copy cost was not measured."
+        ),
+    }
+    return table_from_rows(ceph_rows(path), name=CEPH_TABLE, provenance=provenance)
+
+
+def _date(path: Path) -> str:
+    """Day of the last of these measurements, from the file itself."""
+    last_s = pl.read_csv(path).filter(pl.col("lib") == _LIBRARY).get_column("time").max()
+    return datetime.datetime.fromtimestamp(float(str(last_s)), tz=datetime.UTC).date().isoformat()
+
+
+def _row(key: tuple[str, str, str, int, int], samples_s: list[float]) -> dict[str, Any]:
+    backend, scheme, op, erasures, size_bytes = key
+    median_s = statistics.median(samples_s)
+    return {
+        "backend": backend,
+        "scheme": scheme,
+        "op": op,
+        "erasures": erasures,
+        "size_bytes": size_bytes,
+        "seconds_median": median_s,
+        "seconds_p10": min(samples_s),
+        "seconds_p90": max(samples_s),
+        "bytes_per_s": size_bytes / median_s,
+        "copy_seconds_median": None,
+        # The source does not tell whether the results were compared.
+        "verified": None,
+    }

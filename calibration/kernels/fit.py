@@ -1,0 +1,199 @@
+"""Fit measured kernel times: a line with one knee, by relative least squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar, nnls
+
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+
+Floats = npt.NDArray[np.float64]
+
+#: A knee has two parameters more than a line: below this number of sizes it is not looked for.
+KNEE_POINTS_MIN = 6
+#: A knee must cut the sum of squared relative residuals to this share, else the line stands.
+KNEE_GAIN_MAX = 0.5
+
+
+def fit_affine(
+    size_bytes: npt.ArrayLike, seconds: npt.ArrayLike, *, relative_to_s: npt.ArrayLike | None = None
+) -> AffineKnee:
+    """Fit a duration that is linear in the data's size, with a knee where the data asks for one.
+
+    Parameters
+    ----------
+    size_bytes : array_like, shape (n,)
+        Data sizes [B], positive; n at least 1.
+    seconds : array_like, shape (n,)
+        Durations [s], positive.
+    relative_to_s : array_like, shape (n,), optional
+        Residuals are taken relative to these durations [s], positive, instead of ``seconds``, which may
+        then be anything: for a small difference of two large durations.
+
+    Returns
+    -------
+    AffineKnee
+        Coefficients [ns], [ns/B], [B]; none negative.
+
+    Raises
+    ------
+    ValueError
+        If the two have different lengths, are empty, or a value is not positive.
+
+    Notes
+    -----
+    Minimises the sum of ((fit - measured) / scale)^2 over non-negative
+    coefficients (non-negative least squares). The scale is the measured
+    duration itself unless told otherwise, so a stripe of 24 KiB weighs as much as
+    4 MiB. The knee is sought on a logarithmic scale between the second and the
+    last but one size, from a grid and then by bounded scalar minimisation; it
+    is kept only where it at least halves the sum. With one size the line
+    passes through the origin.
+    """
+    x = np.asarray(size_bytes, dtype=np.float64)
+    y_ns = np.asarray(seconds, dtype=np.float64) * 1e9
+    scale_ns = y_ns if relative_to_s is None else np.asarray(relative_to_s, dtype=np.float64) * 1e9
+    if not x.shape == y_ns.shape == scale_ns.shape or x.ndim != 1 or x.size == 0:
+        raise ValueError(
+            f"kernel fit: got shapes {x.shape} and {y_ns.shape}, wanted two equal ones of at least 1"
+        )
+    if not ((x > 0).all() and (scale_ns > 0).all()):
+        raise ValueError("kernel fit: got a size or duration that is not positive, wanted all positive")
+    if x.size == 1:
+        return AffineKnee(0.0, max(0.0, float(y_ns[0] / x[0])))
+    line, line_loss = _solve(x, y_ns, scale_ns, math.inf)
+    if np.unique(x).size < KNEE_POINTS_MIN:
+        return _affine(line, math.inf)
+    knee_bytes = _best_knee(x, y_ns, scale_ns)
+    bent, bent_loss = _solve(x, y_ns, scale_ns, knee_bytes)
+    if bent_loss > KNEE_GAIN_MAX * line_loss:
+        return _affine(line, math.inf)
+    return _affine(bent, knee_bytes)
+
+
+def relative_residuals(fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike) -> Floats:
+    """|fit / measured - 1| for each measurement, shape (n,)."""
+    x = np.asarray(size_bytes, dtype=np.float64)
+    fitted_ns = np.array([fit.duration_ns(size) for size in x], dtype=np.float64)
+    residuals: Floats = np.abs(fitted_ns / (np.asarray(seconds, dtype=np.float64) * 1e9) - 1.0)
+    return residuals
+
+
+def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
+    """Costs of all operations in measured rows, in the order in which they first appear.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        As `stripesim.calibration.kernels.measure.measure` returns; ``copy_seconds_median`` and ``verified``
+        may be None where the source does not tell.
+
+    Returns
+    -------
+    tuple of KernelCost
+        One for each backend, scheme, operation and number of erasures.
+
+    Raises
+    ------
+    ValueError
+        If a row failed verification: its time is no time of the work.
+    """
+    groups: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        key = (row["backend"], row["scheme"], row["op"], row["erasures"])
+        if row["verified"] is False:
+            raise ValueError(f"kernel fit: {key}: the result was wrong, so its time means nothing")
+        groups.setdefault(key, []).append(row)
+    return tuple(_fit_group(key, group) for key, group in groups.items())
+
+
+def table_from_rows(
+    rows: Iterable[Mapping[str, Any]], *, name: str, provenance: Mapping[str, Any]
+) -> KernelTable:
+    """The table fitted to measured rows.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        See `fit_rows`.
+    name : str
+        The table's name.
+    provenance : mapping
+        At least ``basis``, ``cpu``, ``versions``, ``date``; the fits' residuals are added.
+
+    Returns
+    -------
+    KernelTable
+        The table.
+    """
+    costs = fit_rows(rows)
+    residuals = {
+        "cost_count": len(costs),
+        "median_of_medians": float(np.median([cost.residual_median for cost in costs])),
+        "median_of_maxima": float(np.median([cost.residual_max for cost in costs])),
+        "max": max(cost.residual_max for cost in costs),
+    }
+    return KernelTable(name, {**provenance, "relative_residuals": residuals}, costs)
+
+
+def _fit_group(key: tuple[str, str, str, int], group: list[Mapping[str, Any]]) -> KernelCost:
+    sizes = [row["size_bytes"] for row in group]
+    seconds = [row["seconds_median"] for row in group]
+    copies = [row["copy_seconds_median"] for row in group]
+    total = fit_affine(sizes, seconds)
+    residuals = relative_residuals(total, sizes, seconds)
+    backend, scheme, op, erasures = key
+    return KernelCost(
+        backend=backend,
+        scheme=scheme,
+        op=op,  # type: ignore[arg-type]  # KernelCost checks it
+        erasures=erasures,
+        total=total,
+        copy=None if None in copies else fit_affine(sizes, copies),
+        net=None
+        if None in copies
+        else fit_affine(sizes, np.subtract(seconds, copies), relative_to_s=seconds),
+        size_min_bytes=min(sizes),
+        size_max_bytes=max(sizes),
+        points=len(sizes),
+        residual_median=float(np.median(residuals)),
+        residual_max=float(residuals.max()),
+    )
+
+
+def _solve(x: Floats, y_ns: Floats, scale_ns: Floats, knee_bytes: float) -> tuple[Floats, float]:
+    """Coefficients for a given knee, and the sum of squared relative residuals."""
+    below = np.minimum(x, knee_bytes)
+    columns = [np.ones_like(x), below]
+    if math.isfinite(knee_bytes):
+        columns.append(x - below)
+    design = np.stack(columns, axis=1) / scale_ns[:, None]
+    # Columns of like size keep the solver's tolerances meaningful.
+    norms = np.linalg.norm(design, axis=0)
+    norms[norms == 0] = 1.0
+    coefficients, norm = nnls(design / norms, y_ns / scale_ns)
+    return coefficients / norms, float(norm) ** 2
+
+
+def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
+    sizes = np.unique(x)
+    low, high = math.log(sizes[1]), math.log(sizes[-2])
+
+    def loss(log_knee: float) -> float:
+        return _solve(x, y_ns, scale_ns, math.exp(log_knee))[1]
+
+    grid = np.linspace(low, high, 25)
+    best = int(np.argmin([loss(point) for point in grid]))
+    bounds = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
+    found = minimize_scalar(loss, bounds=bounds, method="bounded")
+    return math.exp(found.x if found.fun < loss(grid[best]) else grid[best])
+
+
+def _affine(coefficients: Floats, knee_bytes: float) -> AffineKnee:
+    beyond_ns = float(coefficients[2]) if math.isfinite(knee_bytes) else 0.0
+    return AffineKnee(float(coefficients[0]), float(coefficients[1]), knee_bytes, beyond_ns)

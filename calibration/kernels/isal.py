@@ -1,0 +1,329 @@
+"""The encode kernel alone: ISA-L called on aligned buffers, without Python, headers or copies.
+
+pyeclib carries ISA-L as a library of its own; its functions are called here directly, from a compiled
+loop. What this measures beside `stripesim.calibration.kernels.measure` is what pyeclib adds to the kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.coding.errors import CodecError
+from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product, vandermonde_matrix
+
+Bytes = npt.NDArray[np.uint8]
+
+#: Alignment of buffers [B]: a cache line, more than the 32 bytes that Ceph's plugins ask for.
+ALIGN_BYTES = 64
+#: Bytes of ISA-L's expanded table for one coefficient [B].
+_TABLE_BYTES = 32
+#: Vector extensions whose function can be named; "" lets ISA-L choose, as a storage daemon does.
+VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
+TECHNIQUES = ("cauchy", "vandermonde")
+
+
+class RawKernelError(CodecError):
+    """ISA-L cannot be called directly here, or not with these arguments."""
+
+
+@cache
+def isal_path() -> Path:
+    """The ISA-L library inside the installed pyeclib.
+
+    Raises
+    ------
+    RawKernelError
+        If pyeclib is absent or carries none.
+    """
+    try:
+        listed = distribution("pyeclib").files or ()
+    except PackageNotFoundError:
+        raise RawKernelError("kernel: pyeclib is not installed, so there is no ISA-L to call") from None
+    for file in listed:
+        if "libisal" in file.name:
+            return Path(str(file.locate()))
+    raise RawKernelError("kernel: this pyeclib does not carry ISA-L as a library of its own")
+
+
+def available() -> bool:
+    """Whether ISA-L can be called directly on this machine."""
+    try:
+        ctypes.CDLL(str(isal_path()))
+    except (RawKernelError, OSError):
+        return False
+    return True
+
+
+def aligned(size_bytes: int) -> Bytes:
+    """Bytes at an address that is a multiple of `ALIGN_BYTES`, shape (size_bytes,)."""
+    room = np.zeros(size_bytes + ALIGN_BYTES, dtype=np.uint8)
+    skip = -room.ctypes.data % ALIGN_BYTES
+    return room[skip : skip + size_bytes]
+
+
+class RawKernel:
+    """Products of rows of coefficients with chunks: encoding, and decoding with another matrix.
+
+    Parameters
+    ----------
+    rows : ndarray of uint8, shape (outputs, inputs)
+        Coefficients in GF(2^8).
+    variant : str
+        One of `VARIANTS`.
+
+    Raises
+    ------
+    RawKernelError
+        If the variant is unknown, or ISA-L or this function of it is absent.
+    """
+
+    def __init__(self, rows: Bytes, variant: str = "") -> None:
+        if variant not in VARIANTS:
+            raise RawKernelError(f"kernel: variant: got {variant!r}, wanted one of {VARIANTS}")
+        library = ctypes.CDLL(str(isal_path()))
+        self.rows = np.ascontiguousarray(rows, dtype=np.uint8)
+        self.outputs, self.inputs = self.rows.shape
+        try:
+            # Tables for one extension do not serve another, so a named one gets the plain tables.
+            tables = library.ec_init_tables_base if variant else library.ec_init_tables
+            self._function = getattr(library, f"ec_encode_data_{variant}" if variant else "ec_encode_data")
+        except AttributeError:
+            raise RawKernelError(f"kernel: this ISA-L has no function for {variant!r}") from None
+        self._tables = aligned(_TABLE_BYTES * self.rows.size)
+        tables.restype = None
+        tables(
+            ctypes.c_int(self.inputs),
+            ctypes.c_int(self.outputs),
+            ctypes.c_void_p(self.rows.ctypes.data),
+            ctypes.c_void_p(self._tables.ctypes.data),
+        )
+        self._function.restype = None
+        self._function.argtypes = [ctypes.c_int] * 3 + [ctypes.c_void_p] * 3
+
+    def apply(self, chunks: Sequence[Bytes]) -> list[Bytes]:
+        """Compute the outputs of chunks of one length."""
+        outputs = [aligned(len(chunks[0])) for _ in range(self.outputs)]
+        self._call(len(chunks[0]), _addresses(chunks), _addresses(outputs))
+        return outputs
+
+    def _call(self, length: int, inputs: npt.NDArray[np.uint64], outputs: npt.NDArray[np.uint64]) -> None:
+        self._function(
+            length,
+            self.inputs,
+            self.outputs,
+            self._tables.ctypes.data,
+            inputs.ctypes.data,
+            outputs.ctypes.data,
+        )
+
+    def loop(self, sets: Sequence[tuple[Sequence[Bytes], Sequence[Bytes]]]) -> Callable[[int], None]:
+        """A compiled loop that makes so many calls, going round the given sets of buffers.
+
+        Parameters
+        ----------
+        sets : sequence of (inputs, outputs)
+            One set keeps the buffers in the cache; more bytes than the cache holds keep them out.
+        """
+        inputs = np.stack([_addresses(one) for one, _ in sets])
+        outputs = np.stack([_addresses(one) for _, one in sets])
+        run = _compiled_loop(self._function)
+        length = len(sets[0][0][0])
+        shape = (length, self.inputs, self.outputs, self._tables.ctypes.data)
+
+        def repeat(calls: int) -> None:
+            # Both tables of addresses and their buffers must outlive the loop: this closure holds them.
+            run(calls, *shape, inputs.ctypes.data, outputs.ctypes.data, len(sets), inputs.shape[1] * 8,
+                outputs.shape[1] * 8)  # fmt: skip
+
+        repeat.buffers = sets  # type: ignore[attr-defined]
+        return repeat
+
+
+def _addresses(chunks: Sequence[Bytes]) -> npt.NDArray[np.uint64]:
+    return np.array([chunk.ctypes.data for chunk in chunks], dtype=np.uint64)
+
+
+def _compiled_loop(function: Any) -> Any:
+    import numba
+
+    @numba.njit(nogil=True)
+    def run(
+        calls: int,
+        length: int,
+        inputs: int,
+        outputs: int,
+        tables: int,
+        first_in: int,
+        first_out: int,
+        sets: int,
+        step_in: int,
+        step_out: int,
+    ) -> None:
+        for call in range(calls):
+            turn = call % sets
+            function(length, inputs, outputs, tables, first_in + turn * step_in, first_out + turn * step_out)
+
+    return run
+
+
+def coefficients(technique: str, k: int, m: int) -> Bytes:
+    """Parity rows of a code, shape (m, k); the same as ISA-L's own.
+
+    Raises
+    ------
+    RawKernelError
+        If the technique is unknown.
+    """
+    if technique not in TECHNIQUES:
+        raise RawKernelError(f"kernel: technique: got {technique!r}, wanted one of {TECHNIQUES}")
+    full = cauchy_matrix(k, m) if technique == "cauchy" else vandermonde_matrix(k, m)
+    return full[-m:]
+
+
+def decode_rows(parity: Bytes, erased: Sequence[int]) -> tuple[Bytes, list[int]]:
+    """Rows that rebuild erased chunks from the first k that are left.
+
+    Parameters
+    ----------
+    parity : ndarray of uint8, shape (m, k)
+        From `coefficients`.
+    erased : sequence of int
+        Chunks to rebuild, 0 to k + m - 1; at most m.
+
+    Returns
+    -------
+    tuple
+        Coefficients, shape (len(erased), k), and the chunks they are for, in order.
+    """
+    m, k = parity.shape
+    full = np.concatenate([np.eye(k, dtype=np.uint8), parity])
+    kept = [chunk for chunk in range(k + m) if chunk not in set(erased)][:k]
+    return matrix_product(full[list(erased)], invert(full[kept])), kept
+
+
+def measure_raw(
+    schemes: Sequence[tuple[int, int]],
+    chunk_sizes_bytes: Sequence[int],
+    *,
+    technique: str = "cauchy",
+    variant: str = "",
+    rounds: int = 9,
+    sample_s: float = 0.002,
+    cold_bytes: int = 0,
+    seed: int = 1,
+) -> list[dict[str, Any]]:
+    """Time the kernel alone, results verified.
+
+    Parameters
+    ----------
+    schemes : sequence of (k, m)
+    chunk_sizes_bytes : sequence of int
+        Bytes of one chunk [B].
+    technique, variant : str
+        One of `TECHNIQUES`, `VARIANTS`.
+    rounds : int
+        Samples of each case; in every round all cases run once.
+    sample_s : float
+        Shortest duration of a sample [s].
+    cold_bytes : int
+        0: the same buffers again and again, warm; else as many sets of buffers in turn as fill so many
+        bytes, so that none is in a smaller cache when its turn comes [B].
+    seed : int
+        Of the data.
+
+    Returns
+    -------
+    list of dict
+        Rows as of `stripesim.calibration.kernels.measure.measure`: encode, and decode of 1 to m lost data
+        chunks;
+        ``copy_seconds_median`` is 0, for nothing is copied. ``size_bytes`` is k chunks.
+    """
+    rng = np.random.default_rng(seed)
+    cases = [
+        _prepare_case(k, m, chunk, erasures, technique, variant, cold_bytes, sample_s, rng)
+        for k, m in schemes
+        for chunk in chunk_sizes_bytes
+        for erasures in range(m + 1)
+    ]
+    for _ in range(rounds):
+        for case in cases:
+            case["samples"].append(_sample(case["loop"], case["calls"]))
+    return [_raw_row(case) for case in cases]
+
+
+def _prepare_case(
+    k: int,
+    m: int,
+    chunk_bytes: int,
+    erasures: int,
+    technique: str,
+    variant: str,
+    cold_bytes: int,
+    sample_s: float,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    parity = coefficients(technique, k, m)
+    rows, kept = decode_rows(parity, range(erasures)) if erasures else (parity, list(range(k)))
+    kernel = RawKernel(rows, variant)
+    each = (k + len(rows)) * chunk_bytes
+    count = max(1, -(-cold_bytes // each))
+    sets, verified = [], True
+    encoder = RawKernel(parity, variant)
+    drawn = rng.integers(0, 256, k * chunk_bytes, dtype=np.uint8)
+    for turn in range(count):
+        data = [aligned(chunk_bytes) for _ in range(k)]
+        # A rotation of what was drawn once costs a copy, not as much randomness as there is memory.
+        for place, one in enumerate(data):
+            one[:] = np.roll(drawn[place * chunk_bytes : (place + 1) * chunk_bytes], turn)
+        chunks = [*data, *encoder.apply(data)]
+        outputs = kernel.apply([chunks[index] for index in kept])
+        # Decoded data is compared in every set, parity with slow arithmetic in the first and the last.
+        if erasures or turn in (0, count - 1):
+            wanted = data[:erasures] if erasures else list(matrix_product(parity, np.stack(data)))
+            verified &= all(np.array_equal(a, b) for a, b in zip(outputs, wanted, strict=True))
+        sets.append(([chunks[index] for index in kept], outputs))
+    loop = kernel.loop(sets)
+    loop(count)
+    once_s = max(1e-9, min(_sample(loop, count) for _ in range(3)))
+    return {
+        "backend": f"isal_{technique}{'_' + variant if variant else ''}",
+        "scheme": f"rs:{k},{m}",
+        "op": "decode" if erasures else "encode",
+        "erasures": erasures,
+        "size_bytes": k * chunk_bytes,
+        "loop": loop,
+        "calls": count * max(1, round(sample_s / once_s / count)),
+        "verified": verified,
+        "samples": [],
+    }
+
+
+def _sample(loop: Callable[[int], None], calls: int) -> float:
+    """Processor seconds of one call, over so many."""
+    start_ns = time.thread_time_ns()
+    loop(calls)
+    return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
+
+
+def _raw_row(case: dict[str, Any]) -> dict[str, Any]:
+    p10_s, p90_s = (float(q) for q in np.quantile(case["samples"], (0.1, 0.9)))
+    median_s = statistics.median(case["samples"])
+    return {
+        **{key: case[key] for key in ("backend", "scheme", "op", "erasures", "size_bytes")},
+        "seconds_median": median_s,
+        "seconds_p10": p10_s,
+        "seconds_p90": p90_s,
+        "bytes_per_s": case["size_bytes"] / median_s,
+        "copy_seconds_median": 0.0,
+        "verified": case["verified"],
+    }

@@ -1,0 +1,318 @@
+"""Erasure codes without vector instructions: Reed-Solomon, Cauchy and Liberation codes in plain code.
+
+The study of Kim et al. compares codes of an old library in plain C with ISA-L. The three are written
+here the way such a library works: products by look-up in a table, and exclusive-ors of packets of
+64-bit words along a bit matrix. ``python -m stripesim.calibration.kernels.software`` measures them beside
+ISA-L, in an interpreter whose compiler is told not to vectorise, and prints the ratios.
+
+References
+----------
+J. S. Plank, "The RAID-6 Liberation codes", FAST 2008, section 3 (the bit matrices); J. S. Plank, L. Xu,
+"Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage", NCA 2006 (few ones in the
+matrix).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.calibration.kernels import isal as kernel_raw
+from stripesim.models.coding.galois import multiply
+
+Bytes = npt.NDArray[np.uint8]
+Bits = npt.NDArray[np.uint8]
+
+WORD_BITS = 8
+"""Bits of a field element, and packets of a block under the Cauchy code."""
+CODES = ("RS", "CRS", "LIB")
+# Numba's loop vectoriser is LLVM's; the old library was built without one.
+_PLAIN = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
+
+
+def bit_matrix(element: int, bits: int = WORD_BITS) -> Bits:
+    """Multiplication by an element of GF(2^8) as a bit matrix, shape (bits, bits).
+
+    Notes
+    -----
+    Column j holds the bits of ``element * 2**j``, lowest first.
+    """
+    columns = [int(multiply(element, 1 << j)) for j in range(bits)]
+    return np.array([[column >> i & 1 for column in columns] for i in range(bits)], dtype=np.uint8)
+
+
+def cauchy_bits(k: int) -> Bits:
+    """Bit matrix of two parities with few ones, shape (16, 8 k).
+
+    Notes
+    -----
+    The first parity is the plain sum; the second takes the k elements whose bit matrices hold the fewest
+    ones. Any distinct non-zero elements give a code that bears two losses.
+    """
+    elements = sorted(range(1, 256), key=lambda e: (int(bit_matrix(e).sum()), e))[:k]
+    ones = np.hstack([np.eye(WORD_BITS, dtype=np.uint8)] * k)
+    return np.vstack([ones, np.hstack([bit_matrix(e) for e in elements])])
+
+
+def liberation_bits(k: int, w: int) -> Bits:
+    """Bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2.
+
+    Raises
+    ------
+    ValueError
+        If w is no such prime.
+    """
+    if w < 3 or w < k or any(w % d == 0 for d in range(2, w)):
+        raise ValueError(f"liberation: w: got {w}, wanted a prime of at least {max(3, k)}")
+    second = []
+    for j in range(k):
+        block = np.zeros((w, w), dtype=np.uint8)
+        for i in range(w):
+            block[i, (i + j) % w] = 1
+        if j:
+            row = j * (w - 1) // 2 % w
+            block[row, (row + j - 1) % w] = 1
+        second.append(block)
+    return np.vstack([np.hstack([np.eye(w, dtype=np.uint8)] * k), np.hstack(second)])
+
+
+def bears_two_losses(bits: Bits, k: int, w: int) -> bool:
+    """Whether every loss of two of k + 2 blocks can be undone: the rest has full rank over GF(2)."""
+    full = np.vstack([np.eye(k * w, dtype=np.uint8), bits])
+    blocks = full.reshape(k + 2, w, k * w)
+    return all(
+        _rank(np.delete(blocks, lost, axis=0).reshape(-1, k * w)) == k * w
+        for lost in itertools.combinations(range(k + 2), 2)
+    )
+
+
+def _rank(matrix: Bits) -> int:
+    rows = [int("".join(map(str, row.tolist())), 2) for row in matrix]
+    rank = 0
+    while rows:
+        pivot = rows.pop()
+        if pivot:
+            rank += 1
+            low = pivot & -pivot
+            rows = [row ^ pivot if row & low else row for row in rows]
+    return rank
+
+
+def schedule(bits: Bits) -> npt.NDArray[np.int64]:
+    """The packets that each parity packet sums, one after another, shape (ones, 2): parity, data."""
+    return np.argwhere(bits).astype(np.int64)
+
+
+def _xor_kernel() -> Any:
+    import numba
+
+    @numba.njit()
+    def run(
+        data: npt.NDArray[np.uint64],
+        parity: npt.NDArray[np.uint64],
+        steps: npt.NDArray[np.int64],
+        stripes: int,
+    ) -> None:
+        words = data.shape[2]
+        for stripe in range(stripes):
+            last = -1
+            for step in range(steps.shape[0]):
+                target, source = steps[step, 0], steps[step, 1]
+                if target != last:
+                    for word in range(words):
+                        parity[stripe, target, word] = data[stripe, source, word]
+                    last = target
+                else:
+                    for word in range(words):
+                        parity[stripe, target, word] ^= data[stripe, source, word]
+
+    return run
+
+
+def _table_kernel() -> Any:
+    import numba
+
+    @numba.njit()
+    def run(data: Bytes, parity: Bytes, tables: Bytes, stripes: int) -> None:
+        k, size = data.shape[1], data.shape[2]
+        words_in, words_out = data.view(np.uint64), parity.view(np.uint64)
+        for stripe in range(stripes):
+            for word in range(size // 8):
+                total = words_in[stripe, 0, word]
+                for block in range(1, k):
+                    total ^= words_in[stripe, block, word]
+                words_out[stripe, 0, word] = total
+            for at in range(size):
+                parity[stripe, 1, at] = tables[0, data[stripe, 0, at]]
+            for block in range(1, k):
+                for at in range(size):
+                    parity[stripe, 1, at] ^= tables[block, data[stripe, block, at]]
+
+    return run
+
+
+def software_encoder(
+    code: str, k: int, block_bytes: int, stripes: int, seed: int = 1
+) -> tuple[Callable[[], None], Callable[[], bool]]:
+    """An encode of some stripes of two parities, and a check of what it wrote.
+
+    Parameters
+    ----------
+    code : str
+        One of `CODES`.
+    k : int
+        Data blocks.
+    block_bytes : int
+        Bytes of a block [B], a multiple of 64. Liberation cuts a block into a prime number of packets of
+        whole words; a block that does not divide is padded.
+    stripes : int
+        Stripes in one call.
+    seed : int
+        Of the data.
+
+    Raises
+    ------
+    ValueError
+        If the code is unknown.
+    """
+    rng = np.random.default_rng(seed)
+    if code == "RS":
+        elements = [1 << j for j in range(k)]
+        tables = np.stack([multiply(np.arange(256), e) for e in elements])
+        data = rng.integers(0, 256, (stripes, k, block_bytes), dtype=np.uint8)
+        parity = np.zeros((stripes, 2, block_bytes), dtype=np.uint8)
+        kernel = _table_kernel()
+
+        def check() -> bool:
+            first = np.bitwise_xor.reduce(data, axis=1)
+            second = np.bitwise_xor.reduce(
+                np.stack([multiply(data[:, j], e) for j, e in enumerate(elements)]), axis=0
+            )
+            return np.array_equal(parity[:, 0], first) and np.array_equal(parity[:, 1], second)
+
+        return lambda: kernel(data, parity, tables, stripes), check
+    if code not in CODES:
+        raise ValueError(f"kernel: code: got {code!r}, wanted one of {', '.join(CODES)}")
+    w = WORD_BITS if code == "CRS" else next(p for p in (3, 5, 7, 11, 13, 17, 19, 23) if p >= k)
+    bits = cauchy_bits(k) if code == "CRS" else liberation_bits(k, w)
+    words = -(-block_bytes // (8 * w))
+    packets = rng.integers(0, 1 << 63, (stripes, k * w, words), dtype=np.uint64)
+    sums = np.zeros((stripes, 2 * w, words), dtype=np.uint64)
+    steps, xor_kernel = schedule(bits), _xor_kernel()
+
+    def check_sums() -> bool:
+        wanted = np.stack(
+            [np.bitwise_xor.reduce(packets[:, np.flatnonzero(row)], axis=1) for row in bits], axis=1
+        )
+        return np.array_equal(sums, wanted)
+
+    return lambda: xor_kernel(packets, sums, steps, stripes), check_sums
+
+
+def measure_codes(
+    k: int = 4, block_bytes: int = 1024, *, stripes: int = 32, rounds: int = 25, sample_s: float = 0.002
+) -> dict[str, Any]:
+    """Time the codes of the study and ISA-L's Cauchy code on stripes of this geometry, two parities.
+
+    Returns
+    -------
+    dict
+        ``seconds_per_stripe`` by code (``AVX2:CRS`` is ISA-L's AVX2 function, ``AVX:CRS`` its AVX function),
+        ``ratio`` of each to ``AVX2:CRS``, and the quartiles of the ratios over the rounds.
+
+    Notes
+    -----
+    Every call works stripe by stripe, as the modelled system does. To be run in an interpreter that does
+    not vectorise; `measure_codes_apart` starts one.
+    """
+    calls: dict[str, Callable[[int], None]] = {}
+    for code in CODES:
+        encode, check = software_encoder(code, k, block_bytes, stripes)
+        encode()
+        if not check():
+            raise ValueError(f"kernel: {code}: the parity is wrong, so its time means nothing")
+        calls[code] = _repeated(encode)
+    parity = kernel_raw.coefficients("cauchy", k, 2)
+    for code, variant in (("AVX2:CRS", "avx2"), ("AVX:CRS", "avx")):
+        kernel = kernel_raw.RawKernel(parity, variant)
+        sets = [(_buffers(k, block_bytes), _buffers(2, block_bytes)) for _ in range(stripes)]
+        loop = kernel.loop(sets)
+        calls[code] = lambda turns, loop=loop: loop(turns * stripes)  # type: ignore[misc]
+    samples: dict[str, list[float]] = {code: [] for code in calls}
+    for call in calls.values():
+        # The first call compiles, the second one finds its buffers in the cache.
+        call(1)
+        call(1)
+    turns = {code: max(1, round(sample_s / _seconds(call, 1))) for code, call in calls.items()}
+    for _ in range(rounds):
+        for code, call in calls.items():
+            samples[code].append(_seconds(call, turns[code]) / turns[code] / stripes)
+    reference = samples["AVX2:CRS"]
+    ratios = {code: [a / b for a, b in zip(times, reference, strict=True)] for code, times in samples.items()}
+    return {
+        "k": k,
+        "block_bytes": block_bytes,
+        "stripes": stripes,
+        "seconds_per_stripe": {code: statistics.median(times) for code, times in samples.items()},
+        "ratio": {code: statistics.median(values) for code, values in ratios.items()},
+        "ratio_quartiles": {
+            code: [float(q) for q in np.quantile(values, (0.25, 0.75))] for code, values in ratios.items()
+        },
+    }
+
+
+def _buffers(count: int, size_bytes: int) -> list[Bytes]:
+    return [kernel_raw.aligned(size_bytes) for _ in range(count)]
+
+
+def _repeated(call: Callable[[], None]) -> Callable[[int], None]:
+    def run(turns: int) -> None:
+        for _ in range(turns):
+            call()
+
+    return run
+
+
+def _seconds(call: Callable[[int], None], turns: int) -> float:
+    start_ns = time.thread_time_ns()
+    call(turns)
+    return max(1, time.thread_time_ns() - start_ns) / 1e9
+
+
+def measure_codes_apart(arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """Run `measure_codes` in a fresh interpreter whose compiler does not vectorise."""
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "stripesim.calibration.kernels.software",
+        "--plain",
+        *arguments,
+    ]
+    finished = subprocess.run(
+        command, check=True, capture_output=True, text=True, env={**os.environ, **_PLAIN}
+    )
+    told: dict[str, Any] = json.loads(finished.stdout)
+    return told
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure and print one JSON document."""
+    plain = "--plain" in arguments
+    told = measure_codes() if plain else measure_codes_apart()
+    sys.stdout.write(json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,175 @@
+"""Where kernel tables lie: those that ship, those measured here, and how one gets its name."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from stripesim.calibration.kernels.codec import library_versions
+from stripesim.calibration.kernels.fit import table_from_rows
+from stripesim.models.kernel.cost import KernelTable, KernelTableError
+from stripesim.models.kernel.tables import load_table, merge_tables, table_from_json, table_to_json
+
+#: The table of pyeclib's kernels that serves everywhere, so that a scenario gives the same result everywhere.
+DEFAULT_TABLE = "amd-epyc-family25-model17"
+#: The table of Ceph's own plugins.
+CEPH_TABLE = "ceph-16.2.15"
+
+_FLAGS = ("ssse3", "avx", "avx2", "avx512f", "avx512bw", "gfni")
+
+
+def cpu_description() -> dict[str, Any]:
+    """The processor of this machine: name, family, model and the vector extensions a kernel may use.
+
+    Returns
+    -------
+    dict
+        ``name``, ``family``, ``model`` (None where not known) and ``extensions``.
+    """
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    lines = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    first = {key.strip(): value.strip() for key, _, value in lines}
+    flags = set(first.get("flags", "").split())
+    return {
+        "name": first.get("model name") or platform.processor() or platform.machine() or "unknown",
+        "family": first.get("cpu family"),
+        "model": first.get("model"),
+        "extensions": [flag for flag in _FLAGS if flag in flags],
+    }
+
+
+def table_name(cpu: Mapping[str, Any]) -> str:
+    """A file stem for a processor: virtual machines give generic names, so family and model are added.
+
+    Examples
+    --------
+    >>> table_name({"name": "AMD EPYC", "family": "25", "model": "17"})
+    'amd-epyc-family25-model17'
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", str(cpu["name"]).lower()).strip("-")
+    parts = [f"{key}{cpu[key]}" for key in ("family", "model") if cpu.get(key)]
+    return "-".join([slug, *parts])
+
+
+def table_of_this_machine(
+    rows: Iterable[Mapping[str, Any]], *, extra: Mapping[str, Any] | None = None
+) -> KernelTable:
+    """Fit rows measured here and note what measured them.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        As `stripesim.calibration.kernels.measure.measure` returns.
+    extra : mapping, optional
+        Further provenance, such as the allocator's effect.
+
+    Returns
+    -------
+    KernelTable
+        Named after the processor.
+    """
+    cpu = cpu_description()
+    provenance = {
+        "basis": "measured",
+        "command": "stripesim.calibration.kernels.measure.measure",
+        "cpu": cpu,
+        "versions": {**library_versions(), "python": platform.python_version()},
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        **(extra or {}),
+    }
+    return table_from_rows(rows, name=table_name(cpu), provenance=provenance)
+
+
+def user_table_dir() -> Path:
+    """Where tables measured here are kept: ``$XDG_DATA_HOME/stripesim/kernel_tables``."""
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "stripesim" / "kernel_tables"
+
+
+def save_table(table: KernelTable, directory: Path | None = None) -> Path:
+    """Write a table; costs of a table of that name that it does not hold itself are kept.
+
+    Parameters
+    ----------
+    table : KernelTable
+        What to write.
+    directory : Path, optional
+        `user_table_dir` where left out; made where absent.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    KernelTableError
+        If the file cannot be written, or the one there cannot be read.
+    """
+    directory = user_table_dir() if directory is None else directory
+    path = directory / f"{table.name}.json"
+    if path.exists():
+        table = merge_tables(table.name, [table, load_table(path)])
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text(table_to_json(table), encoding="utf-8")
+    except OSError as error:
+        raise KernelTableError(f"{path}: cannot write: {error.strerror}") from None
+    return path
+
+
+def shipped_table_names() -> tuple[str, ...]:
+    """Names of the tables that ship with stripesim."""
+    folder = resources.files("stripesim.calibration.kernels.tables")
+    return tuple(sorted(f.name.removesuffix(".json") for f in folder.iterdir() if f.name.endswith(".json")))
+
+
+def named_table(name: str) -> KernelTable:
+    """A table by name: one measured here goes before one that ships.
+
+    Raises
+    ------
+    KernelTableError
+        If there is none of that name, or it cannot be read.
+    """
+    own = user_table_dir() / f"{name}.json"
+    if own.exists():
+        return load_table(own)
+    return shipped_table(name)
+
+
+def shipped_table(name: str) -> KernelTable:
+    """A table that ships, by name.
+
+    Raises
+    ------
+    KernelTableError
+        If there is none of that name.
+    """
+    if name not in shipped_table_names():
+        raise KernelTableError(
+            f"kernel table: got {name!r}, wanted one of {', '.join(shipped_table_names())}"
+        )
+    text = (resources.files("stripesim.calibration.kernels.tables") / f"{name}.json").read_text(
+        encoding="utf-8"
+    )
+    return table_from_json(text, where=f"{name}.json")
+
+
+def default_table() -> KernelTable:
+    """The shipped table of pyeclib's kernels: the same on every machine, also where pyeclib is absent."""
+    return shipped_table(DEFAULT_TABLE)
+
+
+def ceph_table() -> KernelTable:
+    """The shipped table of Ceph 16.2.15's own jerasure and isa plugins."""
+    return shipped_table(CEPH_TABLE)

@@ -1,0 +1,428 @@
+"""The claims ledger: what a source states, what the simulation says, and a verdict that only code writes.
+
+A study ships its claims as ``claims.csv`` and computes a simulated value for each id; `judge` puts the two
+side by side. Roles, comparisons and tolerances are read from the file and never changed here. A row whose
+role or value is doubtful is marked disputed, with its reason, in a separate file; it stays in the count.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from scipy.stats import spearmanr
+
+from stripesim.calibration.ledger.claims import (
+    COUNTED_ROLES,
+    ROLES,
+    Claim,
+    LedgerError,
+    Numbers,
+    load_claims,
+)
+
+__all__ = [
+    "Claim",
+    "Entry",
+    "Ledger",
+    "LedgerError",
+    "Observation",
+    "Simulated",
+    "judge",
+    "load_claims",
+]
+
+Verdict = Literal["right", "wrong", "not-derivable"]
+
+VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "not-derivable")
+
+SMALL_PUBLISHED = 0.05
+"""Below this magnitude a published value is compared by difference, because a ratio to it says nothing."""
+SMALL_TOLERANCE = 0.05
+"""Allowed absolute difference for such a value, in the claim's own unit."""
+ROUNDING = 1e-9
+"""Slack on a tolerance, so that a value lying exactly on it does not fail by the last bit of a division."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A finding in words together with the numbers it was read from.
+
+    Parameters
+    ----------
+    says
+        What the rows show, in the vocabulary of the published claim (``"decreasing"``).
+    numbers
+        The series behind it, in the claim's own order and unit.
+    """
+
+    says: str
+    numbers: tuple[float, ...] = ()
+
+
+Simulated = float | Sequence[float] | str | bool | Observation | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim beside its simulated value: ``error`` is relative or absolute as ``error_kind`` says."""
+
+    claim: Claim
+    simulated: Numbers
+    simulated_text: str | None
+    error: float | None
+    error_kind: Literal["relative", "absolute"] | None
+    tolerance: float | None
+    verdict: Verdict
+    reason: str | None
+
+
+def judge(
+    claims: Iterable[Claim],
+    simulated: Mapping[str, Simulated],
+    *,
+    reasons: Mapping[str, str] | None = None,
+    parameters: Iterable[Mapping[str, Any]] = (),
+    groups: Mapping[str, str] | None = None,
+) -> Ledger:
+    """Set simulated values beside published ones and write the verdicts.
+
+    Parameters
+    ----------
+    claims
+        Claims of one study, from `load_claims`.
+    simulated
+        Claim id → number, array, words (`Observation`, str or bool, for orderings and trends) or None, in
+        the claim's own unit. An id left out counts as None.
+    reasons
+        Claim id → why nothing was computed.
+    parameters
+        Rows with at least ``name``, ``value``, ``unit`` and ``provenance``; a parameter counts as fitted when
+        its provenance is, or begins with, ``fitted`` (or is a mapping whose ``kind`` is).
+    groups
+        Metric → group under which its errors are averaged; a metric not named is its own group.
+
+    Raises
+    ------
+    LedgerError
+        For an unknown id, a value that is not finite or does not fit its comparison, or a parameter that
+        lacks a key.
+
+    Notes
+    -----
+    ``error = simulated / published − 1``; where ``|published| < 0.05`` it is the difference and the tolerance
+    0.05. Right means: `value`, `extremum`: ``|error| ≤ tolerance``. `at-most`: ``error ≤ tolerance``.
+    `range`: a number lies inside the range widened by the tolerance (error 0 inside the range itself); of an
+    array the smallest element is compared with the lower end and the largest with the upper, both two-sided,
+    and the error is the larger of the two. `ordering`, `trend`, `text`: the computed words equal the
+    published ones, letter case aside; True and False stand for themselves.
+    """
+    claims = tuple(claims)
+    known = {claim.id for claim in claims}
+    faults = [
+        f"{key}: got a simulated value, wanted none: no such claim" for key in simulated if key not in known
+    ]
+    entries = []
+    for claim in claims:
+        reason = (reasons or {}).get(claim.id, "the study computes no value for this row")
+        try:
+            entries.append(_judge_one(claim, simulated.get(claim.id), reason))
+        except LedgerError as fault:
+            faults.append(f"{claim.id}: {fault}")
+    rows = tuple(dict(parameter) for parameter in parameters)
+    for row in rows:
+        absent = [key for key in ("name", "value", "unit", "provenance") if key not in row]
+        if absent:
+            faults.append(f"parameter {row.get('name', '?')}: got no {', '.join(absent)}")
+    if faults:
+        raise LedgerError("\n".join(faults))
+    return Ledger(entries=tuple(entries), parameters=rows, groups=dict(groups or {}))
+
+
+def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
+    numbers, text, holds = _split(simulated)
+    if numbers is None and text is None:
+        return Entry(claim, None, None, None, None, claim.tolerance, "not-derivable", reason)
+    error: float | None = None
+    absolute = False
+    tolerance = claim.tolerance
+    if claim.compare in ("ordering", "trend", "text"):
+        if holds is None:
+            same_words = text is not None and text.casefold() == claim.published_text.casefold()
+            holds = same_words or (text is None and numbers == claim.published)
+        right = holds
+    elif claim.published is None or numbers is None or holds is not None:
+        raise LedgerError(f"got {simulated!r}, wanted a number for the comparison {claim.compare}")
+    else:
+        error, absolute = _error(claim, numbers)
+        if absolute and tolerance is not None:
+            tolerance = SMALL_TOLERANCE
+        size = error if claim.compare == "at-most" else abs(error)
+        right = tolerance is not None and size <= tolerance + ROUNDING
+        if tolerance is None:
+            return Entry(
+                *(claim, numbers, text, error, "absolute" if absolute else "relative", None, "not-derivable"),
+                "no tolerance is given for this row: the error is shown, not judged",
+            )
+    kind: Literal["relative", "absolute"] | None = (
+        None if error is None else "absolute" if absolute else "relative"
+    )
+    if claim.role == "not-derivable":
+        why = "the source does not say enough to derive this row"
+        return Entry(claim, numbers, text, error, kind, tolerance, "not-derivable", why)
+    return Entry(claim, numbers, text, error, kind, tolerance, "right" if right else "wrong", None)
+
+
+def _split(simulated: Simulated) -> tuple[Numbers, str | None, bool | None]:
+    """Numbers, words and truth value of what a study returned."""
+    if simulated is None:
+        return None, None, None
+    if isinstance(simulated, bool):
+        return None, "holds" if simulated else "does not hold", simulated
+    if isinstance(simulated, str):
+        return None, simulated, None
+    if isinstance(simulated, Observation):
+        return tuple(_finite(x) for x in simulated.numbers) or None, simulated.says, None
+    if isinstance(simulated, Real):
+        return _finite(simulated), None, None
+    if not isinstance(simulated, Iterable):
+        raise LedgerError(f"got {simulated!r}, wanted a number, an array, words or None")
+    numbers = tuple(_finite(x) for x in simulated)
+    if not numbers:
+        raise LedgerError("got an empty array, wanted numbers or None")
+    return numbers, None, None
+
+
+def _finite(number: Any) -> float:
+    if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(float(number)):
+        raise LedgerError(f"got {number!r}, wanted a finite number")
+    return float(number)
+
+
+def _difference(simulated: float, published: float) -> tuple[float, bool]:
+    """Error of one number, and whether it is absolute."""
+    if abs(published) < SMALL_PUBLISHED:
+        return simulated - published, True
+    return simulated / published - 1, False
+
+
+def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, bool]:
+    published = claim.published
+    if isinstance(published, tuple):
+        low, high = published
+        if isinstance(numbers, tuple):
+            ends = (_difference(min(numbers), low), _difference(max(numbers), high))
+            return max(ends, key=lambda end: abs(end[0]))
+        if low <= numbers <= high:
+            return 0.0, False
+        return _difference(numbers, low if numbers < low else high)
+    if published is None or isinstance(numbers, tuple):
+        raise LedgerError(f"got {numbers}, wanted one number for the comparison {claim.compare}")
+    return _difference(numbers, published)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Judged claims with their summary; build it with `judge`."""
+
+    entries: tuple[Entry, ...]
+    parameters: tuple[dict[str, Any], ...]
+    groups: Mapping[str, str]
+
+    @property
+    def fitted_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters whose provenance says fitted."""
+        return tuple(str(row["name"]) for row in self.parameters if _is_fitted(row["provenance"]))
+
+    def summary(self) -> dict[str, Any]:
+        """Counts, share, errors and rank correlation.
+
+        Returns
+        -------
+        dict
+            The share that counts is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
+            errors, the worst row and the median cover held-out rows compared by `value`, `extremum` or
+            `range` with a relative error: below an upper bound, or near zero, a percentage means nothing.
+            ``spearman`` ranks simulated against published over the held-out rows that are one number each;
+            None below three rows or where one side is constant.
+        """
+        held_out = [entry for entry in self.entries if entry.claim.role == "held-out"]
+        counts: dict[str, dict[str, int]] = {role: dict.fromkeys(VERDICTS, 0) for role in ROLES}
+        for entry in self.entries:
+            counts[entry.claim.role][entry.verdict] += 1
+        errors: dict[str, list[float]] = defaultdict(list)
+        measured = []
+        for entry in held_out:
+            if (
+                entry.error is not None
+                and entry.error_kind == "relative"
+                and entry.claim.compare in ("value", "extremum", "range")
+            ):
+                measured.append((abs(entry.error), entry))
+                errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(abs(entry.error))
+        every = sorted(size for size, _ in measured)
+        worst = max(measured, key=lambda pair: pair[0], default=None)
+        words = Counter(e.verdict for e in held_out if e.claim.compare in ("ordering", "trend"))
+        right = counts["held-out"]["right"]
+        rank, ranked = _spearman(held_out)
+        return {
+            "claims": len(self.entries),
+            "held_out": len(held_out),
+            "right": right,
+            "wrong": counts["held-out"]["wrong"],
+            "not_derivable": counts["held-out"]["not-derivable"],
+            "share_right": right / len(held_out) if held_out else None,
+            "fitted_parameters": len(self.fitted_parameters),
+            "counts": counts,
+            "orderings_and_trends": {verdict: words[verdict] for verdict in VERDICTS},
+            "mape_percent": 100 * sum(every) / len(every) if every else None,
+            "median_error_percent": 100 * _median(every) if every else None,
+            "mape_percent_by_metric": {
+                group: {"mape_percent": 100 * sum(sizes) / len(sizes), "rows": len(sizes)}
+                for group, sizes in sorted(errors.items())
+            },
+            "worst": None if worst is None else {"id": worst[1].claim.id, "error": worst[1].error},
+            "spearman": rank,
+            "spearman_rows": ranked,
+            "disputed": [entry.claim.id for entry in self.entries if entry.claim.disputed],
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Claims, summary and parameters as plain values that `json.dumps` takes."""
+        return {
+            "claims": [_entry_json(entry) for entry in self.entries],
+            "summary": self.summary(),
+            "parameters": [dict(row) for row in self.parameters],
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per claim; arrays become lists of one number or more, numbers lists of one."""
+        rows = [_entry_json(entry) for entry in self.entries]
+        for row in rows:
+            for key in ("published", "simulated"):
+                value = row[key]
+                row[key] = value if value is None or isinstance(value, list) else [value]
+        number_lists = {"published": pl.List(pl.Float64), "simulated": pl.List(pl.Float64)}
+        return pl.DataFrame(
+            rows,
+            schema_overrides={**number_lists, "error": pl.Float64, "tolerance": pl.Float64},
+            infer_schema_length=None,
+        )
+
+    def print_ledger(self, console: Console, *, everything: bool = False) -> None:
+        """Print the counted rows and the summary; `everything` adds the rows shown but not counted."""
+        for title, roles in SECTIONS:
+            entries = [entry for entry in self.entries if entry.claim.role in roles]
+            if entries and (everything or roles[0] in COUNTED_ROLES):
+                console.print(_table(title, entries))
+        for line in _summary_lines(self.summary()):
+            console.print(line)
+
+
+def _is_fitted(provenance: object) -> bool:
+    kind = provenance.get("kind", "") if isinstance(provenance, Mapping) else provenance
+    return isinstance(kind, str) and re.match(r"fitted\b", kind) is not None
+
+
+def _median(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
+    pairs = [
+        (entry.claim.published, entry.simulated)
+        for entry in entries
+        if isinstance(entry.claim.published, float) and isinstance(entry.simulated, float)
+    ]
+    if len(pairs) < 3 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
+        return None, len(pairs)
+    published, simulated = zip(*pairs, strict=True)
+    return float(spearmanr(published, simulated).statistic), len(pairs)
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    row = asdict(entry.claim)
+    row.update(
+        simulated=entry.simulated,
+        simulated_text=entry.simulated_text,
+        error=entry.error,
+        error_kind=entry.error_kind,
+        tolerance=entry.tolerance,
+        verdict=entry.verdict,
+        reason=entry.reason,
+    )
+    for key in ("published", "simulated"):
+        row[key] = list(row[key]) if isinstance(row[key], tuple) else row[key]
+    return row
+
+
+SECTIONS = (
+    ("Held out: what counts", ("held-out",)),
+    ("Calibration: seen by the fits", ("calibration",)),
+    ("Shown, not counted", ("contradicted", "derived", "not-derivable", "given")),
+)
+
+
+def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
+    share = "" if summary["share_right"] is None else f" ({summary['share_right']:.0%})"
+    lines = [
+        f"[bold]{summary['right']} of {summary['held_out']} held-out claims right{share}[/bold], "
+        f"{summary['wrong']} wrong, {summary['not_derivable']} not derivable; "
+        f"{summary['fitted_parameters']} fitted parameters"
+    ]
+    if summary["worst"] is not None:
+        lines.append(
+            f"mean absolute error {summary['mape_percent']:.0f} %, median "
+            f"{summary['median_error_percent']:.0f} %; worst row {summary['worst']['id']} "
+            f"({summary['worst']['error']:+.0%})"
+        )
+    for group, row in summary["mape_percent_by_metric"].items():
+        lines.append(f"  {escape(group)}: {row['mape_percent']:.0f} % over {row['rows']} rows")
+    if summary["spearman"] is not None:
+        lines.append(f"rank correlation {summary['spearman']:.2f} over {summary['spearman_rows']} rows")
+    return lines
+
+
+def _table(title: str, entries: Iterable[Entry]) -> Table:
+    table = Table(title=title, title_justify="left", show_lines=False)
+    table.add_column("claim", no_wrap=True)
+    table.add_column("where")
+    table.add_column("statement", ratio=1)
+    for name in ("published", "simulated", "error"):
+        table.add_column(name, justify="right")
+    table.add_column("verdict", no_wrap=True)
+    colours = {"right": "green", "wrong": "red", "not-derivable": "yellow"}
+    for entry in entries:
+        claim = entry.claim
+        notes = [text for text in (entry.reason, claim.disputed and f"disputed: {claim.disputed}") if text]
+        statement = escape(claim.statement) + "".join(f"\n[dim]{escape(note)}[/dim]" for note in notes)
+        simulated = entry.simulated_text or _show(entry.simulated)
+        percent = entry.error_kind == "relative"
+        error = "" if entry.error is None else f"{entry.error:+.0%}" if percent else f"{entry.error:+.3g}"
+        table.add_row(
+            claim.id,
+            escape(claim.locus),
+            statement,
+            escape(f"{claim.published_text} {claim.unit}".strip()),
+            escape(simulated),
+            error,
+            f"[{colours[entry.verdict]}]{entry.verdict}[/]",
+        )
+    return table
+
+
+def _show(numbers: Numbers) -> str:
+    if numbers is None:
+        return "—"
+    parts = numbers if isinstance(numbers, tuple) else (numbers,)
+    return " … ".join(f"{part:.4g}" for part in parts)

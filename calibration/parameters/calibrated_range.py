@@ -1,0 +1,135 @@
+"""What a parameter set was calibrated or checked on, and which questions lie outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
+
+__all__ = ["CalibratedRange", "calibrated_range"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """All numbers from `low` to `high`, both included."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        ends = [f"{end:,.10g}" for end in (self.low, self.high)]
+        return ends[0] if self.low == self.high else " to ".join(ends)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A few values; none at all where the thing was never measured."""
+
+    values: tuple[Any, ...]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.values))
+
+
+@dataclass(frozen=True)
+class CalibratedRange:
+    """What a parameter set was calibrated or checked on.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter set.
+    source : str
+        The measurements.
+    keys : mapping of str to Span or Listed
+        Dotted key of a scenario → values that the measurements cover.
+    notes : tuple of str
+        What no scenario can be inside of, such as durations that were never calibrated.
+    """
+
+    name: str
+    source: str
+    keys: Mapping[str, Span | Listed] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def warnings(self, asked: Mapping[str, Any]) -> list[str]:
+        """Say where a question lies outside.
+
+        Parameters
+        ----------
+        asked : mapping
+            A scenario as nested mappings, lists and values. A key that is missing or None is not asked about.
+
+        Returns
+        -------
+        list of str
+            A line for each key outside the range, in the order of the set, then the notes.
+        """
+        lines = []
+        for key, covered in self.keys.items():
+            value = _at(asked, key)
+            values = value if isinstance(value, list | tuple) else [value]
+            outside = [one for one in values if one is not None and one not in covered]
+            if outside:
+                lines.append(f"{key}: {_told(outside, covered, self.name)} ({self.source})")
+        return lines + [f"{self.name}: {note}" for note in self.notes]
+
+
+def _told(values: list[Any], covered: Span | Listed, name: str) -> str:
+    if isinstance(covered, Listed) and not covered.values:
+        return f"{name} was neither calibrated nor checked on anything of this kind"
+    got = ", ".join(f"{one:,.10g}" if isinstance(one, float | int) else str(one) for one in values)
+    return f"got {got}; {name} was calibrated or checked on {covered}"
+
+
+def _at(asked: Mapping[str, Any], key: str) -> Any:
+    value: Any = asked
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def calibrated_range(chosen: ParameterSet) -> CalibratedRange:
+    """Read a parameter set's range from its table ``[calibrated]``.
+
+    Parameters
+    ----------
+    chosen : ParameterSet
+        Its table has ``source``, perhaps ``notes``, and under ``keys`` for each dotted key of a scenario a
+        list of values or ``{min, max}``.
+
+    Returns
+    -------
+    CalibratedRange
+        Of a set without such a table: one that says so to every question.
+
+    Raises
+    ------
+    ParameterSetError
+        If the table is not of that form.
+    """
+    told = chosen.table("calibrated")
+    if told is None:
+        return CalibratedRange(chosen.name, "", notes=("it does not say what it was calibrated on",))
+    where = f"{chosen.name}.toml: [calibrated]"
+    unknown = sorted(told.keys() - {"source", "notes", "keys"})
+    if unknown or not isinstance(told.get("source"), str):
+        raise ParameterSetError(f"{where}: got {', '.join(told)}, wanted source, keys and perhaps notes")
+    keys = {key: _covered(value, f"{where}: {key}") for key, value in told.get("keys", {}).items()}
+    return CalibratedRange(chosen.name, told["source"], keys, tuple(told.get("notes", ())))
+
+
+def _covered(told: Any, where: str) -> Span | Listed:
+    if isinstance(told, list):
+        return Listed(tuple(told))
+    if isinstance(told, Mapping) and told.keys() == {"min", "max"} and told["min"] <= told["max"]:
+        return Span(told["min"], told["max"])
+    raise ParameterSetError(f"{where}: got {told!r}, wanted a list or {{ min, max }}")

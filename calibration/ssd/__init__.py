@@ -1,0 +1,1 @@
+"""Service times of an SSD, fitted to a block trace."""

@@ -1,0 +1,363 @@
+"""Service times of an SSD, fitted to a block trace: a line in size, a distribution around it, channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, stats
+
+from stripesim.calibration.ssd.concurrency import fit_concurrency
+from stripesim.calibration.ssd.result import (
+    Candidate,
+    Floats,
+    Line,
+    Operation,
+    Quantity,
+    Score,
+    ServiceFit,
+    SsdReadFit,
+)
+from stripesim.traces import BlockTrace
+
+__all__ = [
+    "Candidate",
+    "FitError",
+    "Line",
+    "Sample",
+    "Score",
+    "ServiceFit",
+    "SsdReadFit",
+    "factor_table",
+    "fit_reads",
+    "fit_times",
+    "model_times_ns",
+    "sample_of",
+]
+
+COMMANDS_MIN = 64
+"""Fewer than this and halves, bootstrap blocks and the 99th percentile mean nothing."""
+
+TABLE_POINTS = 256
+"""Cells of the factor table: with the trace at hand three commands fall into one."""
+
+KS_CRITICAL_5_PERCENT = 1.358
+"""Divided by sqrt(n): the Kolmogorov distance that independent draws of a model pass once in twenty times."""
+
+
+class FitError(ValueError):
+    """A trace does not hold what a fit needs; its text says what was got and wanted."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Times that a fit looks at, in order of their start.
+
+    Parameters
+    ----------
+    start_ns, end_ns, size_bytes : numpy.ndarray
+        Shape (commands,), float64 [ns], [ns], [B].
+    """
+
+    start_ns: Floats
+    end_ns: Floats
+    size_bytes: Floats
+
+    @property
+    def times_ns(self) -> Floats:
+        """Durations [ns]."""
+        return self.end_ns - self.start_ns
+
+
+def fit_reads(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) -> SsdReadFit:
+    """Fit the service time of an SSD's reads, dispatch to completion.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        A trace that records dispatches and completions (blkparse).
+    seed : int
+        Seed of the bootstrap.
+    bootstrap : int
+        How often to resample; at least 20.
+
+    Returns
+    -------
+    SsdReadFit
+
+    Raises
+    ------
+    FitError
+        When the trace holds too few completed reads with a service time.
+
+    Notes
+    -----
+    See `fit_times`. A service time here is what the device took, whatever it did meanwhile: where commands
+    overlap, part of it is waiting for one another inside the device. `isolated_line` and `concurrency` tell
+    the two apart.
+    """
+    fit = fit_times(trace, operation="read", quantity="service", seed=seed, bootstrap=bootstrap)
+    return SsdReadFit(**{name: getattr(fit, name) for name in ServiceFit.__dataclass_fields__})
+
+
+def fit_times(
+    trace: BlockTrace,
+    *,
+    operation: Operation,
+    quantity: Quantity = "service",
+    seed: int = 1,
+    bootstrap: int = 200,
+) -> ServiceFit:
+    """Fit recorded times of any trace.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        The trace.
+    operation : {"read", "write"}
+        Which requests.
+    quantity : {"service", "response"}
+        Service: a device command's dispatch to completion. Response: a request's issue to completion, the
+        host's queue included; that is all the MSR format records (its ResponseTime), and it is never taken
+        for a service time unasked.
+    seed : int
+        Seed of the bootstrap.
+    bootstrap : int
+        How often to resample; at least 20.
+
+    Returns
+    -------
+    ServiceFit
+
+    Raises
+    ------
+    FitError
+        When the trace holds too few such times.
+
+    Notes
+    -----
+    Model: T = (b + a·size) · F with F independent of size, E[F] = 1. The line's direction is fitted robustly
+    (soft L1 of log residuals), because a single 13 ms read among reads of 0.14 ms would turn a least-squares
+    line; line and F are then scaled so that the model's mean is the data's. The table holds the mean of F in
+    equally likely cells, so that its mean is exact; within the last cell (0.4 %) the spread is lost.
+
+    The first half of the commands, by start, is fitted; the second is only scored. Intervals come from a
+    moving-block bootstrap, since neighbours in a trace resemble each other.
+    """
+    if bootstrap < 20:
+        raise FitError(f"bootstrap: got {bootstrap}, wanted at least 20")
+    sample = sample_of(trace, operation, quantity)
+    half = len(sample.start_ns) // 2
+    size, times = sample.size_bytes, sample.times_ns
+    line = _fit_line(size[:half], times[:half], seed, bootstrap)
+    factor = times[:half] / line.mean_ns(size[:half])
+    table = factor_table(factor)
+    slowest = np.sort(times[:half])[-max(1, half // 100) :]
+    concurrency, isolated = None, None
+    if quantity == "service" and trace.commands is not None:
+        concurrency = fit_concurrency(trace)
+        alone = _isolated(trace, sample)
+        if int(alone.sum()) >= COMMANDS_MIN:
+            isolated = _fit_line(size[alone], times[alone], seed, bootstrap)
+    return ServiceFit(
+        source=Path(trace.source).name,
+        operation=operation,
+        quantity=quantity,
+        line=line,
+        isolated_line=isolated,
+        factor_table=tuple(table.tolist()),
+        slowest_share=float(slowest[-1] / times[:half].sum()),
+        slowest_percent_share=float(slowest.sum() / times[:half].sum()),
+        candidates=_candidates(factor, times[half:] / line.mean_ns(size[half:])),
+        train=_score("train", line, table, size[:half], times[:half]),
+        held_out=_score("held-out", line, table, size[half:], times[half:]),
+        concurrency=concurrency,
+        seed=seed,
+        bootstrap=bootstrap,
+    )
+
+
+def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sample:
+    """Return the completed commands (service) or requests (response) of one direction.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        The trace.
+    operation, quantity : str
+        As for `fit_times`.
+
+    Returns
+    -------
+    Sample
+
+    Raises
+    ------
+    FitError
+        When there are fewer than `COMMANDS_MIN` with a time above 0.
+    """
+    start = "dispatch_ns" if quantity == "service" else "issue_ns"
+    rows = trace.commands if quantity == "service" else trace.requests
+    found = 0
+    if rows is not None:
+        rows = rows.filter(rows["is_write"] == (operation == "write")).drop_nulls([start, "complete_ns"])
+        # The clock of a trace can be too coarse for a cached read: a time of 0 has no logarithm.
+        rows = rows.filter(rows["complete_ns"] > rows[start])
+        found = rows.height
+    if rows is None or found < COMMANDS_MIN:
+        hint = " (the format records no service times, only responses)" if trace.commands is None else ""
+        raise FitError(
+            f"{trace.source}: got {found} completed {operation}s with a {quantity} time{hint}, "
+            f"wanted at least {COMMANDS_MIN}"
+        )
+    columns = [rows[name].to_numpy().astype(np.float64) for name in (start, "complete_ns", "length_bytes")]
+    return Sample(*columns)
+
+
+def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
+    """Return the mean of a sample in each of equally likely cells.
+
+    Parameters
+    ----------
+    factor : numpy.ndarray
+        Shape (n,), positive.
+    points : int
+        How many cells.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (points,), ascending, divided by its mean.
+
+    Notes
+    -----
+    With L(p) the integral of the empirical quantile function from 0 to p, cell j holds
+    points·(L((j+1)/points) - L(j/points)). Quantiles at cell middles would drop the
+    largest values and with them part of the mean.
+
+    Examples
+    --------
+    >>> factor_table(np.array([1.0, 1.0, 2.0, 4.0]), 2).tolist()
+    [0.5, 1.5]
+    """
+    ordered = np.sort(factor)
+    integral = np.concatenate(([0.0], np.cumsum(ordered))) / len(ordered)
+    at = np.interp(np.linspace(0, 1, points + 1), np.linspace(0, 1, len(ordered) + 1), integral)
+    # Rounding may leave neighbours of equal value out of order by one unit in the last place.
+    cells: Floats = np.maximum.accumulate(np.diff(at) * points)
+    scaled: Floats = cells / cells.mean()
+    return scaled
+
+
+def model_times_ns(line: Line, table: Floats, size_bytes: Floats) -> Floats:
+    """Return the model's times for given sizes, every cell of the table once per size, sorted.
+
+    Parameters
+    ----------
+    line : Line
+        The mean.
+    table : numpy.ndarray
+        Shape (cells,).
+    size_bytes : numpy.ndarray
+        Shape (n,) [B].
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n · cells,) [ns].
+    """
+    return np.sort(np.outer(line.mean_ns(size_bytes), table), axis=None)
+
+
+def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
+    """Fit b + a·size robustly, then scale it so that the mean of time / line is 1."""
+    if np.all(size == size[0]):
+        return float(times.mean()), 0.0
+    # In units of the median time and the largest size both parameters are near 1.
+    unit_ns, unit_bytes = float(np.median(times)), float(size.max())
+    x, y = size / unit_bytes, np.log(times / unit_ns)
+    spread = float(stats.median_abs_deviation(y, scale="normal")) or 1.0
+
+    def residuals(parameters: Floats) -> Floats:
+        out: Floats = y - np.log(parameters[0] + parameters[1] * x)
+        return out
+
+    solution = optimize.least_squares(
+        residuals, x0=[0.9, 0.1], bounds=([1e-6, 0.0], [np.inf, np.inf]), loss="soft_l1", f_scale=spread
+    )
+    base, slope = solution.x
+    scale = float(np.mean(times / unit_ns / (base + slope * x)))
+    return float(base * scale * unit_ns), float(slope * scale * unit_ns / unit_bytes)
+
+
+def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
+    base, slope = _line_through(size, times)
+    rng = np.random.default_rng(seed)
+    count = len(size)
+    block = max(1, round(count ** (1 / 3)))
+    draws = np.empty((bootstrap, 2))
+    for index in range(bootstrap):
+        starts = rng.integers(0, count - block + 1, size=-(-count // block))
+        rows = (starts[:, None] + np.arange(block)).ravel()[:count]
+        draws[index] = _line_through(size[rows], times[rows])
+    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
+    return Line(
+        base_ns=base,
+        ns_per_byte=slope,
+        base_ns_ci95=(float(low[0]), float(high[0])),
+        ns_per_byte_ci95=(float(low[1]), float(high[1])),
+        commands=count,
+        slope_identified=bool(np.any(size != size[0])),
+    )
+
+
+def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
+    found = []
+    for name, family in (("lognormal", stats.lognorm), ("gamma", stats.gamma)):
+        shape, _, scale = family.fit(train, floc=0)
+        fitted = family(shape, scale=scale)
+        found.append(
+            Candidate(
+                name=name,
+                shape=float(shape),
+                scale=float(scale),
+                aic=float(2 * 2 - 2 * fitted.logpdf(train).sum()),
+                ks_train=float(stats.kstest(train, fitted.cdf).statistic),
+                ks_held_out=float(stats.kstest(held_out, fitted.cdf).statistic),
+            )
+        )
+    return tuple(found)
+
+
+def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) -> Score:
+    model = model_times_ns(line, table, size)
+    levels = [0.5, 0.9, 0.99]
+    errors = np.quantile(model, levels) / np.quantile(times, levels) - 1
+    return Score(
+        part=part,
+        commands=len(times),
+        ks=float(stats.ks_2samp(times, model, method="asymp").statistic),
+        ks_critical_5_percent=float(KS_CRITICAL_5_PERCENT / np.sqrt(len(times))),
+        mean_error=float(model.mean() / times.mean() - 1),
+        p50_error=float(errors[0]),
+        p90_error=float(errors[1]),
+        p99_error=float(errors[2]),
+    )
+
+
+def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:
+    """Tell which commands of the sample shared the device with no other at any time.
+
+    Several devices in one trace are taken together, which only makes the choice stricter.
+    """
+    assert trace.commands is not None
+    spans = trace.commands.drop_nulls("dispatch_ns")
+    start = np.sort(spans["dispatch_ns"].to_numpy().astype(np.float64))
+    # A command that never completed occupies the device to the end.
+    end = np.sort(spans["complete_ns"].cast(float).fill_null(float("inf")).to_numpy())
+    begun = np.searchsorted(start, sample.end_ns, side="left")
+    over = np.searchsorted(end, sample.start_ns, side="right")
+    alone: npt.NDArray[np.bool_] = begun - over == 1
+    return alone

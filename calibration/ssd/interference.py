@@ -1,0 +1,145 @@
+"""How reads and writes slow each other down, from the service times of a block trace."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from stripesim.calibration.ssd.result import Floats, Operation
+from stripesim.traces import BlockTrace
+
+COMMANDS_MIN = 30
+"""Fewer commands in one company than this have no mean worth telling."""
+
+_COMPANIES = ("alone", "own kind", "other kind")
+
+
+@dataclass(frozen=True)
+class Interference:
+    """Service times of one direction by the company a command meets when it is dispatched.
+
+    Parameters
+    ----------
+    operation : {"read", "write"}
+        Direction of the commands.
+    company : str
+        What was in flight on the device: `alone` (nothing), `own kind` (only commands of the same direction),
+        `other kind` (at least one of the other direction).
+    commands : int
+        How many met it.
+    mean_ns, p50_ns : float
+        Their service times [ns].
+    slowdown : float or None
+        Mean time against that of commands of the same size that were alone; None where too few were.
+    slowdown_ci95 : (float, float) or None
+        Bootstrap interval.
+    """
+
+    operation: Operation
+    company: str
+    commands: int
+    mean_ns: float
+    p50_ns: float
+    slowdown: float | None
+    slowdown_ci95: tuple[float, float] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        return asdict(self)
+
+
+def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) -> tuple[Interference, ...]:
+    """Compare service times by what else was in flight at dispatch.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        A trace that records dispatches and completions.
+    seed : int
+        Seed of the bootstrap.
+    bootstrap : int
+        How often to resample.
+
+    Returns
+    -------
+    tuple of Interference
+        By direction and company, those that at least `COMMANDS_MIN` commands met.
+
+    Notes
+    -----
+    slowdown = mean of t / m(size), m the mean time of commands that were alone and whose size has the same
+    nearest power of two. A trace shows what happened together, not what caused it: bursts bring company
+    and, if the device slows for a reason of its own, long times alike.
+    """
+    if trace.commands is None:
+        return ()
+    rows = _with_company(trace.commands)
+    rng = np.random.default_rng(seed)
+    found = []
+    operations: tuple[tuple[Operation, bool], ...] = (("read", False), ("write", True))
+    for operation, is_write in operations:
+        own = rows.filter(pl.col("is_write") == is_write)
+        alone = own.filter(pl.col("company") == 0)
+        typical = alone.group_by("size_class").agg(
+            pl.col("time_ns").mean().alias("typical_ns"), pl.len().alias("known")
+        )
+        ratios = own.join(typical.filter(pl.col("known") >= COMMANDS_MIN), on="size_class", how="inner")
+        for code, company in enumerate(_COMPANIES):
+            mine = own.filter(pl.col("company") == code)["time_ns"].to_numpy()
+            if len(mine) < COMMANDS_MIN:
+                continue
+            compared = ratios.filter(pl.col("company") == code)
+            factor = (compared["time_ns"] / compared["typical_ns"]).to_numpy()
+            told = len(factor) >= COMMANDS_MIN
+            found.append(
+                Interference(
+                    operation=operation,
+                    company=company,
+                    commands=len(mine),
+                    mean_ns=float(mine.mean()),
+                    p50_ns=float(np.median(mine)),
+                    slowdown=float(factor.mean()) if told else None,
+                    slowdown_ci95=_interval(factor, rng, bootstrap) if told else None,
+                )
+            )
+    return tuple(found)
+
+
+def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
+    """Add service time, size class and company: 0 alone, 1 own kind, 2 other kind."""
+    parts = []
+    for one in commands.partition_by("device", maintain_order=True):
+        flown = one.drop_nulls("dispatch_ns")
+        start = flown["dispatch_ns"].to_numpy()
+        # A command that never completed is in flight to the end.
+        end = flown["complete_ns"].fill_null(np.iinfo(np.int64).max).to_numpy()
+        is_write = flown["is_write"].to_numpy()
+        flying = {}
+        for write in (False, True):
+            begun = np.searchsorted(np.sort(start[is_write == write]), start, side="left")
+            over = np.searchsorted(np.sort(end[is_write == write]), start, side="right")
+            flying[write] = begun - over
+        same = np.where(is_write, flying[True], flying[False])
+        other = np.where(is_write, flying[False], flying[True])
+        company = np.where(other > 0, 2, np.where(same > 0, 1, 0))
+        parts.append(flown.with_columns(pl.Series("company", company)))
+    rows = pl.concat(parts).drop_nulls("complete_ns")
+    time_ns = (pl.col("complete_ns") - pl.col("dispatch_ns")).cast(pl.Float64)
+    classes = pl.col("length_bytes").cast(pl.Float64).log(2).round().cast(pl.Int64)
+    return rows.with_columns(time_ns.alias("time_ns"), classes.alias("size_class")).filter(
+        pl.col("time_ns") > 0
+    )
+
+
+def _interval(factor: Floats, rng: np.random.Generator, bootstrap: int) -> tuple[float, float]:
+    means = [float(rng.choice(factor, size=len(factor)).mean()) for _ in range(bootstrap)]
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)

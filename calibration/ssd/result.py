@@ -1,0 +1,225 @@
+"""What a fit of service times holds: line, distribution, scores, provenance."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from stripesim.calibration.ssd.concurrency import Concurrency
+
+Floats = npt.NDArray[np.float64]
+Operation = Literal["read", "write"]
+Quantity = Literal["service", "response"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Mean time affine in size, `base_ns + ns_per_byte * size_bytes`.
+
+    Parameters
+    ----------
+    base_ns, ns_per_byte : float
+        Intercept [ns] and slope [ns/B], both at least 0.
+    base_ns_ci95, ns_per_byte_ci95 : (float, float)
+        Bootstrap intervals, 2.5 to 97.5 %.
+    commands : int
+        How many commands it was fitted to.
+    slope_identified : bool
+        False when all commands have one size, so that the slope had to be taken as 0.
+    """
+
+    base_ns: float
+    ns_per_byte: float
+    base_ns_ci95: tuple[float, float]
+    ns_per_byte_ci95: tuple[float, float]
+    commands: int
+    slope_identified: bool
+
+    def mean_ns(self, size_bytes: npt.ArrayLike) -> Floats:
+        """Return the mean time of commands.
+
+        Parameters
+        ----------
+        size_bytes : array_like
+            Sizes [B], any shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            Means [ns], same shape.
+        """
+        mean: Floats = self.base_ns + self.ns_per_byte * np.asarray(size_bytes, dtype=np.float64)
+        return mean
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A parametric distribution of the factor, for comparison with the table.
+
+    Parameters
+    ----------
+    name : str
+        `lognormal` or `gamma`.
+    shape, scale : float
+        SciPy's, location 0.
+    aic : float
+        Akaike's criterion on the fitting half; lower is better.
+    ks_train, ks_held_out : float
+        Kolmogorov-Smirnov distance of time / line.
+    """
+
+    name: str
+    shape: float
+    scale: float
+    aic: float
+    ks_train: float
+    ks_held_out: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """How well the model's times agree with one half of the data.
+
+    Parameters
+    ----------
+    part : str
+        `train` or `held-out`.
+    commands : int
+        How many.
+    ks : float
+        Largest distance between the two distribution functions.
+    ks_critical_5_percent : float
+        What independent draws would exceed once in twenty; commands of a trace are not independent, and on
+        the fitting half the distance is too small by construction.
+    mean_error, p50_error, p90_error, p99_error : float
+        model / data - 1.
+    """
+
+    part: str
+    commands: int
+    ks: float
+    ks_critical_5_percent: float
+    mean_error: float
+    p50_error: float
+    p90_error: float
+    p99_error: float
+
+
+@dataclass(frozen=True)
+class ServiceFit:
+    """Result of a fit: time = line(size) × factor, the factor drawn from `factor_table`.
+
+    Parameters
+    ----------
+    source, operation, quantity : str
+        Trace file, `read` or `write`, `service` or `response`.
+    line : Line
+        Mean on the first half of the commands.
+    isolated_line : Line or None
+        The same for commands that overlapped no other, in all of the trace; None when too few.
+    factor_table : tuple of float
+        Mean of the factor in each of equally likely cells, ascending; its mean is 1.
+    slowest_share, slowest_percent_share : float
+        Share of the fitting half's mean that its one slowest command and its slowest 1 % contribute: how much
+        the mean hangs on few.
+    candidates : tuple of Candidate
+        Lognormal and gamma.
+    train, held_out : Score
+        Agreement with the first half (fitted) and the second (never seen).
+    concurrency : Concurrency or None
+        What overlap tells about channels; None for responses.
+    seed, bootstrap : int
+        Seed and number of resamplings behind the intervals.
+    """
+
+    source: str
+    operation: Operation
+    quantity: Quantity
+    line: Line
+    isolated_line: Line | None
+    factor_table: tuple[float, ...]
+    slowest_share: float
+    slowest_percent_share: float
+    candidates: tuple[Candidate, ...]
+    train: Score
+    held_out: Score
+    concurrency: Concurrency | None
+    seed: int
+    bootstrap: int
+
+    def times_ns(self, size_bytes: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
+        """Return the model's times for uniform draws.
+
+        Parameters
+        ----------
+        size_bytes : array_like
+            Sizes [B].
+        u : array_like
+            Draws in [0, 1), same shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            Times [ns].
+        """
+        table = np.asarray(self.factor_table)
+        cell = (np.asarray(u) * len(table)).astype(np.int64)
+        times: Floats = self.line.mean_ns(size_bytes) * table[cell]
+        return times
+
+    def summary(self) -> str:
+        """Return a few lines for a terminal.
+
+        Returns
+        -------
+        str
+        """
+        line, score = self.line, self.held_out
+        base, slope = (
+            [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)],
+            [v * 1024 for v in (line.ns_per_byte, *line.ns_per_byte_ci95)],
+        )
+        told = [
+            f"{self.operation} {self.quantity} time, first {self.train.commands} of "
+            f"{self.train.commands + score.commands} fitted",
+            f"  mean = {base[0]:.4g} µs (95 % {base[1]:.4g} to {base[2]:.4g}) "
+            f"+ {slope[0]:.4g} ns/KiB (95 % {slope[1]:.4g} to {slope[2]:.4g})",
+            f"  held out: KS {score.ks:.3f} ({score.ks_critical_5_percent:.3f} by chance at 5 %), mean "
+            f"{score.mean_error:+.1%}, p50 {score.p50_error:+.1%}, p99 {score.p99_error:+.1%}",
+        ]
+        if self.concurrency and self.concurrency.channels and self.concurrency.channels_ci95:
+            low, high = self.concurrency.channels_ci95
+            told.append(
+                f"  {self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
+            )
+        return "\n".join(told)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fit as plain data, with provenance.
+
+        Returns
+        -------
+        dict
+            Everything above and `provenance`: kind, source, rows, objective.
+        """
+        return {
+            **asdict(self),
+            "provenance": {
+                "kind": "fitted",
+                "source": self.source,
+                "rows": f"first {self.train.commands} of {self.train.commands + self.held_out.commands} "
+                f"completed {self.operation}s by start, {self.quantity} time",
+                "objective": "soft L1 of log(time / line), line and factor then scaled to the mean",
+                "intervals": f"moving-block bootstrap, {self.bootstrap} resamplings, seed {self.seed}",
+                "tool": f"scipy {scipy.__version__}",
+            },
+        }
+
+
+@dataclass(frozen=True)
+class SsdReadFit(ServiceFit):
+    """A fit of device reads: `operation` is read, `quantity` is service."""

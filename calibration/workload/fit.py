@@ -1,0 +1,329 @@
+"""A workload model fitted to a block trace (arrivals, sizes, places), and new traces drawn from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stripesim.calibration.workload.model import (
+    Floats,
+    Ints,
+    WorkloadError,
+    WorkloadModel,
+    plain_gaps,
+    synthesise,
+)
+from stripesim.calibration.workload.score import WorkloadScore, score_workload
+from stripesim.traces import BlockTrace
+from stripesim.traces.locality import first_touch, stack_distances
+
+__all__ = [
+    "WorkloadError",
+    "WorkloadFit",
+    "WorkloadModel",
+    "WorkloadScore",
+    "fit_workload",
+    "model_of",
+    "synthesise",
+]
+
+REQUESTS_MIN = 200
+"""Fewer than this and halves, chains and quantiles mean nothing."""
+
+GAP_CLASSES = 12
+"""Classes of gaps between which a chain moves: enough to tell within a burst, its end, and idling apart."""
+
+GAP_CELLS = 512
+"""Steps of the table of gaps."""
+
+RATE_EPOCHS = 64
+"""Parts of equally many requests whose rates tell the slow ups and downs."""
+
+REGIMES = 8
+"""Kinds of epochs, from the idlest to the busiest eighth, each with gaps of its own."""
+
+SIZES_KEPT = 24
+"""Pairs of operation and size with a state of their own; rarer ones share a state per operation."""
+
+REGIONS_MAX, WEIGHTS_MAX = 1024, 1 << 18
+"""Parts of equal length of each device's range, for places touched for the first time; and of all devices."""
+
+
+@dataclass(frozen=True)
+class WorkloadFit:
+    """A model fitted to the first part of a trace, and how its traces compare.
+
+    Parameters
+    ----------
+    model : WorkloadModel
+        The model.
+    scores : tuple of WorkloadScore
+        One per characteristic.
+    source : str
+        The trace.
+    seed : int
+        Seed of the synthetic trace that was scored.
+    """
+
+    model: WorkloadModel
+    scores: tuple[WorkloadScore, ...]
+    source: str
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON: the scores, and the model's size.
+
+        Returns
+        -------
+        dict
+        """
+        rows = [
+            {
+                "name": score.name,
+                "fitted": score.fitted,
+                "held_out": score.held_out,
+                "synthetic": score.synthetic,
+                "error": score.error,
+                "held_out_error": score.held_out_error,
+                "drift": score.drift,
+                "tolerance": score.tolerance,
+                "absolute": score.absolute,
+                "passes": score.passes,
+            }
+            for score in self.scores
+        ]
+        return {
+            "source": self.source,
+            "requests_fitted": self.model.requests,
+            "states": len(self.model.state_is_write),
+            "regimes": len(self.model.gap_tables_ns),
+            "rate_memory": self.model.rate_memory,
+            "reuse_probability": self.model.reuse_probability,
+            "seed": self.seed,
+            "scores": rows,
+        }
+
+    def summary(self) -> str:
+        """Return a table for a terminal.
+
+        Returns
+        -------
+        str
+        """
+        lines = [
+            f"workload model, fitted to the first {self.model.requests} requests (synthetic seed {self.seed})"
+        ]
+        lines.append(f"  {'':<26} {'fitted':>11} {'synthetic':>11} {'held out':>11}")
+        for score in self.scores:
+            mark = "" if score.passes else "  outside the tolerance"
+            numbers = " ".join(f"{value:>11.4g}" for value in (score.fitted, score.synthetic, score.held_out))
+            lines.append(f"  {score.name:<26} {numbers}{mark}")
+        return "\n".join(lines)
+
+
+def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
+    """Fit a workload model to the first half of a trace and score it on both halves.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        The trace.
+    seed : int
+        Seed of the synthetic trace that is scored.
+
+    Returns
+    -------
+    WorkloadFit
+
+    Raises
+    ------
+    WorkloadError
+        When a half has fewer than `REQUESTS_MIN` requests, or all requests come at one time.
+
+    Notes
+    -----
+    The second half is never seen by the fit. Where `held_out_error` is large but `drift` is too, the trace
+    changes its ways; where drift is small, the model lacks something.
+    """
+    half = len(trace) // 2
+    if half < REQUESTS_MIN:
+        raise WorkloadError(f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}")
+    first, rest = _part(trace, 0, half), _part(trace, half, len(trace) - half)
+    model = model_of(first)
+    synthetic = synthesise(model, half, seed)
+    return WorkloadFit(model, score_workload(first, rest, synthetic), trace.source, seed)
+
+
+def model_of(trace: BlockTrace) -> WorkloadModel:
+    """Fit a workload model to a whole trace.
+
+    Parameters
+    ----------
+    trace : BlockTrace
+        The trace.
+
+    Returns
+    -------
+    WorkloadModel
+
+    Raises
+    ------
+    WorkloadError
+        As `fit_workload`.
+
+    Notes
+    -----
+    Arrivals: epochs of equally many requests fall into regimes by rate, in a random order with the memory of
+    the recorded one; within a regime gaps follow a Markov chain over classes of equal frequency, with an
+    empirical distribution within. Where rates change no more than one such chain makes them, there is one
+    regime.
+
+    Operations and sizes: a Markov chain over (operation, size, follows). Places: a request that does not
+    follow starts at an earlier start, by LRU stack depth, or at a new one, by region.
+
+    References
+    ----------
+    Ganger: Generating representative synthetic workloads, CMG 1995 (what such a model misses);
+    Mattson et al.: Evaluation techniques for storage hierarchies, IBM Systems Journal 1970 (stack distances).
+    """
+    requests = trace.requests
+    issue = requests["issue_ns"].to_numpy()
+    if len(issue) < REQUESTS_MIN:
+        raise WorkloadError(f"{trace.source}: got {len(issue)} requests, wanted at least {REQUESTS_MIN}")
+    if issue[-1] == issue[0]:
+        raise WorkloadError(
+            f"{trace.source}: got {len(issue)} requests at one time, wanted times of arrival: "
+            "this trace records none, or too coarse ones"
+        )
+    follows = _follows(requests)
+    states, is_write, state_follows, sizes = _states(requests, follows)
+    return WorkloadModel(
+        requests=len(issue),
+        **_arrivals(issue),
+        state_is_write=is_write,
+        state_follows=state_follows,
+        state_sizes_bytes=sizes,
+        state_chain=_chain(states, len(sizes)),
+        **_places(requests, follows),
+    )
+
+
+def _part(trace: BlockTrace, start: int, count: int) -> BlockTrace:
+    rows = trace.requests.slice(start, count)
+    zero = int(rows["issue_ns"][0])
+    return replace(trace, requests=rows.with_columns(pl.col("issue_ns") - zero), commands=None)
+
+
+def _arrivals(issue: Ints) -> dict[str, Any]:
+    gaps = np.diff(issue).astype(np.float64)
+    epochs = min(RATE_EPOCHS, max(1, len(issue) // 64))
+    rate = _log_rates(gaps, epochs)
+    regimes = REGIMES if _changes_slowly(rate, gaps) else 1
+    rank = np.argsort(np.argsort(rate, kind="stable"), kind="stable")
+    regime = (rank * regimes // epochs)[np.arange(len(gaps)) * epochs // len(gaps)]
+    parts = [_gap_chain(gaps[regime == index]) for index in range(regimes)]
+    memory = float(np.corrcoef(rank[1:], rank[:-1])[0, 1]) if regimes > 1 else 0.0
+    return {
+        "gap_tables_ns": tuple(table for table, _ in parts),
+        "gap_chains": tuple(chain for _, chain in parts),
+        "rate_memory": min(0.99, max(0.0, memory)),
+        "epoch_requests": len(gaps) / epochs,
+    }
+
+
+def _changes_slowly(rate: Floats, gaps: Floats) -> bool:
+    """Whether the epochs' rates spread at least twice as much as one chain of gaps makes them."""
+    if len(rate) < REGIMES:
+        return False
+    own = _log_rates(plain_gaps(*_gap_chain(gaps), 4 * len(gaps), np.random.default_rng(0)), 4 * len(rate))
+    return float(rate.var()) > 2 * float(own.var())
+
+
+def _log_rates(gaps: Floats, epochs: int) -> Floats:
+    """Return the logarithm of each epoch's rate; epochs hold equally many requests."""
+    means = np.array([part.mean() for part in np.array_split(gaps, epochs)])
+    # All requests of an epoch may come at one time.
+    out: Floats = -np.log(np.maximum(means, gaps.mean() * 1e-6) / gaps.mean())
+    return out
+
+
+def _gap_chain(gaps: Floats) -> tuple[Floats, Floats]:
+    cells = np.array_split(np.sort(gaps), min(GAP_CELLS, len(gaps)))
+    table = np.array([cell.mean() for cell in cells])
+    # Ties are broken by order, so that all classes are equally frequent.
+    rank = np.argsort(np.argsort(gaps, kind="stable"), kind="stable")
+    return table, _chain((rank * GAP_CLASSES // len(gaps)).astype(np.int64), GAP_CLASSES)
+
+
+def _follows(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    end = (pl.col("offset_bytes") + pl.col("length_bytes")).shift(1).over("device")
+    follows = requests.select((pl.col("offset_bytes") == end).fill_null(False).alias("follows"))
+    return follows["follows"].to_numpy()
+
+
+def _states(
+    requests: pl.DataFrame, follows: npt.NDArray[np.bool_]
+) -> tuple[Ints, npt.NDArray[np.bool_], npt.NDArray[np.bool_], tuple[Ints, ...]]:
+    rows = requests.select("is_write", "length_bytes").with_columns(pl.Series("follows", follows))
+    often = rows.group_by("is_write", "length_bytes").len()
+    often = often.sort("len", "length_bytes", "is_write", descending=[True, False, False]).head(SIZES_KEPT)
+    kept = rows.join(often, on=["is_write", "length_bytes"], how="left", maintain_order="left")
+    label = kept.with_columns(
+        pl.when(pl.col("len").is_not_null()).then("length_bytes").otherwise(0).alias("size_class")
+    )
+    states = label.select(pl.struct("is_write", "size_class", "follows").rank("dense").alias("state"))
+    state = states["state"].to_numpy().astype(np.int64) - 1
+    is_write, length = rows["is_write"].to_numpy(), rows["length_bytes"].to_numpy()
+    members = [np.flatnonzero(state == index) for index in range(int(state.max()) + 1)]
+    firsts = [int(mine[0]) for mine in members]
+    return state, is_write[firsts], follows[firsts], tuple(length[mine] for mine in members)
+
+
+def _chain(states: Ints, count: int) -> Floats:
+    """Count transitions. The last state leads on to the first: every state has a way out."""
+    flat = np.bincount(states * count + np.roll(states, -1), minlength=count * count)
+    table = flat.reshape(count, count).astype(np.float64)
+    total = table.sum(axis=1, keepdims=True)
+    out: Floats = np.divide(table, total, out=np.full_like(table, 1 / count), where=total > 0)
+    return out
+
+
+def _places(requests: pl.DataFrame, follows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    names = sorted(requests["device"].unique().to_list())
+    codes = pl.DataFrame({"device": names, "code": np.arange(len(names))})
+    device = requests.join(codes, on="device", how="left", maintain_order="left")["code"].to_numpy()
+    offset = requests["offset_bytes"].to_numpy()
+    ranks = requests.select(pl.struct("device", "offset_bytes").rank("dense").alias("start"))["start"]
+    start = ranks.to_numpy().astype(np.int64) - 1
+    jumps = ~follows
+    depths = stack_distances(start, int(start.max()) + 1)
+    again = jumps & (depths >= 0)
+    fresh = jumps & (depths < 0)
+    low = np.zeros(len(names), dtype=np.int64)
+    width = np.ones(len(names), dtype=np.int64)
+    regions = max(1, min(REGIONS_MAX, WEIGHTS_MAX // len(names)))
+    weights = np.zeros((len(names), regions))
+    grain = int(np.gcd.reduce(offset)) or 1
+    for code in range(len(names)):
+        mine = offset[device == code]
+        low[code] = mine.min()
+        width[code] = max(grain, -(-(int(mine.max()) - int(mine.min()) + grain) // regions))
+        new = offset[(device == code) & fresh]
+        weights[code] = np.bincount((new - low[code]) // width[code], minlength=regions)
+    if not weights.sum():
+        weights[:] = 1
+    touched = first_touch(requests)
+    return {
+        "overlap_probability": float((~touched & fresh).sum() / max(1, fresh.sum())),
+        "reuse_probability": float(again.sum() / max(1, jumps.sum())),
+        "reuse_depths": depths[again],
+        "device_names": tuple(names),
+        "region_weights": weights / weights.sum(),
+        "region_low_bytes": low,
+        "region_bytes": width,
+        "grain_bytes": grain,
+    }

@@ -1,0 +1,144 @@
+"""How a synthetic trace compares with the two halves of the recorded one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from stripesim.calibration.workload.model import Floats
+from stripesim.traces import BlockTrace
+from stripesim.traces.locality import reuse
+from stripesim.traces.statistics import dispersion, footprint_bytes, sequential_fraction, windows_ns
+
+
+@dataclass(frozen=True)
+class WorkloadScore:
+    """One characteristic of the fitted part, the rest, and a synthetic trace.
+
+    Parameters
+    ----------
+    name : str
+        What is compared.
+    fitted, held_out, synthetic : float
+        Its value in each. For Kolmogorov-Smirnov distances: 0, of the held-out part from the fitted one, and
+        of the synthetic trace from the fitted part.
+    tolerance : float
+        How far the synthetic value may lie from the fitted one: relative, or (`absolute`) as it stands.
+    absolute : bool
+        Which of the two.
+    """
+
+    name: str
+    fitted: float
+    held_out: float
+    synthetic: float
+    tolerance: float
+    absolute: bool
+
+    @property
+    def error(self) -> float:
+        """Synthetic against fitted, relative or absolute."""
+        return _error(self.synthetic, self.fitted, self.absolute)
+
+    @property
+    def held_out_error(self) -> float:
+        """Synthetic against held out, relative or absolute."""
+        return _error(self.synthetic, self.held_out, self.absolute)
+
+    @property
+    def drift(self) -> float:
+        """Fitted against held out: how much the trace itself changes."""
+        return _error(self.fitted, self.held_out, self.absolute)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the synthetic trace keeps the characteristic within the tolerance."""
+        return bool(abs(self.error) <= self.tolerance)
+
+
+def score_workload(first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace) -> tuple[WorkloadScore, ...]:
+    """Compare the characteristics of three traces.
+
+    Parameters
+    ----------
+    first, rest : BlockTrace
+        The part that was fitted, and the part that was not seen.
+    synthetic : BlockTrace
+        What the model wrote.
+
+    Returns
+    -------
+    tuple of WorkloadScore
+        Those characteristics that all three have.
+    """
+    three = (first, rest, synthetic)
+    told = [_characteristics(trace) for trace in three]
+    scores = [
+        WorkloadScore(name, told[0][name], told[1][name], told[2][name], tolerance, absolute)
+        for name, (tolerance, absolute) in _TOLERANCES.items()
+        if all(name in one for one in told)
+    ]
+    for name, values in (("gaps, KS", _gaps), ("sizes, KS", _lengths)):
+        base = values(first)
+        others = [
+            float(stats.ks_2samp(base, values(trace), method="asymp").statistic)
+            for trace in (rest, synthetic)
+        ]
+        scores.append(WorkloadScore(name, 0.0, others[0], others[1], 0.05, True))
+    return tuple(scores)
+
+
+_TOLERANCES: dict[str, tuple[float, bool]] = {
+    "rate [1/s]": (0.25, False),
+    "gap CV2": (0.5, False),
+    "dispersion, short": (0.5, False),
+    "dispersion, long": (1.0, False),
+    "read ratio": (0.03, True),
+    "size mean [B]": (0.05, False),
+    "sequential fraction": (0.03, True),
+    "footprint / bytes": (0.1, True),
+    "reuse ratio": (0.1, True),
+    "LRU hits, 10 % cache": (0.1, True),
+}
+"""How near a synthetic trace must come. A burst more or less moves dispersions by half; shares hold."""
+
+
+def _characteristics(trace: BlockTrace) -> dict[str, float]:
+    requests = trace.requests
+    issue = requests["issue_ns"].to_numpy()
+    gaps = np.diff(issue).astype(np.float64)
+    seconds = float(issue[-1] - issue[0]) / 1e9
+    found = reuse(requests)
+    told = {
+        "read ratio": float((~requests["is_write"]).mean()),  # type: ignore[arg-type]
+        "size mean [B]": float(requests["length_bytes"].mean()),  # type: ignore[arg-type]
+        "sequential fraction": sequential_fraction(requests),
+        "footprint / bytes": footprint_bytes(requests) / int(requests["length_bytes"].sum()),
+        "reuse ratio": float((found.distances >= 0).mean()),
+        "LRU hits, 10 % cache": float(found.hit_ratio([max(1, found.blocks // 10)])[0]),
+    }
+    if seconds:
+        told["rate [1/s]"] = requests.height / seconds
+        told["gap CV2"] = float(gaps.var() / gaps.mean() ** 2)
+        if windows := windows_ns(issue):
+            told["dispersion, short"] = dispersion(issue, windows[0])
+            told["dispersion, long"] = dispersion(issue, windows[-1])
+    return told
+
+
+def _gaps(trace: BlockTrace) -> Floats:
+    out: Floats = np.diff(trace.requests["issue_ns"].to_numpy()).astype(np.float64)
+    return out
+
+
+def _lengths(trace: BlockTrace) -> Floats:
+    out: Floats = trace.requests["length_bytes"].to_numpy().astype(np.float64)
+    return out
+
+
+def _error(value: float, against: float, absolute: bool) -> float:
+    if absolute:
+        return value - against
+    return value / against - 1 if against else float("inf") if value else 0.0

@@ -1,0 +1,326 @@
+"""What encoding and decoding cost: measured times, fitted, as pure functions of the data's size.
+
+A table is measured by `stripesim.calibration.kernels.measure` or shipped with it, and read
+by `stripesim.models.kernel.tables`; here it is only checked and evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+Op = Literal["encode", "decode", "reconstruct"]
+OPS: tuple[str, ...] = get_args(Op)
+
+
+class KernelTableError(ValueError):
+    """A kernel table that cannot be read, or holds no cost for what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AffineKnee:
+    """A duration that grows linearly, with another slope beyond a knee.
+
+    Parameters
+    ----------
+    fixed_ns : float
+        Duration of a call without data [ns], not negative.
+    per_byte_ns : float
+        Slope up to the knee [ns/B], not negative.
+    knee_bytes : float
+        Where the slope changes [B]; infinite where the measurements show no knee.
+    per_byte_beyond_ns : float
+        Slope beyond the knee [ns/B], not negative.
+
+    Raises
+    ------
+    KernelTableError
+        If a number is negative or not a number.
+
+    Notes
+    -----
+    t(x) = fixed + per_byte * min(x, knee) + per_byte_beyond * max(x - knee, 0).
+    The knee stands for the working set leaving a cache level.
+
+    Examples
+    --------
+    >>> AffineKnee(100.0, 0.5, 1000.0, 1.0).duration_ns(1500)
+    1100.0
+    """
+
+    fixed_ns: float
+    per_byte_ns: float
+    knee_bytes: float = math.inf
+    per_byte_beyond_ns: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("fixed_ns", "per_byte_ns", "knee_bytes", "per_byte_beyond_ns"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and value >= 0):
+                raise KernelTableError(f"kernel cost: {name}: got {value!r}, wanted a number of 0 or more")
+
+    def duration_ns(self, data_bytes: float) -> float:
+        """Duration for so many data bytes [ns]; see the class."""
+        below = min(data_bytes, self.knee_bytes)
+        return self.fixed_ns + self.per_byte_ns * below + self.per_byte_beyond_ns * (data_bytes - below)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCost:
+    """The cost of one operation of one code on one CPU.
+
+    Parameters
+    ----------
+    backend : str
+        Library and technique, such as ``isa_l_rs_vand``.
+    scheme : str
+        Code, such as ``rs:6,3``.
+    op : {"encode", "decode", "reconstruct"}
+        ``decode`` gives back all data; ``reconstruct`` gives one shard.
+    erasures : int
+        Shards absent: 0 for encode, 1 for reconstruct.
+    total : AffineKnee
+        Fit to the whole call.
+    copy : AffineKnee or None
+        Fit to the same call of the null code, which copies and computes nothing; None where not measured.
+    net : AffineKnee or None
+        Fit to the difference of the two; a fit of its own, for the difference of two fits would magnify
+        their residuals. None where `copy` is.
+    size_min_bytes, size_max_bytes : int
+        Range of data sizes measured [B]; beyond it a duration is extrapolated.
+    points : int
+        Sizes fitted.
+    residual_median, residual_max : float
+        Relative residuals of the `total` fit, |fit / measured - 1|.
+
+    Raises
+    ------
+    KernelTableError
+        If the operation is unknown or its number of erasures impossible.
+    """
+
+    backend: str
+    scheme: str
+    op: Op
+    erasures: int
+    total: AffineKnee
+    copy: AffineKnee | None
+    net: AffineKnee | None
+    size_min_bytes: int
+    size_max_bytes: int
+    points: int
+    residual_median: float
+    residual_max: float
+
+    def __post_init__(self) -> None:
+        if self.op not in OPS:
+            raise KernelTableError(f"kernel cost: op: got {self.op!r}, wanted one of {', '.join(OPS)}")
+        wanted = {"encode": 0, "reconstruct": 1}.get(self.op, max(self.erasures, 0))
+        if self.erasures != wanted:
+            raise KernelTableError(
+                f"kernel cost: {self.op}: erasures: got {self.erasures}, wanted {wanted} or more"
+            )
+
+    def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
+        """Duration of one call [ns].
+
+        Parameters
+        ----------
+        data_bytes : float
+            Data that passes through the kernel, k chunks of it [B], not negative.
+        without_copy : bool
+            Without what the null code takes for the same call: the arithmetic alone.
+
+        Returns
+        -------
+        float
+            The duration [ns].
+
+        Raises
+        ------
+        KernelTableError
+            If the size is negative, or the copy cost is asked for and was not measured.
+        """
+        if data_bytes < 0:
+            raise KernelTableError(f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more")
+        if not without_copy:
+            return self.total.duration_ns(data_bytes)
+        if self.net is None:
+            raise KernelTableError(
+                f"kernel cost: {self.backend} {self.scheme} {self.op}: its copy cost was not measured"
+            )
+        return self.net.duration_ns(data_bytes)
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """Kernel costs measured on one CPU.
+
+    Parameters
+    ----------
+    name : str
+        The table's id, also its file's stem.
+    provenance : mapping
+        At least ``basis`` (``measured`` …), ``cpu``, ``versions`` and ``date``.
+    costs : tuple of KernelCost
+        No two for the same backend, scheme, operation and erasures.
+
+    Raises
+    ------
+    KernelTableError
+        If provenance is incomplete or two costs are for the same thing.
+    """
+
+    name: str
+    provenance: Mapping[str, Any]
+    costs: tuple[KernelCost, ...]
+
+    def __post_init__(self) -> None:
+        missing = [key for key in ("basis", "cpu", "versions", "date") if key not in self.provenance]
+        if missing:
+            raise KernelTableError(f"kernel table {self.name}: provenance: missing {', '.join(missing)}")
+        if len(self._index) != len(self.costs):
+            raise KernelTableError(f"kernel table {self.name}: two costs for the same operation")
+
+    @cached_property
+    def _index(self) -> dict[tuple[str, str, str, int], KernelCost]:
+        return {(cost.backend, cost.scheme, cost.op, cost.erasures): cost for cost in self.costs}
+
+    @cached_property
+    def backends(self) -> tuple[str, ...]:
+        """Backends in the table, in its order: the first is its default."""
+        return tuple(dict.fromkeys(cost.backend for cost in self.costs))
+
+    def schemes(self, backend: str | None = None) -> tuple[str, ...]:
+        """Schemes in the table, of one backend or of any."""
+        return tuple(dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend)))
+
+    def cost(self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None) -> KernelCost:
+        """The cost of one operation, as measured.
+
+        Parameters
+        ----------
+        scheme, op, erasures : str, str, int
+            See `KernelCost`.
+        backend : str, optional
+            The first backend in the table that has it, where left out.
+
+        Returns
+        -------
+        KernelCost
+            The cost.
+
+        Raises
+        ------
+        KernelTableError
+            If the table has none; the message lists what it has.
+        """
+        for candidate in (backend,) if backend else self.backends:
+            found = self._index.get((candidate, scheme, op, erasures))
+            if found is not None:
+                return found
+        raise self._absent(scheme=scheme, op=op, erasures=erasures, backend=backend)
+
+    def _absent(self, *, scheme: str, op: str, erasures: int, backend: str | None) -> KernelTableError:
+        of_backend = f" by {backend}" if backend else ""
+        if backend is not None and backend not in self.backends:
+            have = "backends " + ", ".join(self.backends)
+        else:
+            have = "schemes " + ", ".join(self.schemes(backend))
+        return KernelTableError(
+            f"kernel table {self.name}: no {op} of {scheme} with {erasures} erasures{of_backend}; "
+            f"it has {have}"
+        )
+
+    def encode_ns(
+        self, data_bytes: float, *, scheme: str, backend: str | None = None, without_copy: bool = False
+    ) -> float:
+        """Duration of encoding so many data bytes in one call [ns]; see `KernelCost.duration_ns`."""
+        cost = self.cost(scheme=scheme, op="encode", backend=backend)
+        return cost.duration_ns(data_bytes, without_copy=without_copy)
+
+    def decode_ns(
+        self,
+        data_bytes: float,
+        *,
+        scheme: str,
+        erasures: int,
+        backend: str | None = None,
+        without_copy: bool = False,
+    ) -> float:
+        """Duration of decoding all data with so many shards absent, in one call [ns].
+
+        Parameters
+        ----------
+        data_bytes : float
+            Data given back, k chunks [B].
+        scheme, backend, without_copy
+            See `cost` and `KernelCost.duration_ns`.
+        erasures : int
+            Shards absent.
+
+        Returns
+        -------
+        float
+            The duration [ns].
+
+        Raises
+        ------
+        KernelTableError
+            If neither this number of erasures nor the two largest measured ones in a row are there.
+
+        Notes
+        -----
+        Where a table stops short of the number of erasures (Ceph's stops at
+        2), the last measured step is repeated: each further shard is one
+        more row of products over the same data.
+        """
+        first = self.cost(scheme=scheme, op="decode", erasures=min(erasures, 1), backend=backend)
+        counts = [e for b, s, op, e in self._index if (b, s, op) == (first.backend, scheme, "decode")]
+
+        def at(count: int) -> float:
+            cost = self.cost(scheme=scheme, op="decode", erasures=count, backend=first.backend)
+            return cost.duration_ns(data_bytes, without_copy=without_copy)
+
+        measured = max(counts)
+        if erasures <= measured:
+            return at(erasures)
+        step_ns = at(measured) - at(measured - 1)
+        return at(measured) + (erasures - measured) * max(0.0, step_ns)
+
+    def reconstruct_ns(
+        self, data_bytes: float, *, scheme: str, backend: str | None = None, without_copy: bool = False
+    ) -> float:
+        """Duration of rebuilding one shard in one call [ns].
+
+        Parameters
+        ----------
+        data_bytes : float
+            Data read for it, k chunks [B].
+        scheme, backend, without_copy
+            See `cost` and `KernelCost.duration_ns`.
+
+        Returns
+        -------
+        float
+            The duration [ns].
+
+        Raises
+        ------
+        KernelTableError
+            If the table has neither a reconstruct nor a decode of one erasure.
+
+        Notes
+        -----
+        Ceph's plugins have no call of their own for this: theirs is a decode
+        with one erasure, which is taken where no reconstruct was measured.
+        """
+        for op in ("reconstruct", "decode"):
+            for candidate in (backend,) if backend else self.backends:
+                found = self._index.get((candidate, scheme, op, 1))
+                if found is not None:
+                    return found.duration_ns(data_bytes, without_copy=without_copy)
+        raise self._absent(scheme=scheme, op="reconstruct", erasures=1, backend=backend)

@@ -1,0 +1,146 @@
+"""Kernel tables as JSON documents: written, read, checked, joined."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
+
+FORMAT = "stripesim-kernel-table-1"
+
+
+def table_to_json(table: KernelTable) -> str:
+    """The table as a JSON document; an infinite knee is written as null."""
+    head = {"format": FORMAT, "name": table.name, "provenance": dict(table.provenance)}
+    # A line per cost keeps a large table readable and its differences small.
+    lines = ",\n  ".join(json.dumps(_finite(asdict(cost)), allow_nan=False) for cost in table.costs)
+    opened = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
+    return f'{opened},\n "costs": [\n  {lines}\n ]\n}}\n'
+
+
+def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
+    """Read a table from its JSON document.
+
+    Parameters
+    ----------
+    text : str
+        What `table_to_json` wrote.
+    where : str
+        What to call the document in errors, such as its path.
+
+    Returns
+    -------
+    KernelTable
+        The table.
+
+    Raises
+    ------
+    KernelTableError
+        If the document is no JSON, of another format, or a cost in it is incomplete or impossible.
+    """
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise KernelTableError(f"{where}:{error.lineno}: not JSON: {error.msg}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        got = document.get("format") if isinstance(document, dict) else type(document).__name__
+        raise KernelTableError(f"{where}: format: got {got!r}, wanted {FORMAT!r}")
+    try:
+        costs = tuple(_cost(raw) for raw in _typed(document, "costs", list))
+        return KernelTable(_typed(document, "name", str), _typed(document, "provenance", dict), costs)
+    except KernelTableError as error:
+        raise KernelTableError(f"{where}: {error}") from None
+
+
+def load_table(path: Path) -> KernelTable:
+    """Read a table from a file.
+
+    Raises
+    ------
+    KernelTableError
+        If the file cannot be read, or as `table_from_json`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise KernelTableError(f"{path}: cannot read: {error}") from None
+    return table_from_json(text, where=str(path))
+
+
+def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:
+    """One table of several; where two hold the same operation, the first one's cost stands.
+
+    Parameters
+    ----------
+    name : str
+        Name of the result.
+    tables : iterable of KernelTable
+        At least one; the provenance of the result is the first one's, the others' stand under ``merged``.
+
+    Returns
+    -------
+    KernelTable
+        The union.
+    """
+    ordered = list(tables)
+    costs: dict[tuple[str, str, str, int], KernelCost] = {}
+    for table in ordered:
+        for cost in table.costs:
+            costs.setdefault((cost.backend, cost.scheme, cost.op, cost.erasures), cost)
+    provenance = dict(ordered[0].provenance)
+    if len(ordered) > 1:
+        provenance["merged"] = [dict(table.provenance) for table in ordered[1:]]
+    return KernelTable(name, provenance, tuple(costs.values()))
+
+
+def _finite(raw: dict[str, Any]) -> dict[str, Any]:
+    for part in ("total", "copy", "net"):
+        if raw[part] is not None and math.isinf(raw[part]["knee_bytes"]):
+            raw[part]["knee_bytes"] = None
+    return raw
+
+
+def _typed(raw: Any, key: str, kind: type) -> Any:
+    """The value of a key, of the kind wanted; an int will do for a float."""
+    if not isinstance(raw, dict) or key not in raw:
+        raise KernelTableError(f"{key}: missing")
+    value = raw[key]
+    accepted = (int, float) if kind is float else (kind,)
+    if not isinstance(value, accepted) or isinstance(value, bool):
+        raise KernelTableError(f"{key}: got {value!r}, wanted {kind.__name__}")
+    return value
+
+
+def _affine(raw: Any) -> AffineKnee:
+    knee = math.inf
+    if isinstance(raw, dict) and raw.get("knee_bytes") is not None:
+        knee = _typed(raw, "knee_bytes", float)
+    return AffineKnee(
+        fixed_ns=_typed(raw, "fixed_ns", float),
+        per_byte_ns=_typed(raw, "per_byte_ns", float),
+        knee_bytes=knee,
+        per_byte_beyond_ns=_typed(raw, "per_byte_beyond_ns", float),
+    )
+
+
+def _cost(raw: Any) -> KernelCost:
+    copy, net = (raw.get(part) for part in ("copy", "net")) if isinstance(raw, dict) else (None, None)
+    return KernelCost(
+        backend=_typed(raw, "backend", str),
+        scheme=_typed(raw, "scheme", str),
+        op=_typed(raw, "op", str),
+        erasures=_typed(raw, "erasures", int),
+        total=_affine(_typed(raw, "total", dict)),
+        copy=None if copy is None else _affine(copy),
+        net=None if net is None else _affine(net),
+        size_min_bytes=_typed(raw, "size_min_bytes", int),
+        size_max_bytes=_typed(raw, "size_max_bytes", int),
+        points=_typed(raw, "points", int),
+        residual_median=_typed(raw, "residual_median", float),
+        residual_max=_typed(raw, "residual_max", float),
+    )

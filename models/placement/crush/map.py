@@ -1,0 +1,382 @@
+"""CRUSH maps: devices, a hierarchy of straw2 buckets, rules, and the mappings they give.
+
+References
+----------
+S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+Replicated Data", SC 2006. Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from stripesim.models.placement.crush.kernel import Tables
+
+NONE = 0x7FFFFFFF
+WEIGHT_ONE = 0x10000
+
+Reweights = Mapping[int, float] | Sequence[float] | npt.NDArray[np.floating[Any]] | None
+
+
+class PlacementError(ValueError):
+    """A question about placement that has no answer: the message says what was got and what was wanted."""
+
+
+class CrushMapError(PlacementError):
+    """A CRUSH map that cannot be used; one line a fault, ``file:line: got …, wanted …``."""
+
+    @property
+    def faults(self) -> list[str]:
+        """The faults, one string each."""
+        return str(self).splitlines()
+
+
+class StepOp(IntEnum):
+    """Operations of a rule's steps; the numbers are those the compiled kernel knows."""
+
+    TAKE = 0
+    CHOOSE_FIRSTN = 1
+    CHOOSE_INDEP = 2
+    CHOOSELEAF_FIRSTN = 3
+    CHOOSELEAF_INDEP = 4
+    EMIT = 5
+    SET_CHOOSE_TRIES = 6
+    SET_CHOOSELEAF_TRIES = 7
+    SET_CHOOSE_LOCAL_TRIES = 8
+    SET_CHOOSE_LOCAL_FALLBACK_TRIES = 9
+    SET_CHOOSELEAF_VARY_R = 10
+    SET_CHOOSELEAF_STABLE = 11
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a rule.
+
+    Attributes
+    ----------
+    op : StepOp
+        What to do.
+    count : int
+        For TAKE the item's id; for the choose family how many (0: as many as asked for, negative: that
+        many fewer); for the SET family the value.
+    type_id : int
+        For the choose family the number of the type to choose; else 0.
+    """
+
+    op: StepOp
+    count: int = 0
+    type_id: int = 0
+
+
+@dataclass(frozen=True)
+class Device:
+    """An OSD: its id (from 0), name and, where it has one, device class."""
+
+    id: int
+    name: str
+    device_class: str | None = None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A straw2 bucket.
+
+    Attributes
+    ----------
+    id : int
+        Below 0.
+    name : str
+        Shadow buckets of a device class are named ``bucket~class``.
+    type_id : int
+        Number of its type, above 0.
+    items : tuple of int
+        Ids of what it holds.
+    weights : tuple of int
+        One for each item, 16.16 fixed point.
+    class_ids : tuple of (str, int)
+        Ids of its shadow bucket for each device class.
+    """
+
+    id: int
+    name: str
+    type_id: int
+    items: tuple[int, ...]
+    weights: tuple[int, ...]
+    class_ids: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A placement rule: its id, name, kind (of pool it is meant for) and steps."""
+
+    id: int
+    name: str
+    kind: Literal["replicated", "erasure"]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Tunables:
+    """How often to try again, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
+
+    Attributes
+    ----------
+    choose_local_tries, choose_local_fallback_tries : int
+        Draws again in the same bucket after a collision (legacy; 0 since Bobtail).
+    choose_total_tries : int
+        Further descents from the top after a first one failed.
+    chooseleaf_descend_once : int
+        1: a failed leaf sends firstn back to the top at once.
+    chooseleaf_vary_r : int
+        1: the leaf's draws depend on the parent's attempt; 0: they do not; n > 1: on attempt >> (n − 1).
+    chooseleaf_stable : int
+        1: the leaf's draws do not depend on the position in the result.
+
+    References
+    ----------
+    Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
+    """
+
+    choose_local_tries: int = 0
+    choose_local_fallback_tries: int = 0
+    choose_total_tries: int = 50
+    chooseleaf_descend_once: int = 1
+    chooseleaf_vary_r: int = 1
+    chooseleaf_stable: int = 1
+
+    @staticmethod
+    def legacy() -> Tunables:
+        """Return the tunables of Argonaut, which a map's text means where it does not name one."""
+        return Tunables(2, 5, 19, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class CrushMap:
+    """A CRUSH map.
+
+    Build one with `parse`, `load` or `build`, which check what they are given; the constructor does not.
+
+    Attributes
+    ----------
+    devices : tuple of Device
+        The OSDs.
+    types : tuple of (int, str)
+        Number and name of each type; 0 is the devices'.
+    buckets : tuple of Bucket
+        The hierarchy, shadow buckets of device classes included.
+    rules : tuple of Rule
+        The rules.
+    tunables : Tunables
+        How often to try again.
+
+    Notes
+    -----
+    Straw2 draws, for input x, attempt r and each item i of weight w_i, ln(hash(x, i, r) / 2**16) / w_i, and
+    takes the largest: the item wins with probability w_i / sum(w) and a change of one weight moves data
+    only to or from that item. The logarithm is CRUSH's own in fixed point. A bucket whose items all weigh 0
+    gives its first item, as in Ceph. Not modelled: the older bucket algorithms (uniform, list, tree,
+    straw), choose_args (weight sets).
+
+    Examples
+    --------
+    >>> crush = CrushMap.build(hosts=4, osds_per_host=6)
+    >>> crush.map_many("rep", [0, 1], 3).tolist()
+    [[0, 23, 6], [5, 13, 10]]
+    """
+
+    devices: tuple[Device, ...]
+    types: tuple[tuple[int, str], ...]
+    buckets: tuple[Bucket, ...]
+    rules: tuple[Rule, ...]
+    tunables: Tunables = field(default_factory=Tunables)
+
+    @staticmethod
+    def parse(text: str, *, source: str = "<string>") -> CrushMap:
+        """Read the text form of a map, as ``crushtool -d`` prints it.
+
+        Parameters
+        ----------
+        text : str
+            The map.
+        source : str
+            Name to give in messages.
+
+        Returns
+        -------
+        CrushMap
+            The map.
+
+        Raises
+        ------
+        CrushMapError
+            With every fault found, each as ``source:line: got …, wanted …``.
+        """
+        from stripesim.models.placement.crush.text import parse_map
+
+        return parse_map(text, source)
+
+    @staticmethod
+    def load(path: str | Path) -> CrushMap:
+        """Read a map's text from a file; raises as `parse`, also where the file cannot be read."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise CrushMapError(f"{path}: got {error.strerror}, wanted a readable CRUSH map") from None
+        except UnicodeDecodeError:
+            raise CrushMapError(
+                f"{path}: got a binary file, wanted text (crushtool -d turns a compiled map into it)"
+            ) from None
+        return CrushMap.parse(text, source=str(path))
+
+    @staticmethod
+    def build(*, hosts: int = 4, osds_per_host: int = 6, racks: int | None = None) -> CrushMap:
+        """Build a regular map; see `crush_build.build_map`."""
+        from stripesim.models.placement.crush.build import build_map
+
+        return build_map(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
+
+    def to_text(self) -> str:
+        """Write the map in the form `parse` and ``crushtool -c`` read."""
+        from stripesim.models.placement.crush.text import map_to_text
+
+        return map_to_text(self)
+
+    @property
+    def max_devices(self) -> int:
+        """One more than the largest OSD id."""
+        return max((device.id for device in self.devices), default=-1) + 1
+
+    def rule(self, rule: int | str) -> Rule:
+        """Find a rule by id or name.
+
+        Raises
+        ------
+        PlacementError
+            If there is none; the message lists those there are.
+        """
+        for candidate in self.rules:
+            if rule in (candidate.id, candidate.name):
+                return candidate
+        known = ", ".join(f"{r.id} ({r.name})" for r in self.rules) or "none, for the map has no rules"
+        raise PlacementError(f"rule: got {rule!r}, wanted one of {known}")
+
+    def map_many(
+        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
+    ) -> npt.NDArray[np.int32]:
+        """Map many inputs to OSDs.
+
+        Parameters
+        ----------
+        rule : int or str
+            Id or name of the rule.
+        xs : array_like of int, shape (n,)
+            Inputs, each in [−2**31, 2**32) (taken modulo 2**32).
+        num_rep : int
+            OSDs wanted for each input, at least 1.
+        reweights : mapping, sequence, array or None
+            Share of the inputs an OSD accepts, in [0, 1] (``ceph osd reweight``): a mapping from OSD id
+            (others: 1), or one value for each id from 0. None: all accept.
+
+        Returns
+        -------
+        ndarray of int32, shape (n, num_rep)
+            OSD ids; `NONE` for an empty slot (indep) and behind the end of a short result (firstn): see
+            `map_with_lengths` where the difference matters.
+
+        Raises
+        ------
+        PlacementError
+            For an unknown rule, inputs out of range, num_rep below 1 or bad reweights.
+        """
+        return self.map_with_lengths(rule, xs, num_rep, reweights)[0]
+
+    def map_with_lengths(
+        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """As `map_many`, and with it the length of each result, int32 of shape (n,)."""
+        from stripesim.models.placement.crush.tables import run_rule
+
+        found = self.rule(rule)
+        inputs = _checked_inputs(xs)
+        _check_num_rep(num_rep)
+        return run_rule(self, found, inputs, num_rep, self.reweight_vector(reweights))
+
+    def mappings(
+        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
+    ) -> list[list[int]]:
+        """As `map_many`, each result as a list of its true length: what ``crushtool --test`` prints."""
+        rows, lengths = self.map_with_lengths(rule, xs, num_rep, reweights)
+        return [row[:length] for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
+
+    def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
+        """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,).
+
+        Raises
+        ------
+        PlacementError
+            For an OSD the map does not have, a wrong number of values, or a value outside [0, 1].
+        """
+        size = self.max_devices
+        vector = np.full(size, WEIGHT_ONE, dtype=np.int64)
+        if reweights is None:
+            return vector
+        if isinstance(reweights, Mapping):
+            known = {device.id for device in self.devices}
+            for osd, share in reweights.items():
+                if osd not in known:
+                    raise PlacementError(
+                        f"reweights: got OSD {osd}, wanted one of the map's {len(known)} OSDs"
+                    )
+                vector[osd] = _fixed_share(osd, share)
+            return vector
+        if len(reweights) != size:
+            raise PlacementError(
+                f"reweights: got {len(reweights)} values, wanted {size} (one for each OSD id)"
+            )
+        for osd, share in enumerate(reweights):
+            vector[osd] = _fixed_share(osd, float(share))
+        return vector
+
+    def with_tunables(self, **changes: int) -> CrushMap:
+        """Return the same map with some tunables changed."""
+        return replace(self, tunables=replace(self.tunables, **changes))
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The map laid flat for the compiled kernel, made once."""
+        from stripesim.models.placement.crush.tables import flatten
+
+        return flatten(self.buckets)
+
+
+def _fixed_share(osd: int, share: float) -> int:
+    if not (math.isfinite(share) and 0 <= share <= 1):
+        raise PlacementError(f"reweights: got {share} for OSD {osd}, wanted a share in [0, 1]")
+    return int(share * WEIGHT_ONE)
+
+
+def _check_num_rep(num_rep: int) -> None:
+    most = 1 << 16
+    if isinstance(num_rep, bool) or not isinstance(num_rep, (int, np.integer)) or not 1 <= num_rep <= most:
+        raise PlacementError(f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {most}")
+
+
+def _checked_inputs(xs: npt.ArrayLike) -> npt.NDArray[np.uint32]:
+    inputs = np.asarray(xs)
+    if inputs.ndim != 1 or (inputs.size > 0 and inputs.dtype.kind not in "iu"):
+        raise PlacementError(
+            f"xs: got an array of {inputs.dtype} with {inputs.ndim} axes, wanted one axis of whole numbers"
+        )
+    if inputs.size > 0 and not (int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32):
+        raise PlacementError(f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)")
+    return inputs.astype(np.uint32)

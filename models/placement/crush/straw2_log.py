@@ -1,0 +1,69 @@
+"""The fixed-point logarithm straw2 draws with, tabulated for all 65,536 hash values.
+
+References
+----------
+S. Weil, "straw2" (Ceph v0.94 release notes, 2015); Ceph v16.2.15, src/crush/mapper.c (crush_ln) and
+src/crush/crush_ln_table.h.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.placement.crush.straw2_log_data import EXCESS_AT, FIRST_WITH_EXCESS, USUAL_EXCESS
+
+HASH_VALUES = 1 << 16
+_ONE = 1 << 48
+_COARSE_STEPS = 128
+_LAST_COARSE_LOG = 0xFFFF00000000  # the one entry of its table that misses its formula (2**48)
+
+
+def _coarse_reciprocal(k: int) -> int:
+    """ceil(2**48 / (1 + k/128)), exactly."""
+    return -(-_ONE * _COARSE_STEPS // (_COARSE_STEPS + k))
+
+
+def _coarse_log(k: int) -> int:
+    """floor(2**48 * log2(1 + k/128)); a double's 53 bits suffice, as the tests check."""
+    return _LAST_COARSE_LOG if k == _COARSE_STEPS else math.floor(_ONE * math.log2(1 + k / _COARSE_STEPS))
+
+
+def _fine_log(k: int) -> int:
+    """floor(2**48 * log2(1 + k/2**15)) with the excess the released table has."""
+    usual = USUAL_EXCESS if k >= FIRST_WITH_EXCESS else 0
+    return math.floor(_ONE * math.log2(1 + k / (1 << 15))) + EXCESS_AT.get(k, usual)
+
+
+@cache
+def straw2_log_table() -> npt.NDArray[np.float64]:
+    """Tabulate 2**44 * log2(u + 1) - 2**48, in CRUSH's arithmetic, for each 16-bit hash u.
+
+    Returns
+    -------
+    ndarray of float64, shape (65536,)
+        Integers in [-2**48, 0), which a double holds exactly; read-only.
+
+    Notes
+    -----
+    x = u + 1 is shifted into [2**15, 2**16], its top eight bits pick a reciprocal and a coarse logarithm,
+    and the low eight bits of x times that reciprocal pick the fine one; the sum is then cut to 44 bits
+    after the point.
+    """
+    shifted = np.arange(1, HASH_VALUES + 1, dtype=np.int64)
+    octave = np.full(HASH_VALUES, 15, dtype=np.int64)
+    for _ in range(15):
+        small = shifted < 1 << 15
+        shifted[small] <<= 1
+        octave[small] -= 1
+    coarse = (shifted >> 8) - _COARSE_STEPS
+    reciprocal = np.array([_coarse_reciprocal(k) for k in range(_COARSE_STEPS + 1)], dtype=np.uint64)
+    coarse_log = np.array([_coarse_log(k) for k in range(_COARSE_STEPS + 1)], dtype=np.int64)
+    fine_log = np.array([_fine_log(k) for k in range(256)], dtype=np.int64)
+    # The product reaches 2**64 only for x = 2**16, whose reciprocal is 2**47: it stays in 64 unsigned bits.
+    fine = ((shifted.astype(np.uint64) * reciprocal[coarse]) >> np.uint64(48)).astype(np.int64) & 0xFF
+    log = (octave << 44) + ((coarse_log[coarse] + fine_log[fine]) >> 4)
+    table: npt.NDArray[np.float64] = (log - _ONE).astype(np.float64)
+    table.setflags(write=False)
+    return table

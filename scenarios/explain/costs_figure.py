@@ -1,0 +1,176 @@
+"""The cost of requests by step as stacked bars: which step dominates, for each scheme and block size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from stripesim.scenarios.explain.costs import COST_KEYS, cost_key
+from stripesim.scenarios.explain.costs_table import STEP_WORDS
+from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label, three_digits
+from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.schema.units import format_size
+from stripesim.sim.observe.critical_path import STEPS
+
+__all__ = ["draw_costs"]
+
+# Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
+# "Colour schemes" (2021); neighbours in the stack differ in lightness too.
+_COLOURS: Final[Mapping[str, str]] = {
+    "client": "#E69F00",
+    "public_net": "#56B4E9",
+    "lock": "#222222",
+    "primary_cpu": "#009E73",
+    "encode": "#CC79A7",
+    "read_back": "#A6CFE8",
+    "distribution": "#0072B2",
+    "shard_cpu": "#B5DBA0",
+    "device": "#D55E00",
+    "log": "#F0E442",
+    "pause": "#BBBBBB",
+    "hung": "#882255",
+}
+_HATCH: Final = "////"
+_BAR_INCH: Final = 0.42
+_WIDTH_INCH: Final = (9.0, 16.0)
+
+
+def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
+    """Draw the cost by step of every pattern and op.
+
+    Parameters
+    ----------
+    rows
+        Result rows with the columns of `stripesim.scenarios.explain.costs.cell_costs`; others are left aside.
+
+    Returns
+    -------
+    dict
+        ``costs-<pattern>-<op>`` → figure: (a) mean latency [ms], (b) the same in per cent, a bar for each
+        block size and scheme, stacked in the order of a write. Hatched is waiting. Empty where no row tells
+        its costs.
+
+    References
+    ----------
+    The form is that of the stacked cost figures of Kim et al., "ExSTorus-FS", Figures 10, 12 and 14.
+    """
+    if COST_KEYS[0] not in rows.columns:
+        return {}
+    told = rows.filter(pl.col(COST_KEYS[0]).is_not_null())
+    figures = {}
+    for pattern, op in told.select("pattern", "op").unique(maintain_order=True).iter_rows():
+        here = told.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
+        # Bars of one block size side by side, schemes in the order of the scenario.
+        listed = here.with_row_index().sort("block_size_bytes", "index", nulls_last=True).to_dicts()
+        figures[f"costs-{pattern}-{op}"] = _draw(listed, pattern, op)
+    return figures
+
+
+def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> CaptionedFigure:
+    places = _places(rows)
+    low, high = _WIDTH_INCH
+    width = min(high, max(low, 2 * (_BAR_INCH * (places[-1] + 1) + 1.2)))
+    with styled():
+        figure = new_figure((width, 5.6))
+        panels = figure.subplots(1, 2)
+        for letter, axes in zip("ab", panels, strict=True):
+            _draw_panel(axes, rows, places, shares=letter == "b")
+        # Block sizes stand between a panel and its title.
+        panels[0].set_title("(a) mean latency [ms]", pad=20)
+        panels[1].set_title("(b) share of it [%]", pad=20)
+        shown = [step for step in STEPS if any(_part(row, step, w) for row in rows for w in (False, True))]
+        entries = [
+            Patch(facecolor=_COLOURS[step], edgecolor="#222222", label=STEP_WORDS[step]) for step in shown
+        ]
+        entries.append(
+            Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label="hatched: waiting for it")
+        )
+        columns = 4 if width > 11 else 3
+        figure.legend(handles=entries, loc="outside upper left", ncols=columns, handlelength=1.6, fontsize=11)
+    return CaptionedFigure(figure, _caption(rows, pattern, op))
+
+
+def _places(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Place bars one apart, and groups of one block size a little further."""
+    places: list[float] = []
+    for index, row in enumerate(rows):
+        if not index:
+            places.append(0.0)
+            continue
+        gap = 0.0 if row["block_size_bytes"] == rows[index - 1]["block_size_bytes"] else 0.7
+        places.append(places[-1] + 1 + gap)
+    return places
+
+
+def _draw_panel(
+    axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence[float], *, shares: bool
+) -> None:
+    for place, row in zip(places, rows, strict=True):
+        factor = 100 / row["cost_latency_mean_ns"] if shares else 1e-6
+        bottom = 0.0
+        for step in STEPS:
+            for waiting in (False, True):
+                height = (_part(row, step, waiting) or 0.0) * factor
+                if height <= 0:
+                    continue
+                axes.bar(
+                    place, height, width=0.86, bottom=bottom, color=_COLOURS[step], linewidth=0.4,
+                    hatch=_HATCH if waiting else None,
+                    edgecolor="#FFFFFF" if waiting and step in ("lock", "hung") else "#222222",
+                )  # fmt: skip
+                bottom += height
+    axes.set_xticks(
+        list(places), [scheme_label(row["scheme"]) for row in rows], rotation=90 if len(rows) > 4 else 0,
+        fontsize=10 if len(rows) > 12 else 12,
+    )  # fmt: skip
+    axes.set_xlim(places[0] - 0.7, places[-1] + 0.7)
+    if shares:
+        axes.set_ylim(0, 100)
+    _name_groups(axes, rows, places)
+
+
+def _name_groups(axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence[float]) -> None:
+    """Write the block size above the bars of each group."""
+    groups: dict[int | None, list[float]] = {}
+    for place, row in zip(places, rows, strict=True):
+        groups.setdefault(row["block_size_bytes"], []).append(place)
+    if list(groups) == [None]:
+        return
+    for size, mine in groups.items():
+        words = "" if size is None else format_size(size)
+        axes.annotate(
+            words, ((mine[0] + mine[-1]) / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
+            textcoords="offset points", ha="center", fontsize=10, color="#444444",
+        )  # fmt: skip
+
+
+def _part(row: Mapping[str, Any], step: str, waiting: bool) -> float | None:
+    return row.get(cost_key(step, waiting=waiting))
+
+
+def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
+    """Say of each scheme which part is the largest at its smallest and its largest block size."""
+    sentences = [
+        f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}: what the mean latency consists of, "
+        "along each request's own critical path in the simulated run."
+    ]
+    for scheme in dict.fromkeys(row["scheme"] for row in rows):
+        mine = [row for row in rows if row["scheme"] == scheme]
+        ends = mine if len(mine) == 1 else [mine[0], mine[-1]]
+        told = []
+        for row in ends:
+            name = row["cost_dominant"]
+            step = name.removesuffix("_wait")
+            words = ("waiting for " if name.endswith("_wait") else "") + STEP_WORDS[step]
+            share = 100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"]
+            size = "" if row["block_size_bytes"] is None else f" at {format_size(row['block_size_bytes'])}"
+            told.append(f"{words} ({three_digits(round(share))} %){size}")
+        sentences.append(f"Largest part of {scheme_label(scheme)}: {', '.join(told)}.")
+    counts = [row["cost_requests"] for row in rows]
+    low, high = min(counts), max(counts)
+    sentences.append(f"Means of {low if low == high else f'{low} to {high}'} requests a bar.")
+    return " ".join(sentences)

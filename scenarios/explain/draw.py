@@ -1,0 +1,313 @@
+"""The timeline of a request as a figure: client, primary, locks and shards on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from stripesim.scenarios.explain.axis import TimeAxis, busy_stretches
+from stripesim.scenarios.explain.request import Hold, Timeline, TimelineStep
+from stripesim.scenarios.explain.text import (
+    WORDS,
+    bars,
+    heading,
+    lane_words,
+    latency_words,
+    reply_word,
+)
+from stripesim.scenarios.figures.results import CaptionedFigure
+
+__all__ = ["draw_timelines"]
+
+# Okabe & Ito, "Color universal design" (2008); dark enough for white letters or light enough for black ones.
+_COLOURS: Final = {
+    "client": "#E69F00", "network": "#56B4E9", "cpu": "#009E73", "coding": "#CC79A7", "ssd": "#D55E00",
+    "pause": "#D9D9D9", "wait": "#FFFFFF",
+}  # fmt: skip
+_FOR_SHARD: Final = "#C9DC6B"
+_LOCKS: Final = {
+    "pg.lock": ("#0072B2", "PG lock held"),
+    "pg.pipeline": ("#7FB2D9", "in the PG’s write pipeline"),
+    "pg.exec": ("#00304D", "PG busy with one stage"),
+    "primary.recovery": ("#0072B2", "recovery slot held"),
+}
+_WIDTH_INCH: Final = 13.3
+_ROW_INCH: Final = 0.37
+# Room that a letter of a bar's label takes, at its size of 9 points.
+_LETTER_INCH: Final = 0.072
+_AFTER_REPLY_ALPHA: Final = 0.4
+
+
+@dataclass
+class _Bar:
+    """A stretch of time on a row."""
+
+    category: str
+    label: str
+    low_ns: int
+    high_ns: int
+    count: int = 1
+    for_shard: bool = False
+    # Steps with the same key are pieces of one transfer.
+    key: tuple[str, str] = ("", "")
+
+
+def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
+    """Draw timelines above each other on one time axis.
+
+    Parameters
+    ----------
+    timelines : sequence of Timeline
+        As `stripesim.scenarios.explain.request.explain` returns, at least one.
+
+    Returns
+    -------
+    CaptionedFigure
+        A row each for the client, the primary, its locks and each shard. A shard's row holds its
+        sub-operation from beginning to end, the primary's work for it included, in a lighter green. What
+        comes after the reply is pale. Long stretches in which nothing happens but a pause are cut out.
+    """
+    end_ns = max(timeline.end_ns for timeline in timelines)
+    marks = [timeline.latency_ns for timeline in timelines]
+    drawn = [bar for timeline in timelines for told in timeline.steps for bar in bars(told)]
+    axis = TimeAxis.around(busy_stretches(drawn, marks), end_ns)
+    layouts = [_layout(timeline) for timeline in timelines]
+    rows = [len(names) for names, _ in layouts]
+    height = _ROW_INCH * sum(rows) + 0.75 * len(timelines) + 1.1
+    with mpl.rc_context(cast(Any, {"font.family": "DejaVu Sans", "font.size": 11, "hatch.linewidth": 0.5})):
+        figure = Figure(figsize=(_WIDTH_INCH, max(3.6, height)), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(timelines), 1, sharex=True, height_ratios=rows, squeeze=False)[:, 0]
+        for panel, timeline, (names, place) in zip(panels, timelines, layouts, strict=True):
+            _panel(panel, timeline, axis, names, place)
+        _time_axis(panels[-1], axis)
+        _legend(figure, timelines, drawn)
+    return CaptionedFigure(figure, _caption(timelines, axis))
+
+
+def _layout(timeline: Timeline) -> tuple[list[str], dict[int | str, int]]:
+    """Name the rows of a panel and say which row each lane has; shards with nothing to do share one."""
+    active = {told.branch for told in timeline.steps if bars(told)}
+    lanes: list[tuple[int | str, str]] = []
+    if any(told.lane == "client" for told in timeline.steps):
+        lanes.append(("client", "client"))
+    lanes += [("primary", "primary"), ("locks", "locks")]
+    lanes += [(n, _shard_name(timeline, n)) for n in range(timeline.width) if n in active]
+    idle = [n for n in range(timeline.width) if n not in active]
+    if idle:
+        down = [n for n in idle if n in timeline.missing]
+        words = "down" if down == idle else "not asked" if not down else f"not asked; {down[0]} is down"
+        lanes.append(("idle", f"{lane_words(idle, -1)} ({words})"))
+    return [name for _, name in lanes], {lane: row for row, (lane, _) in enumerate(lanes)}
+
+
+def _panel(
+    axes: Axes, timeline: Timeline, axis: TimeAxis, names: Sequence[str], place: dict[int | str, int]
+) -> None:
+    """Draw one timeline."""
+    rows: list[list[_Bar]] = [[] for _ in names]
+    for told in timeline.steps:
+        if found := _bars(told):
+            rows[place[_lane(told)]] += found
+    for number, row in enumerate(rows):
+        if number % 2:
+            axes.axhspan(number - 0.5, number + 0.5, color="#F6F6F6", zorder=0)
+        for level, levels, bar in _packed(_merge(row)):
+            _draw(axes, axis, timeline, bar, number - 0.36 + 0.72 * level / levels, 0.72 / levels)
+    _draw_holds(axes, axis, timeline.holds, place["locks"])
+    reply = axis.place(timeline.latency_ns)
+    axes.axvline(reply, color="black", linewidth=1.3, linestyle=(0, (4, 2)), zorder=5)
+    cut_follows = any(0 <= low - timeline.latency_ns < 0.2 * axis.end_ns for low, _ in axis.cuts)
+    late = reply > 0.8 * axis.width_us or cut_follows
+    axes.annotate(
+        f"{reply_word(timeline)} {_time_words(timeline.latency_ns)}", (reply, -0.66),
+        xytext=(-5 if late else 5, 0), textcoords="offset points", ha="right" if late else "left",
+        va="center", fontweight="bold", zorder=8,
+    )  # fmt: skip
+    for low, high in axis.cuts:
+        _draw_cut(axes, axis, timeline, low, high, len(names))
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.95)
+    axes.set_xlim(0, axis.width_us * 1.01)
+    axes.set_title(heading(timeline), loc="left", fontweight="bold", fontsize=13, pad=20)
+    axes.text(
+        0, 1.0, latency_words(timeline), transform=axes.transAxes, va="bottom", fontsize=10, color="#333333"
+    )
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", length=3)
+
+
+def _draw_cut(axes: Axes, axis: TimeAxis, timeline: Timeline, low: int, high: int, rows: int) -> None:
+    """Hatch a cut and name the pause that it shortens."""
+    left, right = axis.place(low), axis.place(high)
+    axes.axvspan(left, right, facecolor="white", edgecolor="#888888", hatch="////", linewidth=0, zorder=6)
+    pauses = [
+        f"“{told.step.label}”\ntakes {_time_words(told.step.duration_ns)}"
+        for told in timeline.steps
+        if told.category == "pause" and told.step.start_ns < high and told.step.end_ns > low
+    ]
+    words = pauses[0] if pauses else f"axis cut:\n{_time_words(high - low)}"
+    axes.text(
+        (left + right) / 2, rows / 2 - 0.5, words, rotation=90, zorder=7, ha="center", va="center",
+        multialignment="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 2.0},
+    )  # fmt: skip
+
+
+def _time_words(time_ns: float) -> str:
+    return f"{time_ns / 1e6:.3g} ms" if time_ns >= 1e6 else f"{time_ns / 1e3:.0f} µs"
+
+
+def _shard_name(timeline: Timeline, shard: int) -> str:
+    kind = "copy" if timeline.data_shards == 1 else "data" if shard < timeline.data_shards else "parity"
+    if shard in timeline.missing:
+        kind += ", rebuilt" if timeline.op == "repair" else ", down"
+    osd = timeline.osds[shard]
+    here = "" if osd < 0 else f", osd.{osd}"
+    return f"{'primary’s ' if shard == timeline.primary else ''}shard {shard} ({kind}{here})"
+
+
+def _lane(told: TimelineStep) -> int | str:
+    if told.branch is not None:
+        return told.branch
+    return "client" if told.lane == "client" else "primary"
+
+
+def _bars(told: TimelineStep) -> list[_Bar]:
+    for_shard = told.branch is not None and told.step.role in ("primary.cpu", "primary.worker", "pg.exec")
+    label = told.step.label.removeprefix("messenger, ")
+    return [
+        _Bar(
+            category,
+            "encode" if category == "coding" else label,
+            low,
+            high,
+            for_shard=for_shard,
+            key=(told.step.label, told.step.role),
+        )
+        for category, low, high in bars(told)
+    ]
+
+
+def _merge(row: Sequence[_Bar]) -> list[_Bar]:
+    """Make one bar of overlapping ones that say the same: the pieces of one transfer."""
+    merged: list[_Bar] = []
+    for bar in sorted(row, key=lambda bar: (bar.category == "wait", bar.low_ns, bar.high_ns)):
+        for other in merged:
+            alike = (other.category, other.key) == (bar.category, bar.key)
+            if alike and bar.low_ns <= other.high_ns and other.low_ns <= bar.high_ns:
+                other.low_ns, other.high_ns = min(bar.low_ns, other.low_ns), max(bar.high_ns, other.high_ns)
+                other.count += bar.count
+                break
+        else:
+            merged.append(bar)
+    # Pieces that wait behind others of the same transfer: the work hides the waiting.
+    work = [bar for bar in merged if bar.category != "wait"]
+    return [
+        bar
+        for bar in merged
+        if bar.category != "wait"
+        or not any(b.key == bar.key and b.low_ns < bar.high_ns and b.high_ns > bar.low_ns for b in work)
+    ]
+
+
+def _packed(row: Sequence[_Bar]) -> list[tuple[int, int, _Bar]]:
+    """Put bars that overlap beside each other: level, number of levels, bar.
+
+    Only the bars of one cluster of overlaps share the height; the others keep all of it.
+    """
+    packed: list[tuple[int, int, _Bar]] = []
+    cluster: list[tuple[int, _Bar]] = []
+    ends: list[int] = []
+    for bar in sorted(row, key=lambda bar: (bar.low_ns, bar.high_ns)):
+        if cluster and bar.low_ns >= max(ends):
+            packed += [(level, len(ends), other) for level, other in cluster]
+            cluster, ends = [], []
+        level = next((index for index, end in enumerate(ends) if end <= bar.low_ns), len(ends))
+        if level == len(ends):
+            ends.append(0)
+        ends[level] = bar.high_ns
+        cluster.append((level, bar))
+    return packed + [(level, len(ends), other) for level, other in cluster]
+
+
+def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: _Bar, low: float, height: float) -> None:
+    left, right = axis.place(bar.low_ns), axis.place(bar.high_ns)
+    alpha = _AFTER_REPLY_ALPHA if bar.low_ns >= timeline.latency_ns else 1.0
+    colour = _FOR_SHARD if bar.for_shard and bar.category == "cpu" else _COLOURS[bar.category]
+    look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.5}
+    if bar.category == "wait":
+        look = {"facecolor": "none", "edgecolor": "#777777", "linewidth": 0.6, "hatch": "...."}
+        low, height = low + 0.3 * height, 0.4 * height
+    axes.barh(low, right - left, left=left, height=height, align="edge", alpha=alpha, zorder=3, **look)
+    label = bar.label + (f" ×{bar.count}" if bar.count > 1 else "")
+    room = (right - left) / axis.width_us * 0.8 * _WIDTH_INCH
+    cut = any(bar.low_ns < stop and bar.high_ns > start for start, stop in axis.cuts)
+    if bar.category != "wait" and not cut and height > 0.5 and len(label) * _LETTER_INCH < room:
+        dark = bar.category in ("cpu", "ssd") and not bar.for_shard and alpha == 1.0
+        axes.text(
+            (left + right) / 2, low + height / 2, label, ha="center", va="center", fontsize=9, zorder=4,
+            color="white" if dark else "black", clip_on=True,
+        )  # fmt: skip
+
+
+def _draw_holds(axes: Axes, axis: TimeAxis, holds: Sequence[Hold], row: int) -> None:
+    """Draw what the request held as strips: the lock above, the mutex of a stage below."""
+    for hold in holds:
+        if hold.role not in _LOCKS or hold.end_ns == hold.start_ns:
+            continue
+        left, right = axis.place(hold.start_ns), axis.place(hold.end_ns)
+        low = row + (0.06 if hold.role == "pg.exec" else -0.3)
+        height = 0.22 if hold.role == "pg.exec" else 0.3
+        axes.barh(
+            low, right - left, left=left, height=height, align="edge", color=_LOCKS[hold.role][0], zorder=3
+        )
+
+
+def _time_axis(axes: Axes, axis: TimeAxis) -> None:
+    ticks = axis.ticks_us()
+    slow = axis.end_ns > 20e6
+    labels = [f"{tick / 1000:g}" if slow else f"{tick:,}" for tick in ticks]
+    axes.set_xticks([axis.place(tick * 1000) for tick in ticks], labels)
+    axes.set_xlabel(f"time since the request was issued [{'ms' if slow else 'µs'}]")
+
+
+def _legend(figure: Figure, timelines: Sequence[Timeline], drawn: Sequence[tuple[str, int, int]]) -> None:
+    present = {category for category, _, _ in drawn}
+    handles = [
+        Patch(
+            facecolor=_COLOURS[name], edgecolor="#777777", hatch="...." if name == "wait" else None,
+            label=words,
+        )
+        for name, words in WORDS.items()
+        if name in present
+    ]  # fmt: skip
+    handles.append(Patch(facecolor=_FOR_SHARD, label="primary’s CPU, for that shard"))
+    held = {hold.role for timeline in timelines for hold in timeline.holds if hold.end_ns > hold.start_ns}
+    handles += [
+        Patch(facecolor=colour, label=words) for role, (colour, words) in _LOCKS.items() if role in held
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=min(len(handles), 5),
+        frameon=False,
+        handlelength=1.4,
+    )
+
+
+def _caption(timelines: Sequence[Timeline], axis: TimeAxis) -> str:
+    said = "; ".join(f"{heading(timeline)}: {latency_words(timeline)}" for timeline in timelines)
+    cut = " Stretches in which nothing happens but a pause are cut out." if axis.cuts else ""
+    return (
+        f"{said}. One request alone on the cluster, mean service times; pale: after the reply.{cut} "
+        "The split of the latency is along the critical path."
+    )

@@ -1,0 +1,309 @@
+"""One request alone on the reference engine: every step with its time, its bytes and its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.explain.place import critical_path, holds, located
+from stripesim.scenarios.explain.record import record
+from stripesim.scenarios.explain.sensitivity import shares_of
+from stripesim.scenarios.explain.timeline import CATEGORIES, Hold, Timeline, TimelineStep
+from stripesim.scenarios.run.build import build_cell, build_models
+from stripesim.scenarios.schema.keys import Cell, DegradedSpec, RepairSpec, Scenario
+from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
+from stripesim.scenarios.schema.units import format_size
+from stripesim.sim.ceph.clients.workload import Requests
+from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.ceph.repair_plan import RepairPlanner
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.graph import Template
+from stripesim.sim.engine.program import Program, RequestSource
+
+__all__ = ["CATEGORIES", "ExplainError", "Hold", "Timeline", "TimelineStep", "explain"]
+
+OPS = ("write", "read", "repair")
+STATES = ("healthy", "degraded")
+# Options that are passed on as keys of a scenario.
+_OPTIONS = {"generation": "--generation", "workload.image": "--image", "cluster.object_bytes": "--size"}
+
+# The small cluster of an explanation: a host for each shard, so that every message is seen on the wire,
+# and one to spare, which a repair needs.
+_DEFAULT_TOML = """
+name = "explain"
+generation = "kraken"
+[cluster]
+osds_per_host = 1
+pg_num = 64
+[workload]
+requests = 1
+queue_depth = 1
+"""
+
+
+class ExplainError(ValueError):
+    """A request that cannot be explained."""
+
+
+def explain(
+    op: str,
+    schemes: Sequence[str] | str,
+    size_bytes: int,
+    *,
+    offset_bytes: int = 0,
+    generation: str | None = None,
+    state: str = "healthy",
+    image: str = "prefilled",
+    lost_shard: int = 1,
+    scenario: str | Path | None = None,
+    sets: Sequence[str] = (),
+) -> list[Timeline]:
+    """Run one request alone, once for each scheme, and tell all its steps.
+
+    Parameters
+    ----------
+    op : {"write", "read", "repair"}
+    schemes : sequence of str, or str
+        Such as ``["rep:3", "rs:6,3"]``; all on one and the same cluster.
+    size_bytes : int
+        Of the request [B]; of a repair the size of the object.
+    offset_bytes : int
+        In the image [B]; not for a repair.
+    generation : str, optional
+        Ceph generation; None: the scenario's.
+    state : {"healthy", "degraded"}
+        ``degraded``: one shard of the placement group is down.
+    image : {"prefilled", "pristine"}
+        Whether the object exists in full beforehand.
+    lost_shard : int
+        Which shard is down (degraded) or lost and rebuilt (repair), from 0.
+    scenario : str or Path, optional
+        Cluster to use; None: a small one with a host for each shard.
+    sets : sequence of str
+        Overrides, ``key=value``.
+
+    Returns
+    -------
+    list of Timeline
+        In the order of `schemes`.
+
+    Raises
+    ------
+    ValueError
+        If a scheme, the request or the scenario is wrong; the message says what was wanted.
+
+    Notes
+    -----
+    Service times are means: the spread that a parameter set gives to device times is left out, so that
+    each duration is what its parameters say. Nothing else is on the cluster, so a wait is the request
+    waiting for itself: sub-writes for the primary's network, replies for its placement group.
+
+    Examples
+    --------
+    >>> one, = explain("write", "rep:3", 4096)
+    >>> sum(one.latency_by_category_ns().values()) == one.latency_ns
+    True
+    """
+    names = [schemes] if isinstance(schemes, str) else list(schemes)
+    _check(op, names, size_bytes, offset_bytes, state, image)
+    told = _scenario(op, names, size_bytes, generation, image, scenario, sets)
+    models = build_models(told)
+    return [
+        _Explanation(told, models, name, op, size_bytes, offset_bytes, state, lost_shard).timeline()
+        for name in told.schemes
+    ]
+
+
+def _check(op: str, names: list[str], size_bytes: int, offset_bytes: int, state: str, image: str) -> None:
+    if op not in OPS:
+        raise ExplainError(f"explain: got {op!r}, wanted one of {', '.join(OPS)}")
+    if not names:
+        raise ExplainError("--scheme: got none, wanted one or more, such as rep:3 or rs:6,3")
+    if "none" in names:
+        raise ExplainError("--scheme: got none, a bare device, wanted a scheme such as rep:3 or rs:6,3")
+    if size_bytes < 1:
+        raise ExplainError(f"--size: got {size_bytes}, wanted 1 byte or more")
+    if offset_bytes < 0:
+        raise ExplainError(f"--offset: got {offset_bytes}, wanted 0 or more")
+    if state not in STATES:
+        raise ExplainError(f"--state: got {state!r}, wanted one of {', '.join(STATES)}")
+    if op == "repair" and offset_bytes:
+        raise ExplainError(f"--offset: got {offset_bytes}, wanted none: a repair rebuilds a whole object")
+    if op == "repair" and (state != "healthy" or image != "prefilled"):
+        raise ExplainError(
+            "explain repair: got --state or --image, wanted neither: one lost shard is rebuilt"
+        )
+
+
+def _scenario(
+    op: str,
+    names: list[str],
+    size_bytes: int,
+    generation: str | None,
+    image: str,
+    scenario: str | Path | None,
+    sets: Sequence[str],
+) -> Scenario:
+    """Read the cluster's scenario, or make the small one."""
+    widths = [parse_scheme(name).width for name in names]
+    quoted = ", ".join(f'"{name}"' for name in dict.fromkeys(names))
+    forced = [f"schemes=[{quoted}]", f"workload.image={image}"]
+    if generation is not None:
+        forced.append(f"generation={generation}")
+    if op == "repair":
+        forced.append(f"cluster.object_bytes={size_bytes}")
+    try:
+        if scenario is None:
+            hosts = f"cluster.hosts={max(widths) + 1}"
+            return parse_scenario(_DEFAULT_TOML, label="explain", sets=[hosts, *forced, *sets])
+        return load_scenario(scenario, sets=[*forced, *sets])
+    except ScenarioError as error:
+        raise ScenarioError(_by_option(str(error), sets)) from None
+
+
+def _by_option(told: str, sets: Sequence[str]) -> str:
+    """Let a fault name the option that a key came from, unless the user set the key itself."""
+    given = {item.partition("=")[0].strip() for item in sets}
+    for key, option in _OPTIONS.items():
+        if key not in given:
+            told = told.replace(f"--set: {key}: ", f"{option}: ")
+    return told
+
+
+class _One:
+    """A workload of one request."""
+
+    depth = 1
+
+    def __init__(self, *, write: bool, offset_bytes: int, length_bytes: int) -> None:
+        self._left = [(write, offset_bytes, length_bytes)]
+
+    def take(self, count: int) -> Requests:
+        """Return the request, once."""
+        rows = [self._left.pop() for _ in range(min(count, len(self._left)))]
+        return Requests(
+            is_write=np.array([write for write, _, _ in rows], dtype=np.bool_),
+            images=np.zeros(len(rows), dtype=np.int64),
+            offsets_bytes=np.array([offset for _, offset, _ in rows], dtype=np.int64),
+            lengths_bytes=np.array([length for _, _, length in rows], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class _Explanation:
+    """One request under one scheme, from scenario to timeline."""
+
+    scenario: Scenario
+    models: Models
+    scheme: str
+    op: str
+    size_bytes: int
+    offset_bytes: int
+    state: str
+    lost_shard: int
+
+    def timeline(self) -> Timeline:
+        pool, targets = self._place()
+        book, source = self._plan(pool, targets)
+        steps, reply_ns, graphs = record(
+            Program(
+                resources=pool.cluster.resources,
+                book=book,
+                streams=[source],
+                groups=pool.cluster.groups,
+                # Every factor one: no spread.
+                factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
+            )
+        )
+        shares, parameters = shares_of(self._planner(pool, targets, graphs), self.models)
+        missing = tuple(np.flatnonzero(pool.cluster.acting[0] == NO_OSD).tolist())
+        row = pool.cluster.acting[0] if targets is None else targets[0]
+        told = located(steps, shares, int(pool.primaries[0]))
+        scheme = pool.scheme
+        return Timeline(
+            scheme=scheme.name,
+            op=self.op,  # type: ignore[arg-type]
+            state="lost shard" if self.op == "repair" else self.state,
+            generation=self.scenario.generation,
+            size_bytes=self.size_bytes,
+            offset_bytes=self.offset_bytes,
+            width=scheme.width,
+            data_shards=getattr(scheme, "k", 1),
+            primary=int(pool.primaries[0]),
+            missing=missing,
+            osds=tuple(int(osd) if osd != NO_OSD else -1 for osd in row),
+            latency_ns=reply_ns,
+            end_ns=max(step.end_ns for step in steps),
+            steps=tuple(told),
+            holds=tuple(holds(steps)),
+            path=critical_path(steps, reply_ns),
+            parameters=parameters,
+        )
+
+    def _place(self) -> tuple[Pool, Any]:
+        """Return a pool of the one placement group that is concerned, and a repair's new acting set."""
+        object_bytes = self.scenario.cluster.object_bytes
+        number = self.offset_bytes // object_bytes
+        if (self.offset_bytes + self.size_bytes - 1) // object_bytes != number:
+            raise ExplainError(
+                f"--size: got {format_size(self.size_bytes)} at offset {self.offset_bytes}, which crosses an "
+                f"object, wanted a request within one object of {format_size(object_bytes)}"
+            )
+        plain = self.scenario.model_copy(update={"repair": None, "degraded": None})
+        cell = Cell(self.scheme, "read" if self.op == "read" else "write", "seq", self.size_bytes)
+        workload = plain.workload.model_copy(
+            update={"kind": "closed", "read_fraction": None, "rate_per_s": None, "queue_depth": 1}
+            | {"image_bytes": max(plain.workload.image_bytes, self.size_bytes)}
+        )
+        plain = plain.model_copy(update={"workload": workload})
+        pool = build_cell(plain, cell, self.models).pool
+        group = int(pool.groups_of(np.zeros(1, dtype=np.int64), np.array([number], dtype=np.int64))[0])
+        targets = None
+        if self.op == "repair" or self.state == "degraded":
+            if not 0 <= self.lost_shard < pool.scheme.width:
+                raise ExplainError(
+                    f"--lost-shard: got {self.lost_shard}, wanted 0 to {pool.scheme.width - 1} "
+                    f"for {self.scheme}"
+                )
+            osd = int(pool.cluster.acting[group, self.lost_shard])
+            state = (
+                {"repair": RepairSpec(lost_osds=(osd,))}
+                if self.op == "repair"
+                else {"degraded": DegradedSpec(missing_osds=(osd,))}
+            )
+            setting = build_cell(plain.model_copy(update=state), cell, self.models)
+            pool = setting.pool
+            if setting.repair is not None:
+                targets = setting.repair.targets[[group]]
+        cluster = replace(pool.cluster, acting=pool.cluster.acting[[group]])
+        return replace(pool, cluster=cluster), targets
+
+    def _plan(self, pool: Pool, targets: Any) -> tuple[Book, RequestSource]:
+        book = Book(pool.bindings())
+        if targets is not None:
+            repair = RepairPlanner(
+                pool, book, targets=targets, image_objects=1, object_bytes=pool.object_bytes
+            )
+            return book, repair
+        workload = _One(
+            write=self.op == "write", offset_bytes=self.offset_bytes, length_bytes=self.size_bytes
+        )
+        prefilled = self.scenario.workload.image == "prefilled"
+        return book, RequestPlanner(pool, book, workload, prefilled=prefilled)
+
+    def _planner(
+        self, pool: Pool, targets: Any, graphs: Sequence[int]
+    ) -> Callable[[Models], Sequence[Template]]:
+        def templates(models: Models) -> list[Template]:
+            book, source = self._plan(replace(pool, cluster=replace(pool.cluster, models=models)), targets)
+            source.take(1)
+            return [book.templates[graph] for graph in graphs]
+
+        return templates

@@ -1,0 +1,270 @@
+"""A timeline as text: a drawing of character cells, a table of steps, and where the latency went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from stripesim.scenarios.explain.request import Timeline, TimelineStep
+from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.schema.units import format_size
+
+__all__ = [
+    "TableRow",
+    "byte_words",
+    "drawing",
+    "heading",
+    "lane_words",
+    "latency_words",
+    "reply_word",
+    "table_rows",
+]
+
+#: One character for each thing that time is spent on; waiting is light, work is dark.
+GLYPHS: Final = {
+    "client": "o", "network": "=", "cpu": "#", "coding": "E", "ssd": "S", "pause": "~", "wait": ".",
+}  # fmt: skip
+WORDS: Final = {
+    "client": "client", "network": "network", "cpu": "CPU", "coding": "encode/decode", "ssd": "SSD",
+    "pause": "pause", "wait": "waiting",
+}  # fmt: skip
+
+_BYTES: Final = (
+    ("device_read_bytes", "read"),
+    ("device_write_bytes", "written"),
+    ("private_net_bytes", "private net"),
+    ("public_net_bytes", "public net"),
+    ("encode_bytes", "coded"),
+)
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """Steps that are alike, told in one line.
+
+    Parameters
+    ----------
+    lane, what : str
+    count : int
+        How many steps.
+    start_ns : int
+        Start of the first [ns].
+    duration_ns, wait_ns : tuple of int
+        Least and greatest [ns].
+    counted : dict of str to int
+        Sum of what they account.
+    sources : tuple of (str, int)
+        Parameters and what each has to do with one of the steps [ns].
+    after_reply : bool
+        Whether the first begins only after the reply.
+    """
+
+    lane: str
+    what: str
+    count: int
+    start_ns: int
+    duration_ns: tuple[int, int]
+    wait_ns: tuple[int, int]
+    counted: dict[str, int]
+    sources: tuple[tuple[str, int], ...]
+    after_reply: bool
+
+
+def heading(timeline: Timeline) -> str:
+    """Say what a timeline shows, in one line."""
+    scheme = scheme_label(timeline.scheme)
+    size = format_size(timeline.size_bytes)
+    state = "" if timeline.state == "healthy" else f", {timeline.state}"
+    if timeline.op == "repair":
+        lost = " and ".join(str(shard) for shard in timeline.missing)
+        return f"{scheme}: repair of shard {lost} of one {size} object, {timeline.generation}"
+    if timeline.missing:
+        state += f" (shard {', '.join(map(str, timeline.missing))} down)"
+    at = f" at {format_size(timeline.offset_bytes)}" if timeline.offset_bytes else ""
+    return f"{scheme}: {size} {timeline.op}{at}, {timeline.generation}{state}"
+
+
+def reply_word(timeline: Timeline) -> str:
+    """Name the moment at which a request is complete."""
+    return "repaired at" if timeline.op == "repair" else "reply at"
+
+
+def latency_words(timeline: Timeline) -> str:
+    """Say how long it took and on what, along the critical path."""
+    parts = [
+        f"{WORDS[name]} {ns / 1e3:,.0f} µs ({ns / timeline.latency_ns:.0%})"
+        for name, ns in sorted(timeline.latency_by_category_ns().items(), key=lambda item: -item[1])
+        if ns >= timeline.latency_ns / 200
+    ]
+    return f"{timeline.latency_ns / 1e3:,.1f} µs: {', '.join(parts)}"
+
+
+def lane_words(shards: Sequence[int], primary: int) -> str:
+    """Name one or more shards; runs are written as ranges.
+
+    >>> lane_words([1, 2, 3, 5], 0), lane_words([0], 0)
+    ('shards 1–3, 5', 'shard 0 (primary)')
+    """
+    runs: list[list[int]] = []
+    for shard in sorted(shards):
+        if runs and shard == runs[-1][1] + 1:
+            runs[-1][1] = shard
+        else:
+            runs.append([shard, shard])
+    told = ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in runs)
+    if len(shards) == 1:
+        return f"shard {told}{' (primary)' if primary in shards else ''}"
+    return f"shards {told}"
+
+
+def byte_words(counted: dict[str, int]) -> str:
+    """Write what is accounted in bytes, such as ``4.25 KiB private net``."""
+    return ", ".join(f"{_size(counted[name])} {words}" for name, words in _BYTES if counted.get(name))
+
+
+def _size(size_bytes: int) -> str:
+    for unit, word in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size_bytes >= unit:
+            return (
+                f"{size_bytes / unit:.3g} {word}"
+                if size_bytes < 1000 * unit
+                else f"{size_bytes // unit} {word}"
+            )
+    return f"{size_bytes} B"
+
+
+def table_rows(timeline: Timeline) -> list[TableRow]:
+    """Group a timeline's steps into lines for a table, in order of start.
+
+    Notes
+    -----
+    Steps with the same words on different shards, or several pieces of one transfer, make one line. What
+    takes no time and did not wait is left out, except for locks that span steps.
+    """
+    groups: dict[tuple[Any, ...], list[TimelineStep]] = {}
+    seen: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
+    for told in timeline.steps:
+        step = told.step
+        if not (step.duration_ns or step.wait_ns or _shown_lock(told)):
+            continue
+        side = "primary" if told.branch is not None and told.lane == "primary" else told.lane
+        where = "shards" if told.branch is not None else side
+        part = step.role.rpartition("]")[2] or step.role
+        # The same words a second time on the same shard are another round; pieces of one transfer share
+        # what they wait for.
+        rounds = seen.setdefault((step.graph, told.branch, step.label, step.role), [])
+        if step.predecessors not in rounds:
+            rounds.append(step.predecessors)
+        number = rounds.index(step.predecessors)
+        groups.setdefault((step.graph, where, side == "primary", step.label, part, number), []).append(told)
+    rows = [_row(timeline, group) for group in groups.values()]
+    return sorted(rows, key=lambda row: row.start_ns)
+
+
+def _shown_lock(told: TimelineStep) -> bool:
+    return told.step.role in ("pg.lock", "primary.recovery") or told.step.role.endswith(".backfill")
+
+
+def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
+    steps = [told.step for told in group]
+    shards = sorted({told.branch for told in group if told.branch is not None})
+    lanes = {told.lane for told in group}
+    lane = group[0].lane
+    if shards:
+        here = lane_words(shards, timeline.primary)
+        lane = f"primary, for {here}" if lanes == {"primary"} and shards != [timeline.primary] else here
+    counted: dict[str, int] = {}
+    sources: dict[str, int] = {}
+    for told in group:
+        for name, amount in told.step.counted.items():
+            counted[name] = counted.get(name, 0) + amount
+        for share in told.shares:
+            sources[share.parameter] = max(
+                sources.get(share.parameter, share.change_ns), share.change_ns, key=abs
+            )
+    start_ns = min(step.ready_ns + step.wait_ns for step in steps)
+    return TableRow(
+        lane=lane,
+        what=steps[0].label,
+        count=len(steps),
+        start_ns=start_ns,
+        duration_ns=(min(s.duration_ns for s in steps), max(s.duration_ns for s in steps)),
+        wait_ns=(min(s.wait_ns for s in steps), max(s.wait_ns for s in steps)),
+        counted=counted,
+        sources=tuple(sorted(sources.items(), key=lambda item: -abs(item[1]))),
+        after_reply=start_ns >= timeline.latency_ns,
+    )
+
+
+def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None) -> list[str]:
+    """Draw a timeline in character cells, one line for the client, the primary and each shard.
+
+    Parameters
+    ----------
+    timeline : Timeline
+    columns : int
+        Width of the drawing, labels included; at least 40.
+    end_ns : int, optional
+        End of the time axis [ns], to draw several on one; None: the timeline's own.
+
+    Returns
+    -------
+    list of str
+        Lines. In a cell stands what most of its time was spent on; `GLYPHS` says what the characters mean.
+    """
+    end_ns = end_ns or timeline.end_ns
+    lanes: dict[str, list[TimelineStep]] = {"client": [], "primary": []}
+    for shard in range(timeline.width):
+        lanes[lane_words([shard], timeline.primary)] = []
+    for told in timeline.steps:
+        name = "client" if told.lane == "client" else "primary"
+        if told.branch is not None:
+            name = lane_words([told.branch], timeline.primary)
+        lanes[name].append(told)
+    margin = max(map(len, lanes)) + 2
+    cells = max(columns, 40) - margin
+    lines = []
+    for name, steps in lanes.items():
+        spent = [dict.fromkeys(GLYPHS, 0.0) for _ in range(cells)]
+        for told in steps:
+            for category, low, high in bars(told):
+                _spend(spent, category, low / end_ns * cells, high / end_ns * cells)
+        text = "".join(_glyph(cell) for cell in spent)
+        lines.append(f"{name:<{margin}}{text}".rstrip())
+    held = [hold for hold in timeline.holds if hold.role == "pg.lock"]
+    if held:
+        strip = [" "] * cells
+        for hold in held:
+            first, last = int(hold.start_ns / end_ns * cells), int(hold.end_ns / end_ns * cells)
+            strip[first : last + 1] = "L" * (min(last + 1, cells) - first)
+        lines.insert(2, f"{'PG lock':<{margin}}{''.join(strip)}".rstrip())
+    reply = min(cells - 1, int(timeline.latency_ns / end_ns * cells))
+    lines.append(f"{'':<{margin}}{'':<{reply}}^ {reply_word(timeline)} {timeline.latency_ns / 1e3:,.0f} µs")
+    return lines
+
+
+def bars(told: TimelineStep) -> list[tuple[str, int, int]]:
+    """Split a step into stretches of time: category, start and end [ns]; waiting first, coding last."""
+    step, found = told.step, []
+    if step.wait_ns:
+        found.append(("wait", step.ready_ns, step.start_ns))
+    if told.category and step.duration_ns:
+        if step.duration_ns > told.coding_ns:
+            found.append((told.category, step.start_ns, step.end_ns - told.coding_ns))
+        if told.coding_ns:
+            found.append(("coding", step.end_ns - told.coding_ns, step.end_ns))
+    return found
+
+
+def _spend(spent: list[dict[str, float]], category: str, low: float, high: float) -> None:
+    for cell in range(int(low), min(len(spent), int(high) + 1)):
+        spent[cell][category] += max(0.0, min(high, cell + 1) - max(low, cell))
+
+
+def _glyph(cell: dict[str, float]) -> str:
+    # Work hides waiting: of a bundle of requests to one server something is nearly always waiting.
+    work = {name: share for name, share in cell.items() if name != "wait" and share}
+    if work:
+        return GLYPHS[max(work, key=lambda name: work[name])]
+    return GLYPHS["wait"] if cell["wait"] else " "

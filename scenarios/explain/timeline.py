@@ -1,0 +1,153 @@
+"""What an explanation is made of: steps, holds, and the timeline of one request."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from stripesim.scenarios.explain.record import RecordedStep
+from stripesim.scenarios.explain.sensitivity import Share
+
+__all__ = ["CATEGORIES", "Hold", "Op", "Timeline", "TimelineStep"]
+
+Op = Literal["write", "read", "repair"]
+
+#: What a step's time is spent on.
+CATEGORIES = ("client", "network", "cpu", "coding", "ssd", "pause", "wait")
+
+
+@dataclass(frozen=True)
+class TimelineStep:
+    """A step of a request with its place in the drawing and the source of its duration.
+
+    Parameters
+    ----------
+    step : RecordedStep
+    lane : str
+        Where it runs: ``client``, ``primary`` or ``shard N``.
+    branch : int or None
+        Shard whose sub-operation it belongs to, also where the primary works for it; None: the whole request.
+    category : str
+        One of `CATEGORIES`, or empty for a step that only orders others.
+    coding_ns : int
+        The part of a stay on a core that encodes, decodes or rebuilds [ns].
+    shares : tuple of Share
+        Parameters behind its duration, the greatest first.
+    """
+
+    step: RecordedStep
+    lane: str
+    branch: int | None
+    category: str
+    coding_ns: int
+    shares: tuple[Share, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of plain values."""
+        told = {**asdict(self.step), "wait_ns": self.step.wait_ns, "duration_ns": self.step.duration_ns}
+        told["predecessors"] = list(self.step.predecessors)
+        return {
+            "lane": self.lane, "branch": self.branch, "category": self.category,
+            "coding_ns": self.coding_ns, **told, "parameters": [asdict(share) for share in self.shares],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A lock, a slot or a place in a pipeline, from taking it to giving it back.
+
+    Parameters
+    ----------
+    role, resource : str
+        Such as ``pg.lock`` and ``pg.2a.lock``.
+    start_ns, end_ns : int
+        When [ns].
+    """
+
+    role: str
+    resource: str
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One request, explained.
+
+    Parameters
+    ----------
+    scheme, op, state, generation : str
+    size_bytes, offset_bytes : int
+        Extent in the image [B]; of a repair the object's size.
+    width, data_shards, primary : int
+        Shards, data shards (copies: 1), and the shard that is the primary.
+    missing : tuple of int
+        Shards that cannot be reached; of a repair those that are rebuilt.
+    osds : tuple of int
+        OSD of each shard; −1 where there is none.
+    latency_ns, end_ns : int
+        Reply, and end of what happens behind it [ns].
+    steps : tuple of TimelineStep
+        By start.
+    holds : tuple of Hold
+        By start.
+    path : tuple of int
+        Positions in `steps` of the critical path: each began when the one before it was complete.
+    parameters : dict
+        Each parameter that a step names, with unit, provenance and source.
+    """
+
+    scheme: str
+    op: Op
+    state: str
+    generation: str
+    size_bytes: int
+    offset_bytes: int
+    width: int
+    data_shards: int
+    primary: int
+    missing: tuple[int, ...]
+    osds: tuple[int, ...]
+    latency_ns: int
+    end_ns: int
+    steps: tuple[TimelineStep, ...]
+    holds: tuple[Hold, ...]
+    path: tuple[int, ...]
+    parameters: dict[str, dict[str, Any]]
+
+    def totals(self) -> dict[str, int]:
+        """Sum what the steps account, by counter."""
+        found: dict[str, int] = {}
+        for told in self.steps:
+            for name, amount in told.step.counted.items():
+                found[name] = found.get(name, 0) + amount
+        return found
+
+    def latency_by_category_ns(self) -> dict[str, int]:
+        """Split the latency over `CATEGORIES`, along the critical path [ns]; the parts add up to it."""
+        found = dict.fromkeys(CATEGORIES, 0)
+        for index in self.path:
+            told = self.steps[index]
+            found["wait"] += told.step.wait_ns
+            if told.category:
+                found["coding"] += told.coding_ns
+                found[told.category] += told.step.duration_ns - told.coding_ns
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a document of plain values."""
+        plain = (
+            "scheme", "op", "state", "generation", "size_bytes", "offset_bytes", "primary", "latency_ns",
+            "end_ns",
+        )  # fmt: skip
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "missing_shards": list(self.missing),
+            "osds": list(self.osds),
+            "latency_by_category_ns": self.latency_by_category_ns(),
+            "totals": self.totals(),
+            "critical_path": list(self.path),
+            "steps": [told.to_json() for told in self.steps],
+            "holds": [asdict(hold) for hold in self.holds],
+            "parameters": list(self.parameters.values()),
+        }

@@ -1,0 +1,198 @@
+"""Captions written from the data they stand under, and the words figures use for schemes and cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import polars as pl
+
+from stripesim.scenarios.schema.units import format_size
+
+__all__ = [
+    "OP_WORDS",
+    "PATTERN_WORDS",
+    "Overlay",
+    "block_sizes",
+    "cell_caption",
+    "headline_caption",
+    "scheme_label",
+    "scheme_names",
+    "three_digits",
+]
+
+PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"seq": "Sequential", "rand": "Random"})
+OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"write": "writes", "read": "reads", "mixed": "mixed requests"}
+)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A published value to show beside the simulated ones.
+
+    Parameters
+    ----------
+    scheme
+        Scheme it belongs to.
+    block_size_bytes
+        Block size [bytes]; None for a mean over all block sizes, which is drawn as a level line.
+    value
+        Throughput [bytes/s] or mean latency [ns], as `metric` says.
+    label
+        Source, for the legend and the caption.
+    metric
+        Column of the result rows it compares with: ``throughput_bytes_per_s`` or ``latency_mean_ns``.
+    low, high
+        Ends of a band around the value, in its unit; None for a bare value.
+    """
+
+    scheme: str
+    block_size_bytes: int | None
+    value: float
+    label: str
+    metric: str = "throughput_bytes_per_s"
+    low: float | None = None
+    high: float | None = None
+
+
+def scheme_label(scheme: str) -> str:
+    """Write a scheme as papers do.
+
+    Examples
+    --------
+    >>> scheme_label("rep:3"), scheme_label("rs:6,3"), scheme_label("none")
+    ('3-replication', 'RS(6,3)', 'one device')
+    """
+    family, _, numbers = scheme.partition(":")
+    if scheme == "none":
+        return "one device"
+    return f"{numbers}-replication" if family == "rep" else f"{family.upper()}({numbers})"
+
+
+def scheme_names(rows: pl.DataFrame) -> list[str]:
+    """List the schemes of result rows in the order they first appear."""
+    return rows["scheme"].unique(maintain_order=True).to_list()
+
+
+def block_sizes(rows: pl.DataFrame) -> list[int]:
+    """List the block sizes [bytes] of result rows, ascending."""
+    return rows["block_size_bytes"].drop_nulls().unique().sort().to_list()
+
+
+def three_digits(value: float) -> str:
+    """Write a number with three significant digits, without exponents.
+
+    Examples
+    --------
+    >>> three_digits(0.012345), three_digits(36.84), three_digits(1234.4)
+    ('0.0123', '36.8', '1,234')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):.10g}"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def _range(rows: pl.DataFrame) -> str:
+    sizes = [format_size(size) for size in block_sizes(rows)]
+    return sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+
+
+def _means(rows: pl.DataFrame, metric: str) -> dict[str, float]:
+    """Mean over block sizes for each scheme that has a value at every one of them."""
+    complete = len(block_sizes(rows))
+    means: dict[str, float] = {}
+    for scheme in scheme_names(rows):
+        values = rows.filter(pl.col("scheme") == scheme)[metric].drop_nulls().to_list()
+        if len(values) == complete:
+            means[scheme] = sum(values) / complete
+    return means
+
+
+def _said(means: Mapping[str, float], factor: float, unit: str) -> str:
+    """Say each scheme's mean, and how it compares with the first."""
+    first = next(iter(means))
+    parts = []
+    for scheme, mean in means.items():
+        ratio = "" if scheme == first or not means[first] else f" ({three_digits(mean / means[first])}×)"
+        parts.append(f"{three_digits(mean * factor)} {unit} for {scheme_label(scheme)}{ratio}")
+    return _listed(parts)
+
+
+def cell_caption(rows: pl.DataFrame, pattern: str, op: str, overlay: Sequence[Overlay]) -> str:
+    """Write the caption of a figure of throughput and latency.
+
+    Parameters
+    ----------
+    rows
+        Rows the figure shows.
+    pattern, op
+        What they are.
+    overlay
+        Published values the figure shows.
+
+    Returns
+    -------
+    str
+        Sentences; every number is computed from the rows. A factor in brackets compares with the first
+        scheme.
+    """
+    sentences = [
+        f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)} of {_range(rows)}, simulated."
+    ]
+    for name, metric, unit in (
+        ("throughput", "throughput_bytes_per_s", "MB/s"),
+        ("latency", "latency_mean_ns", "ms"),
+    ):
+        means = _means(rows, metric)
+        if means:
+            over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
+            sentences.append(f"Mean {name}{over}: {_said(means, 1e-6, unit)}.")
+    if {"throughput_ci_low", "throughput_ci_high"} <= set(rows.columns) and rows["throughput_ci_low"].count():
+        sentences.append("Whiskers: confidence interval of throughput.")
+    published = list(dict.fromkeys(item.label for item in overlay if item.scheme in scheme_names(rows)))
+    if published:
+        sentences.append(f"Level bars, not simulated: {_listed(published)}.")
+    if any(item.block_size_bytes is None for item in overlay):
+        sentences.append("Hollow markers: simulated mean over block sizes.")
+    return " ".join(sentences)
+
+
+def headline_caption(rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[str]) -> str:
+    """Write the caption of the headline figure.
+
+    Parameters
+    ----------
+    rows
+        Rows the figure shows.
+    patterns, ops
+        Its columns and rows of panels.
+
+    Returns
+    -------
+    str
+        For each panel, each scheme's mean throughput over block sizes as a factor of the first scheme's.
+    """
+    sentences = [f"Simulated throughput, {_range(rows)}."]
+    for op in ops:
+        for pattern in patterns:
+            here = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
+            means = _means(here, "throughput_bytes_per_s") if here.height else {}
+            first = next(iter(means), None)
+            if first is None or len(means) < 2 or not means[first]:
+                continue
+            parts = [
+                f"{scheme_label(scheme)} {three_digits(mean / means[first])}×"
+                for scheme, mean in means.items()
+                if scheme != first
+            ]
+            sentences.append(
+                f"{PATTERN_WORDS[pattern]} {OP_WORDS[op]}: {_listed(parts)} of {scheme_label(first)}."
+            )
+    if len(sentences) > 1:
+        sentences.append("Factors compare means over block sizes.")
+    return " ".join(sentences)

@@ -1,0 +1,212 @@
+"""One panel of a figure: a quantity against block size for each scheme, with published values beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_label, three_digits
+from stripesim.scenarios.schema.units import format_size
+
+__all__ = [
+    "COLOURS",
+    "LATENCY",
+    "LINES",
+    "MARKERS",
+    "PUBLISHED_MARK",
+    "THROUGHPUT",
+    "Panel",
+    "draw_panel",
+    "log_axis",
+    "scale_axis",
+    "size_axis_title",
+]
+
+# Okabe & Ito, "Color universal design" (2008), without the yellow, which is too light for lines on white.
+COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
+LINES: Final = ("-", "--", "-.", ":", "-", "--", "-.")
+
+#: How a published value is marked.
+PUBLISHED_MARK: Final[Mapping[str, Any]] = MappingProxyType(
+    {"linestyle": "none", "marker": "_", "markersize": 17, "markeredgewidth": 2.6}
+)
+
+#: Beyond this factor between the largest and the smallest value an axis is logarithmic.
+_LOG_SPAN: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What a panel shows.
+
+    Parameters
+    ----------
+    metric
+        Column of the result rows.
+    title, unit
+        Words for it.
+    factor
+        From the column's unit to the one shown.
+    ci
+        Columns with the ends of its confidence interval, in the column's unit.
+    """
+
+    metric: str
+    title: str
+    unit: str
+    factor: float
+    ci: tuple[str, str] | None = None
+
+
+THROUGHPUT: Final = Panel(
+    "throughput_bytes_per_s", "Throughput", "MB/s", 1e-6, ("throughput_ci_low", "throughput_ci_high")
+)
+LATENCY: Final = Panel("latency_mean_ns", "Mean latency", "ms", 1e-6)
+
+
+def draw_panel(
+    axes: Axes, rows: pl.DataFrame, panel: Panel, schemes: Sequence[str], overlay: Sequence[Overlay]
+) -> list[float]:
+    """Draw one quantity against block size, a line for each scheme, with its published values.
+
+    Parameters
+    ----------
+    axes
+        Where to draw.
+    rows
+        Result rows of one op and pattern.
+    panel
+        What to show.
+    schemes
+        All schemes of the figure: a scheme looks the same in each of its panels.
+    overlay
+        Published values; those of other metrics, schemes or block sizes are left aside.
+
+    Returns
+    -------
+    list of float
+        Values drawn, in the panel's unit, for `scale_axis`. Empty where a single block size is drawn as bars,
+        which must start at zero.
+    """
+    sizes = block_sizes(rows)
+    if len(sizes) == 1:
+        _draw_bars(axes, rows, panel, schemes, overlay)
+        return []
+    published = [item for item in overlay if item.metric == panel.metric]
+    with_mean = any(item.block_size_bytes is None and item.scheme in schemes for item in published)
+    # The mean stands apart from the sizes: like is compared with like, and no line leads to it.
+    mean_x = len(sizes) + 0.3
+    shown: list[float] = []
+    for index, scheme in enumerate(schemes):
+        mine = rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
+        style = index % len(COLOURS)
+        look: dict[str, Any] = {"color": COLOURS[style], "marker": MARKERS[style], "zorder": 3}
+        # Whiskers of several schemes at one block size would hide each other; a small step apart, they
+        # do not.
+        step = (index - (len(schemes) - 1) / 2) * 0.09
+        x = np.array([sizes.index(size) for size in mine["block_size_bytes"]], dtype=float) + step
+        y = mine[panel.metric].cast(pl.Float64).to_numpy() * panel.factor
+        shown += [float(value) for value in y if np.isfinite(value)]
+        axes.plot(
+            x, y, **look, linestyle=LINES[style], linewidth=2, markersize=7,
+            markeredgecolor="white", markeredgewidth=0.8, label=scheme_label(scheme),
+        )  # fmt: skip
+        if panel.ci is not None and set(panel.ci) <= set(mine.columns):
+            low, high = (mine[name].cast(pl.Float64).to_numpy() * panel.factor for name in panel.ci)
+            axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6, zorder=2.5)
+        if with_mean and len(y) == len(sizes) and np.isfinite(y).all():
+            axes.plot(
+                [mean_x + 2.5 * step], [y.mean()], **look, markersize=8, fillstyle="none", markeredgewidth=1.8
+            )
+        for item in published:
+            if item.scheme == scheme and item.block_size_bytes in (None, *sizes):
+                shown.append(item.value * panel.factor)
+                size = item.block_size_bytes
+                place = mean_x + 2.5 * step if size is None else sizes.index(size) + step
+                _draw_overlay(axes, item, panel.factor, place, COLOURS[style])
+    labels = [_tick_label(size, sizes) for size in sizes]
+    axes.set_xticks([*range(len(sizes)), *[mean_x] * with_mean], labels + ["mean"] * with_mean)
+    axes.set_xlim(-0.5, mean_x + 0.7 if with_mean else len(sizes) - 0.5)
+    if with_mean:
+        axes.axvline(len(sizes) - 0.4, color="#BBBBBB", linewidth=0.8)
+    axes.set_ylabel(panel.unit)
+    return shown
+
+
+def _draw_bars(
+    axes: Axes, rows: pl.DataFrame, panel: Panel, schemes: Sequence[str], overlay: Sequence[Overlay]
+) -> None:
+    """Draw one quantity at the only block size, a bar for each scheme with its value."""
+    for index, scheme in enumerate(schemes):
+        colour = COLOURS[index % len(COLOURS)]
+        for row in rows.filter(pl.col("scheme") == scheme).iter_rows(named=True):
+            value = row[panel.metric]
+            if value is None:
+                continue
+            axes.bar(index, value * panel.factor, width=0.6, color=colour, zorder=2)
+            low, high = (row.get(name) for name in panel.ci) if panel.ci else (None, None)
+            if low is not None and high is not None:
+                axes.vlines(index, low * panel.factor, high * panel.factor, color="#222222", linewidth=1.6)
+            axes.annotate(
+                three_digits(value * panel.factor), (index, max(value, high or 0) * panel.factor),
+                xytext=(0, 3), textcoords="offset points", ha="center",
+            )  # fmt: skip
+        for item in overlay:
+            if item.scheme == scheme and item.metric == panel.metric:
+                _draw_overlay(axes, item, panel.factor, index + 0.38, "#444444")
+    axes.set_xticks(range(len(schemes)), [scheme_label(scheme) for scheme in schemes])
+    axes.set_xlim(-0.6, len(schemes) - 0.4)
+    axes.set_ylabel(panel.unit)
+    axes.margins(y=0.12)
+
+
+def _draw_overlay(axes: Axes, item: Overlay, factor: float, x: float, colour: str) -> None:
+    if item.low is not None and item.high is not None:
+        axes.vlines(x, item.low * factor, item.high * factor, color=colour, linewidth=8, alpha=0.25, zorder=2)
+    axes.plot([x], [item.value * factor], zorder=4, color=colour, **PUBLISHED_MARK)
+
+
+def _tick_label(size_bytes: int, sizes: Sequence[int]) -> str:
+    """Label a block size in KiB where all sizes are whole KiB, else exactly."""
+    if all(size % 1024 == 0 for size in sizes):
+        return f"{size_bytes // 1024}"
+    return format_size(size_bytes)
+
+
+def size_axis_title(sizes: Sequence[int]) -> str:
+    """Name the axis of block sizes [bytes], with the unit its labels have."""
+    if len(sizes) == 1:
+        return f"block size {format_size(sizes[0])}"
+    return "block size [KiB]" if all(size % 1024 == 0 for size in sizes) else "block size"
+
+
+def log_axis(axes: Axes, which: Literal["x", "y"], ticks: Sequence[float], labels: Sequence[str]) -> None:
+    """Make an axis logarithmic, with these ticks and no others."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    getattr(axes, f"set_{which}scale")("log")
+    axis.set_ticks(list(ticks), labels=list(labels))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def scale_axis(axes: Axes, shown: Sequence[float]) -> None:
+    """Start at zero, or go logarithmic where the small values would vanish on the floor."""
+    positive = [value for value in shown if value > 0]
+    if positive and max(positive) / min(positive) > _LOG_SPAN:
+        axes.set_yscale("log")
+        axes.set_ylim(min(positive) / 1.6, max(positive) * 1.6)
+        axes.yaxis.set_major_locator(LogLocator(base=10))
+        axes.yaxis.set_minor_locator(LogLocator(base=10, subs=range(2, 10)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_ylim(bottom=0)
+        axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))

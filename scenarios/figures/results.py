@@ -1,0 +1,332 @@
+"""Figures drawn from result rows: throughput and latency against block size, and the headline comparison.
+
+Functions here turn rows into a figure and a caption and do nothing else; `save_figures` writes files. Colours
+are those of Okabe and Ito, and each scheme has a marker and a line style too, so that no reader depends on
+colour.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, cast
+
+import matplotlib as mpl
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from stripesim.scenarios.figures.captions import (
+    OP_WORDS,
+    PATTERN_WORDS,
+    Overlay,
+    block_sizes,
+    cell_caption,
+    headline_caption,
+    scheme_names,
+)
+from stripesim.scenarios.figures.panels import (
+    LATENCY,
+    PUBLISHED_MARK,
+    THROUGHPUT,
+    draw_panel,
+    scale_axis,
+    size_axis_title,
+)
+from stripesim.scenarios.run.results import write_files
+
+__all__ = [
+    "METADATA",
+    "CaptionedFigure",
+    "Overlay",
+    "draw_all",
+    "draw_cell_figure",
+    "draw_headline",
+    "draw_possible",
+    "legend",
+    "new_figure",
+    "save_figures",
+    "styled",
+]
+
+_STYLE: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "font.family": "DejaVu Sans",
+        "font.size": 13,
+        "axes.titlesize": 14,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "axes.labelsize": 13,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": "#444444",
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "axes.axisbelow": True,
+        "grid.color": "#DDDDDD",
+        "grid.linewidth": 0.8,
+        "xtick.major.size": 0,
+        "ytick.color": "#444444",
+        "ytick.labelcolor": "black",
+        "ytick.major.size": 3,
+        "legend.frameon": False,
+        "figure.facecolor": "white",
+        "svg.fonttype": "path",
+        # Fixed, so that the same rows give the same SVG to the byte.
+        "svg.hashsalt": "stripesim",
+    }
+)
+
+#: No date and no version of the drawing library: the same rows give the same bytes.
+METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
+    {"svg": {"Date": None, "Creator": "stripesim"}, "png": {"Software": None}}
+)
+
+#: Enough for a slide of 1920 pixels' width and for print at column width.
+_PNG_DPI: Final = 170
+
+
+class CaptionedFigure(NamedTuple):
+    """A figure and the sentence that belongs under it."""
+
+    figure: Figure
+    caption: str
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw and save in the house style inside this context."""
+    with mpl.rc_context(cast(Any, dict(_STYLE))):
+        yield
+
+
+def _select(rows: pl.DataFrame, pattern: str, op: str) -> pl.DataFrame:
+    selected = rows.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
+    if selected["block_size_bytes"].drop_nulls().is_empty():
+        raise ValueError(
+            f"rows: got none with pattern {pattern}, op {op} and a block size, wanted at least one"
+        )
+    return selected
+
+
+def legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> None:
+    """Put one legend above a figure for all of its panels.
+
+    Parameters
+    ----------
+    figure
+        Its axes have labelled artists; each label appears once.
+    overlay
+        Published values shown; those of schemes that are drawn get an entry each source.
+    drawn
+        Schemes of the figure.
+    """
+    from matplotlib.lines import Line2D
+
+    entries = [axes.get_legend_handles_labels() for axes in figure.axes]
+    by_label = {label: handle for entry in entries for handle, label in zip(*entry, strict=True)}
+    labels, handles = list(by_label), list(by_label.values())
+    for label in dict.fromkeys(item.label for item in overlay if item.scheme in drawn):
+        handles.append(Line2D([], [], color="#555555", **PUBLISHED_MARK))
+        labels.append(label)
+    if labels:
+        figure.legend(handles, labels, loc="outside upper left", ncols=min(len(labels), 5), handlelength=2.6)
+
+
+def draw_cell_figure(
+    rows: pl.DataFrame, *, pattern: str, op: str, overlay: Sequence[Overlay] = ()
+) -> CaptionedFigure:
+    """Draw throughput and mean latency against block size for one pattern and op.
+
+    Parameters
+    ----------
+    rows
+        Result rows; those of other patterns and ops are left aside.
+    pattern, op
+        Which cells to draw.
+    overlay
+        Published values to show beside the simulated ones.
+
+    Returns
+    -------
+    CaptionedFigure
+        Panel (a) throughput [MB/s, 10⁶ bytes], panel (b) mean latency [ms]; block sizes are categories in
+        ascending order; whiskers are confidence intervals of the throughput where the rows carry them.
+
+    Raises
+    ------
+    ValueError
+        If no row has that pattern and op.
+
+    References
+    ----------
+    The form is that of Koh et al., "Understanding system characteristics of online erasure coding on
+    scalable, distributed and large-scale SSD array systems" (2017), Figures 5 to 8.
+    """
+    selected = _select(rows, pattern, op)
+    schemes = scheme_names(selected)
+    with styled():
+        figure = new_figure((11.5, 4.8))
+        panels = figure.subplots(1, 2)
+        for letter, axes, panel in zip("ab", panels, (THROUGHPUT, LATENCY), strict=True):
+            scale_axis(axes, draw_panel(axes, selected, panel, schemes, overlay))
+            axes.set_title(f"({letter}) {panel.title}")
+            axes.set_xlabel(size_axis_title(block_sizes(selected)))
+        legend(figure, overlay, schemes)
+    return CaptionedFigure(figure, cell_caption(selected, pattern, op, overlay))
+
+
+def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
+    """Draw throughput of every scheme in small multiples: patterns across, ops down.
+
+    Parameters
+    ----------
+    rows
+        Result rows.
+
+    Returns
+    -------
+    CaptionedFigure
+        One panel for each op (rows) and pattern (columns) that occurs; panels of one row share their scale.
+
+    Raises
+    ------
+    ValueError
+        If no row has a block size.
+    """
+    sized = rows.filter(pl.col("block_size_bytes").is_not_null())
+    if sized.is_empty():
+        raise ValueError("rows: got none with a block size, wanted at least one")
+    patterns = [name for name in PATTERN_WORDS if name in sized["pattern"]]
+    ops = [name for name in ("write", "read", "mixed") if name in sized["op"]]
+    schemes = scheme_names(sized)
+    # One pattern makes one column; turned on its side it fits a slide, but then ops have scales of their own.
+    columns, lines = (len(patterns), len(ops)) if len(patterns) > 1 else (len(ops), 1)
+    with styled():
+        figure = new_figure((5.75 * columns, 0.8 + 3.6 * lines))
+        grid = figure.subplots(lines, columns, sharey="row" if lines == len(ops) else False, squeeze=False)
+        scales: list[tuple[Axes, list[float]]] = []
+        for index, (op, pattern) in enumerate(itertools.product(ops, patterns)):
+            axes = grid[index // columns][index % columns]
+            of_op = sized.filter(pl.col("op") == op)
+            here = of_op.filter(pl.col("pattern") == pattern)
+            if here.is_empty():
+                axes.set_axis_off()
+                continue
+            draw_panel(axes, here, THROUGHPUT, schemes, ())
+            bars = len(block_sizes(here)) == 1
+            values = (of_op[THROUGHPUT.metric].drop_nulls() * THROUGHPUT.factor).to_list()
+            scales.append((axes, [] if bars else values))
+            axes.set_title(f"{PATTERN_WORDS[pattern]} {OP_WORDS[op]}")
+            axes.set_ylabel("throughput [MB/s]" if index % columns == 0 else "")
+            axes.set_xlabel(
+                size_axis_title(block_sizes(here)) if bars or index // columns == lines - 1 else ""
+            )
+        # A shared scale must suit all panels of an op, so it waits until all are drawn.
+        for axes, values in scales:
+            scale_axis(axes, values)
+        legend(figure, (), schemes)
+    return CaptionedFigure(figure, headline_caption(sized, patterns, ops))
+
+
+def new_figure(size_inch: tuple[float, float]) -> Figure:
+    """Return an empty figure, width and height in inches, that lays itself out and can be saved."""
+    # No pyplot: a library must not touch the windows or the global state of the program that uses it.
+    figure = Figure(figsize=size_inch, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def draw_all(
+    rows: pl.DataFrame, overlays: Mapping[tuple[str, str], Sequence[Overlay]] | None = None
+) -> dict[str, CaptionedFigure]:
+    """Draw every figure the rows allow.
+
+    Parameters
+    ----------
+    rows
+        Result rows; those without a block size are left aside.
+    overlays
+        (pattern, op) → published values to show in that figure.
+
+    Returns
+    -------
+    dict
+        File stem → figure: ``headline``, then ``seq-write`` and so on. Empty where no row has a block size.
+    """
+    sized = rows.filter(pl.col("block_size_bytes").is_not_null())
+    if sized.is_empty():
+        return {}
+    figures = {"headline": draw_headline(sized)}
+    for pattern, op in sized.select("pattern", "op").unique(maintain_order=True).iter_rows():
+        overlay = (overlays or {}).get((pattern, op), ())
+        figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op, overlay=overlay)
+    return figures
+
+
+def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) -> list[Path]:
+    """Write figures as SVG and PNG, and their captions.
+
+    Parameters
+    ----------
+    figures
+        File stem → figure.
+    out_dir
+        Folder, made where missing.
+
+    Returns
+    -------
+    list of Path
+        ``<stem>.svg`` and ``<stem>.png`` for each figure, then ``captions.md``.
+
+    Raises
+    ------
+    stripesim.scenarios.run.results.ResultsError
+        If the folder cannot be written to.
+
+    Notes
+    -----
+    No date is written into the files: the same rows give the same bytes.
+    """
+    contents: dict[str, bytes] = {}
+    for stem, (figure, _) in figures.items():
+        for suffix, metadata in (
+            ("svg", {"Date": None, "Creator": "stripesim"}),
+            ("png", {"Software": None}),
+        ):
+            buffer = BytesIO()
+            with styled():
+                figure.savefig(buffer, format=suffix, dpi=_PNG_DPI, metadata=metadata)
+            contents[f"{stem}.{suffix}"] = buffer.getvalue()
+    captions = "".join(f"**{stem}.** {caption}\n\n" for stem, (_, caption) in figures.items())
+    if captions:
+        contents["captions.md"] = captions.rstrip("\n").encode() + b"\n"
+    return write_files(out_dir, contents)
+
+
+def draw_possible(
+    rows: pl.DataFrame,
+    drawings: Mapping[str, tuple[Collection[str], Callable[[pl.DataFrame], CaptionedFigure]]],
+) -> dict[str, CaptionedFigure]:
+    """Draw those figures of a study whose experiments were run.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        With a column ``experiment``.
+    drawings : mapping
+        File stem → experiments that it needs, and what draws it.
+
+    Returns
+    -------
+    dict
+        File stem → figure, in the order of `drawings`.
+    """
+    there = set(rows["experiment"].to_list())
+    with styled():
+        return {stem: draw(rows) for stem, (needs, draw) in drawings.items() if there.issuperset(needs)}

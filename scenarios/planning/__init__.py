@@ -1,0 +1,1 @@
+"""What a planner asks of a cluster beside its speed: capacity, wear, rebuild."""

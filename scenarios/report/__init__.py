@@ -1,0 +1,1 @@
+"""Self-contained report pages of runs, sweeps and studies."""

@@ -1,0 +1,85 @@
+"""Figures of a report: one panel each, so that a page can set them side by side or one below another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import polars as pl
+
+from stripesim.scenarios.figures.captions import (
+    OP_WORDS,
+    PATTERN_WORDS,
+    block_sizes,
+    scheme_names,
+    three_digits,
+)
+from stripesim.scenarios.figures.panels import (
+    LATENCY,
+    THROUGHPUT,
+    Panel,
+    draw_panel,
+    scale_axis,
+    size_axis_title,
+)
+from stripesim.scenarios.figures.results import CaptionedFigure, legend, new_figure, styled
+
+__all__ = ["draw_panels"]
+
+_P99: Final = Panel("latency_p99_ns", "99th percentile of latency", "ms", 1e-6)
+
+#: Narrow enough that its letters are legible on a phone [inch].
+_SIZE_INCHES: Final = (5.6, 3.9)
+
+
+def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
+    """Draw throughput and latencies of each kind of request.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        Result rows; those without a block size are left aside.
+
+    Returns
+    -------
+    dict of str to CaptionedFigure
+        Anchor → figure.
+    """
+    sized = rows.filter(pl.col("block_size_bytes").is_not_null())
+    schemes = scheme_names(sized)
+    figures = {}
+    for op, pattern in sized.select("op", "pattern").unique(maintain_order=True).iter_rows():
+        here = sized.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
+        for panel in (THROUGHPUT, LATENCY, _P99):
+            if here[panel.metric].count():
+                figures[f"{pattern}-{op}-{panel.metric.partition('_')[2]}"] = _draw(
+                    here, op, pattern, panel, schemes
+                )
+    return figures
+
+
+def _draw(rows: pl.DataFrame, op: str, pattern: str, panel: Panel, schemes: Sequence[str]) -> CaptionedFigure:
+    words = f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
+    with styled():
+        figure = new_figure(_SIZE_INCHES)
+        axes = figure.subplots()
+        scale_axis(axes, draw_panel(axes, rows, panel, schemes, ()))
+        axes.set_title(f"{words}: {panel.title.lower()}", fontsize=12.5)
+        axes.set_xlabel(size_axis_title(block_sizes(rows)))
+        legend(figure, (), schemes)
+    return CaptionedFigure(figure, _caption(rows, words, panel, schemes))
+
+
+def _caption(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) -> str:
+    from stripesim.scenarios.figures.captions import scheme_label
+
+    parts = []
+    for scheme in schemes:
+        values = (rows.filter(pl.col("scheme") == scheme)[panel.metric].drop_nulls() * panel.factor).to_list()
+        if values:
+            low, high = three_digits(min(values)), three_digits(max(values))
+            parts.append(f"{scheme_label(scheme)} {low if low == high else f'{low} to {high}'} {panel.unit}")
+    whiskers = ""
+    if panel.ci and set(panel.ci) <= set(rows.columns) and rows[panel.ci[0]].count():
+        whiskers = " Whiskers: 95 % confidence interval."
+    return f"{words}, {panel.title.lower()}, simulated: {'; '.join(parts)}.{whiskers}"

@@ -1,0 +1,178 @@
+"""Fill the templates of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from stripesim.scenarios.report.page.svg import dark_greys, inline_svg
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from stripesim.scenarios.figures.results import CaptionedFigure
+
+__all__ = ["Cell", "Figure", "Table", "figure_blocks", "render"]
+
+_PACKAGE: Final = "stripesim.scenarios.report.page"
+
+#: Schemes side by side that a phone's width still has room for.
+_COLUMNS_ON_PHONE: Final = 4
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands in one cell of a table.
+
+    Parameters
+    ----------
+    text : str
+    note : str
+        Smaller, below it.
+    share : float or None
+        Drawn as a bar behind the text, 0 to 1.
+    tone : str
+        ``warn`` where a reader must look, ``best`` where it is the best of its row, or nothing.
+    """
+
+    text: str
+    note: str = ""
+    share: float | None = None
+    tone: Literal["", "warn", "best"] = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: the first column names its rows.
+
+    Parameters
+    ----------
+    caption : str
+        What it shows; read out, and shown above it where it says more than the heading.
+    columns : sequence of str
+    rows : sequence of sequence of str or Cell
+        A row of one cell only is a heading over those that follow.
+    form : str
+        On a narrow screen: ``scroll`` in its own box, ``stack`` each row to a card, or ``compare``: the name
+        of a row above its values.
+    numeric : bool
+        Whether all columns but the first are numbers.
+    caption_shown : bool
+    words : sequence of int
+        Columns that hold words in a table of numbers, from 0.
+    """
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    form: Literal["scroll", "stack", "compare"] = "scroll"
+    numeric: bool = True
+    caption_shown: bool = False
+    words: Sequence[int] = ()
+
+    @property
+    def narrow(self) -> str:
+        """The form on a narrow screen: too many columns to compare scroll instead."""
+        wide = self.form == "compare" and len(self.columns) - 1 > _COLUMNS_ON_PHONE
+        return "scroll" if wide else self.form
+
+    @property
+    def body(self) -> list[list[Cell]]:
+        """The rows, text made cells."""
+        return [[cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in row] for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure on a page.
+
+    Parameters
+    ----------
+    stem : str
+        Its anchor.
+    svg : str
+    caption : str
+    wide : bool
+        Whether it takes the page's whole width, and scrolls in its own box where that is too narrow for it.
+    """
+
+    stem: str
+    svg: str
+    caption: str
+    wide: bool
+
+
+#: Figures up to this width [inch] are legible on a phone as they are.
+_NARROW_INCHES: Final = 6.5
+
+
+def figure_blocks(figures: Mapping[str, CaptionedFigure]) -> list[Figure]:
+    """Turn figures into blocks of a page, in their order.
+
+    Parameters
+    ----------
+    figures : mapping of str to CaptionedFigure
+        Anchor → figure and caption.
+    """
+    return [
+        Figure(
+            stem=stem,
+            svg=inline_svg(figure, stem, caption),
+            caption=caption,
+            wide=bool(figure.get_figwidth() > _NARROW_INCHES),
+        )
+        for stem, (figure, caption) in figures.items()
+    ]
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    folder = files(_PACKAGE)
+
+    def source(name: str) -> str:
+        return (folder / name).read_text(encoding="utf-8")
+
+    # Names and captions come from users' files: everything is escaped unless a template says otherwise.
+    return Environment(
+        loader=FunctionLoader(source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(template: str, **context: Any) -> str:
+    """Fill a template.
+
+    Parameters
+    ----------
+    template : str
+        File name in this folder.
+    **context
+        What it asks for.
+
+    Returns
+    -------
+    str
+        An HTML page, style and figures inside. It runs no script and every link leads to a place on it.
+    """
+    figures = [block for value in context.values() for block in _figures_in(value)]
+    return (
+        _environment()
+        .get_template(template)
+        .render(**context, dark_greys=dark_greys(figure.svg for figure in figures))
+    )
+
+
+def _figures_in(value: Any) -> list[Figure]:
+    if isinstance(value, Figure):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [figure for item in value for figure in _figures_in(item)]
+    return []

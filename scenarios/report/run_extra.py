@@ -1,0 +1,133 @@
+"""What only some runs have to tell: what the latency consists of, and what became of failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from stripesim.scenarios.explain.costs import COST_KEYS, cost_key
+from stripesim.scenarios.explain.costs_figure import draw_costs
+from stripesim.scenarios.explain.costs_table import STEP_WORDS
+from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.figures.faults import draw_timelines
+from stripesim.scenarios.report.page.render import Cell, Figure, Table, figure_blocks
+from stripesim.scenarios.report.run import Kind, Reported
+from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words, span
+
+__all__ = ["Section", "sections"]
+
+
+class Section(NamedTuple):
+    """A part of the page with a heading of its own."""
+
+    heading: str
+    anchor: str
+    text: str
+    tables: list[Table]
+    figures: list[Figure]
+
+
+#: A step with less of the latency than this in every scheme is left out of the table.
+_SHOWN = 0.005
+
+
+def sections(told: Reported) -> list[Section]:
+    """List the parts that this run has."""
+    return [section for section in (_costs(told), _faults(told)) if section is not None]
+
+
+def _costs(told: Reported) -> Section | None:
+    if not any(row.get(COST_KEYS[0]) is not None for row in told.rows):
+        return None
+    return Section(
+        "Where the time goes",
+        "costs",
+        "What the mean latency of the requests consists of, along their critical paths: the share of each "
+        "step, in service and waiting together; below it the waiting alone.",
+        [_costs_table(told, kind) for kind in told.kinds],
+        figure_blocks(draw_costs(told.result.rows)),
+    )
+
+
+def _costs_table(told: Reported, kind: Kind) -> Table:
+    rows: list[list[str | Cell]] = []
+    for step, words in STEP_WORDS.items():
+        cells = [_cost_cell(told.rows_of(kind, scheme), step) for scheme in told.schemes]
+        if any(cell.share is not None and cell.share >= _SHOWN for cell in cells):
+            rows.append([words, *cells])
+    several = "; least and greatest over the block sizes" if len(told.sizes_of(kind)) > 1 else ""
+    caption = f"{request_words(*kind, told.sizes_of(kind))}: share of the mean latency [%]{several}"
+    columns = ["step", *map(scheme_label, told.schemes)]
+    return Table(caption, columns, rows, form="compare", caption_shown=True)
+
+
+def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
+    shares, waits = [], []
+    for row in rows:
+        whole = sum(row.get(key) or 0.0 for key in COST_KEYS)
+        if whole:
+            waits.append((row.get(cost_key(step, waiting=True)) or 0.0) / whole)
+            shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / whole)
+    if not shares:
+        return Cell("–")
+    note = f"waiting {_percent(waits)}" if any(round(100 * wait) for wait in waits) else ""
+    return Cell(_percent(shares), note, share=sum(shares) / len(shares))
+
+
+def _percent(shares: list[float]) -> str:
+    return span([float(round(100 * share)) for share in shares])
+
+
+# Column of a row under faults, words, and how its value is written.
+_PHASES = (
+    ("detection_s", "failure until it is noticed", duration_text),
+    ("down_out_s", "noticed until counted as out", duration_text),
+    ("checking_s", "failure until repair begins", duration_text),
+    ("recovery_s", "repair", duration_text),
+    ("failure_to_clean_s", "failure until all is whole again", duration_text),
+    ("recovery_bytes", "rebuilt", bytes_text),
+    ("recovery_private_net_bytes_per_lost_byte", "sent for each byte rebuilt [B]", number),
+    ("requests_retried", "requests issued again", number),
+    ("requests_failed", "requests failed", number),
+    ("objects_unavailable", "objects out of reach for a time", number),
+    ("objects_lost", "objects lost for good", number),
+)
+_LATENCIES = ("before", "degraded", "recovery", "after")
+
+
+def _faults(told: Reported) -> Section | None:
+    if told.scenario.faults is None:
+        return None
+    tables = []
+    for kind in told.kinds:
+        for index, size in enumerate([*told.sizes_of(kind)] or [None]):
+            rows = [_at(told.rows_of(kind, scheme), index) for scheme in told.schemes]
+            caption = request_words(*kind, [] if size is None else [size])
+            columns = ["", *map(scheme_label, told.schemes)]
+            tables.append(Table(caption, columns, _fault_rows(rows), form="compare", caption_shown=True))
+    return Section(
+        "Failures and repair as simulated",
+        "faults",
+        "What the scenario's failures led to, under its load. A dash: it did not come to that before the run "
+        "ended.",
+        tables,
+        figure_blocks(draw_timelines(told.result.timelines)),
+    )
+
+
+def _at(rows: list[dict[str, Any]], index: int) -> Mapping[str, Any]:
+    return rows[index] if index < len(rows) else {}
+
+
+def _fault_rows(rows: list[Mapping[str, Any]]) -> list[list[str | Cell]]:
+    told: list[list[str | Cell]] = [
+        [words, *(write(row.get(column)) for row in rows)]
+        for column, words, write in _PHASES
+        if any(column in row for row in rows)
+    ]
+    for phase in _LATENCIES:
+        column = f"latency_p99_{phase}_ns"
+        if any(row.get(column) is not None for row in rows):
+            words = f"99th percentile of latency [ms], {phase}"
+            told.append([words, *(number(row.get(column), 1e-6) for row in rows)])
+    return told

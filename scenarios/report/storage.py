@@ -1,0 +1,104 @@
+"""What a run's report says of capacity and repair, and what those numbers rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.planning.rebuild import Rebuild
+from stripesim.scenarios.report.page.render import Cell, Table
+from stripesim.scenarios.report.run import Reported
+from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words
+
+__all__ = ["storage_notes", "storage_tables"]
+
+Row = list[str | Cell]
+
+
+def storage_tables(told: Reported) -> list[Table]:
+    """Show usable capacity and the repairs that were simulated."""
+    return [_capacity_table(told), _repair_table(told)]
+
+
+def storage_notes(told: Reported) -> list[str]:
+    """Say what the tables rest on."""
+    drives, fill, notes = told.drives, told.drives.fill, []
+    if drives.capacity is None:
+        notes.append(
+            f"The parameter set {told.scenario.cluster.ssd} does not say how much a drive holds, so there is "
+            "no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
+            "cluster.drive_bytes in the scenario."
+        )
+    elif fill is not None:
+        notes.append(
+            f"Drives of {bytes_text(drives.capacity.drive_bytes)}, {drives.per_osd} to an OSD. Usable, "
+            f"evenly full: client data with every OSD at {fill.full_ratio:.0%}, where Ceph refuses writes "
+            "(the full ratio). As placed: when the OSD that CRUSH gives most to gets there, without a "
+            "balancer. Metadata, the log and other pools are not counted; a healthy cluster stays below, so "
+            "that repair has room."
+        )
+    if drives.endurance is None:
+        notes.append("No rated endurance is known for these drives, so wear is not set against a rating.")
+    filled = "" if fill is None else f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio),"
+    notes.append(
+        "Repair: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
+        f"column is an extrapolation: what an OSD holds{filled} over the rate of the sample. In brackets the "
+        "rate of a sample half as large, to show how little it depends on the sample. Time counts from the "
+        "first object; before that the failure must be noticed and the OSD counted as out, which Ceph by "
+        "default puts off."
+    )
+    return notes
+
+
+def _capacity_table(told: Reported) -> Table:
+    rows: list[Row] = []
+    for scheme in told.schemes:
+        held = told.capacities[scheme]
+        rows.append(
+            [
+                scheme_label(scheme),
+                number(held.stored_per_client_byte),
+                f"{1 / held.stored_per_client_byte:.0%}",
+                bytes_text(held.raw_bytes),
+                bytes_text(held.usable_bytes),
+                bytes_text(held.usable_as_placed_bytes),
+            ]
+        )
+    columns = ["scheme", "stored per client byte", "of raw", "raw", "usable, evenly full"]
+    return Table("Usable capacity", [*columns, "usable, as placed"], rows, form="stack")
+
+
+def _repair_table(told: Reported) -> Table:
+    rows: list[Row] = []
+    for scheme in told.schemes:
+        rows.append([Cell(scheme_label(scheme), "idle cluster"), *_repair_cells(told, told.rebuilds[scheme])])
+        for row, rebuild in told.measured_rebuilds(scheme):
+            under = Cell(scheme_label(scheme), f"as the scenario says, under {_load(row)}")
+            rows.append([under, *_repair_cells(told, rebuild)])
+    whole = told.rebuild_bytes
+    end = "a whole OSD" if whole is None else f"an OSD that holds {bytes_text(whole)}"
+    columns = ["scheme", "sample", "simulated time", "rate [MB/s]", "network [B per lost B]", end]
+    return Table("Repair of one OSD", columns, rows, form="stack")
+
+
+def _load(row: dict[str, Any]) -> str:
+    size = row["block_size_bytes"]
+    words = request_words(row["op"], row["pattern"], [] if size is None else [size])
+    return words[0].lower() + words[1:]
+
+
+def _repair_cells(told: Reported, rebuild: Rebuild) -> list[str | Cell]:
+    if rebuild.reason is not None:
+        return [Cell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
+    sample = Cell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
+    if rebuild.seconds is None:
+        return [sample, "not finished", "–", "–", "–"]
+    half = "" if rebuild.half_bytes_per_s is None else f" ({number(rebuild.half_bytes_per_s, 1e-6)})"
+    held = told.rebuild_bytes
+    return [
+        sample,
+        duration_text(rebuild.seconds),
+        f"{number(rebuild.bytes_per_s, 1e-6)}{half}",
+        number(rebuild.network_bytes_per_lost_byte),
+        "–" if held is None else f"about {duration_text(rebuild.seconds_for(held))}",
+    ]

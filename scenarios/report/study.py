@@ -1,0 +1,239 @@
+"""A study on one page: ledger, figures, parameters with provenance; nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from stripesim.calibration.ledger.verdicts import Entry, Ledger
+from stripesim.scenarios.figures.captions import three_digits
+from stripesim.scenarios.figures.results import CaptionedFigure, save_figures
+from stripesim.scenarios.report.page.render import Table, figure_blocks, render
+from stripesim.scenarios.report.words import moment_text
+from stripesim.scenarios.run.results import write_files
+from stripesim.scenarios.studies.base import StudyResult
+
+__all__ = ["report_page", "save_with_report", "seen_by_fits"]
+
+_VERDICT_SIGNS: Final = {"right": "✓ right", "wrong": "✗ wrong", "not-derivable": "– not derivable"}
+_SECTIONS: Final = (
+    ("held-out", "Held out: what counts", ("held-out",)),
+    ("calibration", "Calibration: seen by the fits", ("calibration",)),
+    ("others", "Shown, not counted", ("contradicted", "derived", "not-derivable", "given")),
+)
+
+
+def report_page(
+    *,
+    title: str,
+    introduction: str,
+    ledger: Ledger,
+    figures: Mapping[str, CaptionedFigure],
+    provenance: Mapping[str, Any],
+    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
+) -> str:
+    """Write a study's report.
+
+    Parameters
+    ----------
+    title, introduction : str
+        Plain text.
+    ledger : Ledger
+    figures : mapping of str to CaptionedFigure
+        File stem → figure.
+    provenance : mapping
+        How the rows came about; JSON values.
+    tables : mapping, optional
+        Heading → column names and rows of text, shown after the figures.
+
+    Returns
+    -------
+    str
+        An HTML page. Figures are inside it, it runs no script, and every link leads to a place on it.
+    """
+    summary = ledger.summary()
+    sections = [
+        (key, words, [_claim(entry) for entry in ledger.entries if entry.claim.role in roles])
+        for key, words, roles in _SECTIONS
+    ]
+    return render(
+        "study.html.j2",
+        kind="Study: a publication's claims beside the simulator's numbers",
+        title=title,
+        introduction=introduction,
+        meta=[_meta(provenance)],
+        tiles=_tiles(summary),
+        seen=_seen(ledger),
+        contents=[
+            ("metrics", "Errors by metric"),
+            ("figures", "Figures"),
+            *((key, words) for key, words, _ in sections),
+            ("parameters", "Parameters"),
+            ("provenance", "Provenance"),
+        ],
+        metrics=_metrics(summary),
+        worst=_worst(summary),
+        figures=figure_blocks(figures),
+        tables=[
+            (heading, Table(heading, columns, rows, form="stack", numeric=False))
+            for heading, (columns, rows) in (tables or {}).items()
+        ],
+        sections=sections,
+        parameters=parameter_table(ledger.parameters),
+        fitted=", ".join(ledger.fitted_parameters),
+        fitted_count=len(ledger.fitted_parameters),
+        provenance=pretty(provenance),
+    )
+
+
+def save_with_report(
+    result: StudyResult,
+    figures: Mapping[str, CaptionedFigure],
+    out: Path,
+    *,
+    title: str,
+    introduction: str,
+    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
+) -> list[Path]:
+    """Write a study's figures and its report into a folder; return the files.
+
+    Parameters
+    ----------
+    result : StudyResult
+    figures : mapping of str to CaptionedFigure
+    out : Path
+    title, introduction : str
+        Plain text.
+    tables : mapping, optional
+        As in `report_page`.
+    """
+    page = report_page(
+        title=title,
+        introduction=introduction,
+        ledger=result.ledger,
+        figures=figures,
+        provenance=result.provenance,
+        tables=tables,
+    )
+    return save_figures(figures, out) + write_files(out, {"report.html": page.encode()})
+
+
+def pretty(value: Mapping[str, Any]) -> str:
+    """Write JSON for people."""
+    return json.dumps(dict(value), indent=1, ensure_ascii=False, default=str)
+
+
+def _meta(provenance: Mapping[str, Any]) -> str:
+    told = f"stripesim {provenance.get('stripesim', '')}".strip()
+    return f"{told} · {moment_text(provenance['time'])}" if "time" in provenance else told
+
+
+def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    share = summary["share_right"]
+    tiles = [
+        (f"{summary['right']} of {summary['held_out']}", "held-out claims right"),
+        ("–" if share is None else f"{share:.0%}", "share right"),
+        (str(summary["wrong"]), "wrong"),
+        (str(summary["not_derivable"]), "not derivable"),
+        (str(summary["fitted_parameters"]), "fitted parameters"),
+    ]
+    if summary["mape_percent"] is not None:
+        tiles.append((f"{summary['mape_percent']:.0f} %", "mean absolute error"))
+        tiles.append((f"{summary['median_error_percent']:.0f} %", "median absolute error"))
+    if summary["spearman"] is not None:
+        tiles.append((f"{summary['spearman']:.2f}", "rank correlation"))
+    return tiles
+
+
+def seen_by_fits(ledger: Ledger) -> tuple[Entry, ...]:
+    """Held-out claims that the source of a fitted parameter names: predicted by nobody."""
+    named = {
+        claim_id
+        for row in ledger.parameters
+        if row["name"] in ledger.fitted_parameters
+        for claim_id in re.findall(r"[a-z]+\d{4}-\d+", str(row.get("source", "")))
+    }
+    return tuple(e for e in ledger.entries if e.claim.role == "held-out" and e.claim.id in named)
+
+
+def _seen(ledger: Ledger) -> str:
+    seen = seen_by_fits(ledger)
+    if not seen:
+        return ""
+    summary = ledger.summary()
+    right = summary["right"] - sum(entry.verdict == "right" for entry in seen)
+    return (
+        "Held out by role, but seen by a fit as the parameters below say: "
+        f"{', '.join(entry.claim.id for entry in seen)}. Without them "
+        f"{right} of {summary['held_out'] - len(seen)} are right."
+    )
+
+
+def _metrics(summary: Mapping[str, Any]) -> Table:
+    rows = [
+        (group, f"{told['mape_percent']:.0f} %", str(told["rows"]))
+        for group, told in summary["mape_percent_by_metric"].items()
+    ]
+    return Table("Errors by metric", ("metric", "mean absolute error of held-out claims", "claims"), rows)
+
+
+def _worst(summary: Mapping[str, Any]) -> str:
+    worst = summary["worst"]
+    return "" if worst is None else f"Worst row: {worst['id']} ({worst['error']:+.0%})."
+
+
+def _claim(entry: Entry) -> dict[str, Any]:
+    """Put a claim and its verdict into words."""
+    claim = entry.claim
+    percent = entry.error_kind == "relative"
+    return {
+        "id": claim.id,
+        "locus": claim.locus,
+        "role": claim.role,
+        "statement": claim.statement,
+        "notes": [note for note in (entry.reason, claim.disputed and f"disputed: {claim.disputed}") if note],
+        "published": f"{claim.published_text} {claim.unit}".strip(),
+        "simulated": _simulated(entry),
+        "error": "–" if entry.error is None else f"{entry.error:+.0%}" if percent else f"{entry.error:+.3g}",
+        "allowed": "–" if entry.tolerance is None else f"{entry.tolerance:.0%}" if percent else "–",
+        "verdict": entry.verdict,
+        "sign": _VERDICT_SIGNS[entry.verdict],
+    }
+
+
+def _simulated(entry: Entry) -> str:
+    if entry.simulated_text is not None:
+        return entry.simulated_text
+    if entry.simulated is None:
+        return "–"
+    parts = entry.simulated if isinstance(entry.simulated, tuple) else (entry.simulated,)
+    return " … ".join(three_digits(part) for part in parts)
+
+
+def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:
+    """Show parameters with their provenance.
+
+    Parameters
+    ----------
+    parameters : sequence of mapping
+        With ``name``, ``value``, ``unit``, ``provenance``, perhaps ``confidence_interval`` and ``source``.
+    """
+    rows = []
+    for row in parameters:
+        interval = row.get("confidence_interval")
+        value = row["value"]
+        rows.append(
+            (
+                str(row["name"]),
+                f"{value:.6g}" if isinstance(value, float) else str(value),
+                str(row["unit"]),
+                str(row["provenance"]),
+                "–" if not interval else " … ".join(f"{end:.4g}" for end in interval),
+                str(row.get("source", "")),
+            )
+        )
+    columns = ("name", "value", "unit", "provenance", "95 % interval", "source")
+    return Table("Parameters", columns, rows, form="stack", numeric=False)

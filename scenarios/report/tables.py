@@ -1,0 +1,305 @@
+"""The tables of a run's report."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.planning.capacity import SECONDS_PER_YEAR
+from stripesim.scenarios.report.page.render import Cell, Table
+from stripesim.scenarios.report.run import Kind, Reported
+from stripesim.scenarios.report.words import (
+    RESOURCE_WORDS,
+    bytes_text,
+    duration_text,
+    number,
+    request_words,
+    size_text,
+    span,
+    times,
+)
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.problems import value_text
+
+__all__ = [
+    "bottlenecks",
+    "comparison",
+    "comparison_notes",
+    "results",
+    "scenario",
+    "utilisation",
+]
+
+# Column of the result rows, words, factor, and whether less or more of it is better.
+_MEASURES: tuple[tuple[str, str, float, Literal["less", "more"]], ...] = (
+    ("throughput_bytes_per_s", "throughput [MB/s]", 1e-6, "more"),
+    ("iops", "rate [requests/s]", 1.0, "more"),
+    ("latency_p50_ns", "latency, median [ms]", 1e-6, "less"),
+    ("latency_p99_ns", "latency, 99th percentile [ms]", 1e-6, "less"),
+    ("cpu_ns_per_op", "CPU time of the hosts [µs/request]", 1e-3, "less"),
+    ("cpu_utilisation", "CPU of the hosts in use [%]", 100.0, "less"),
+    ("private_net_bytes_per_client_byte", "private network [B per client byte]", 1.0, "less"),
+    ("public_net_bytes_per_client_byte", "public network [B per client byte]", 1.0, "less"),
+    ("device_read_bytes_per_client_byte", "read from drives [B per client byte]", 1.0, "less"),
+    ("device_write_bytes_per_client_byte", "written to drives [B per client byte]", 1.0, "less"),
+)
+
+Row = list[str | Cell]
+
+#: Differences below this are none to decide by.
+_NOTABLE = 0.02
+
+
+def comparison(told: Reported) -> Table:
+    """Set the schemes side by side: capacity, repair, then each kind of request."""
+    rows: list[Row] = [["Storage"], *_storage_rows(told)]
+    for kind in told.kinds:
+        rows.append([request_words(*kind, told.sizes_of(kind))])
+        rows += [
+            row
+            for column, words, factor, better in _MEASURES
+            if (row := _measure_row(told, kind, column, words, factor, better)) is not None
+        ]
+        rows += _wear_rows(told, kind)
+        rows.append(["bottleneck", *(_bottleneck_cell(told, kind, scheme) for scheme in told.schemes)])
+    return Table(
+        "Schemes compared", ["", *map(scheme_label, told.schemes)], rows, form="compare", numeric=True
+    )
+
+
+def comparison_notes(told: Reported) -> list[str]:
+    """Say how to read the comparison."""
+    notes = []
+    if len(told.schemes) > 1:
+        notes.append(
+            f"A factor compares with {scheme_label(told.schemes[0])}. Bold: best of its row, where schemes "
+            f"differ by {_NOTABLE:.0%} or more. All meet the same requests and the same luck."
+        )
+    if any(len(told.sizes_of(kind)) > 1 for kind in told.kinds):
+        notes.append(
+            "Two numbers are the least and the greatest over the block sizes; “Every result” has each."
+        )
+    if any(told.wear(kind, scheme) for kind in told.kinds for scheme in told.schemes):
+        notes.append(
+            "Drive writes per day suppose that the simulated rate goes on day and night and spreads evenly; "
+            "they count what hosts write, as ratings do."
+        )
+    return notes
+
+
+def _storage_rows(told: Reported) -> list[Row]:
+    held = [told.capacities[scheme] for scheme in told.schemes]
+    rows: list[Row] = []
+    usable = [one.usable_bytes for one in held]
+    if None not in usable:
+        texts = [bytes_text(value) for value in usable]
+        rows.append(["usable capacity", *_judged([[value] for value in usable], texts, "more")])
+    stored = [one.stored_per_client_byte for one in held]
+    texts = [f"{number(value)} B" for value in stored]
+    rows.append(["stored for each client byte", *_judged([[value] for value in stored], texts, "less")])
+    rows.append(["lost shards survived", *(str(one.failures_tolerated) for one in held)])
+    seconds = [told.repair_seconds(scheme) for scheme in told.schemes]
+    if any(seconds):
+        longest = [max(some, default=None) for some in seconds]
+        words = "repair of one OSD" + (", under the load" if told.scenario.repair else ", idle cluster")
+        texts = [_ends(some, duration_text) for some in seconds]
+        rows.append([words, *_judged([[value] for value in longest], texts, "less")])
+    healed = [
+        [row.get("failure_to_clean_s") for row in told.rows if row["scheme"] == scheme]
+        for scheme in told.schemes
+    ]
+    if told.scenario.faults is not None:
+        known = [[value for value in some if value is not None] for some in healed]
+        texts = [_ends(some, duration_text) for some in known]
+        longest = [max(some, default=None) for some in known]
+        words = "the scenario’s faults, until all is whole again"
+        rows.append([words, *_judged([[value] for value in longest], texts, "less")])
+    return rows
+
+
+def _ends(values: Sequence[float], write: Callable[[float], str]) -> str:
+    """Write the least and the greatest of some values."""
+    ends = (min(values), max(values)) if values else ()
+    return " … ".join(dict.fromkeys(map(write, ends))) or "–"
+
+
+def _judged(
+    values: Sequence[Sequence[float | None]], texts: Sequence[str], better: Literal["less", "more"]
+) -> list[Cell]:
+    """Cells of one row: with the factor of the first scheme, and the best one marked."""
+    means = [_mean([value for value in some if value is not None]) for some in values]
+    known = [mean for mean in means if mean is not None]
+    best = (min if better == "less" else max)(known, default=None)
+    distinct = bool(known) and max(known) > (1 + _NOTABLE) * min(known)
+    cells = []
+    for index, (some, text) in enumerate(zip(values, texts, strict=True)):
+        note = "" if index == 0 or len(some) != len(values[0]) else times(some, values[0])
+        is_best = distinct and means[index] is not None and means[index] == best
+        cells.append(Cell(text, note, tone="best" if is_best else ""))
+    return cells
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _measure_row(
+    told: Reported, kind: Kind, column: str, words: str, factor: float, better: Literal["less", "more"]
+) -> Row | None:
+    values = [told.values(kind, scheme, column) for scheme in told.schemes]
+    if not any(value for some in values for value in some):
+        return None
+    return [words, *_judged(values, [span(some, factor) for some in values], better)]
+
+
+def _wear_rows(told: Reported, kind: Kind) -> list[Row]:
+    wears = [told.wear(kind, scheme) for scheme in told.schemes]
+    rows: list[Row] = []
+    if any(wear.drive_writes_per_day is not None for some in wears for wear in some):
+        rated = next((wear.rated_drive_writes_per_day for some in wears for wear in some), None)
+        cells: Row = []
+        for some in wears:
+            per_day = [wear.drive_writes_per_day for wear in some if wear.drive_writes_per_day is not None]
+            beyond = rated is not None and max(per_day, default=0.0) > rated
+            note = "above rating" if beyond else ""
+            cells.append(Cell(_ends(per_day, number), note, tone="warn" if beyond else ""))
+        words = "drive writes per day" + ("" if rated is None else f" (rated: {number(rated)})")
+        rows.append([words, *cells])
+    if any(wear.life_years is not None for some in wears for wear in some):
+        lives = [[wear.life_years for wear in some if wear.life_years is not None] for some in wears]
+        rows.append(["rated writes used up after", *(_ends(some, _years) for some in lives)])
+    return rows
+
+
+def _years(years: float) -> str:
+    return duration_text(years * SECONDS_PER_YEAR)
+
+
+def _bottleneck_cell(told: Reported, kind: Kind, scheme: str) -> Cell:
+    rows = [row for row in told.rows_of(kind, scheme) if row["bottleneck"]]
+    names = dict.fromkeys(row["bottleneck"] for row in rows)
+    return Cell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")
+
+
+def bottlenecks(told: Reported) -> Table:
+    """Name the bottleneck of every cell; neighbouring sizes with the same ones share a row."""
+    rows: list[Row] = []
+    for kind in told.kinds:
+        found = {scheme: told.rows_of(kind, scheme) for scheme in told.schemes}
+        sizes = told.sizes_of(kind)
+        rows.append([request_words(*kind)])
+        if not sizes:
+            rows.append(["all sizes", *(_bottleneck_told(found[scheme]) for scheme in told.schemes)])
+        named = {
+            size: tuple(
+                tuple(row["bottleneck"] for row in found[scheme] if row["block_size_bytes"] == size)
+                for scheme in told.schemes
+            )
+            for size in sizes
+        }
+        for _, group in itertools.groupby(sizes, key=named.__getitem__):
+            alike = list(group)
+            row: Row = [" to ".join(dict.fromkeys(map(size_text, (alike[0], alike[-1]))))]
+            for scheme in told.schemes:
+                mine = [one for one in found[scheme] if one["block_size_bytes"] in alike]
+                row.append(_bottleneck_told(mine))
+            rows.append(row)
+    columns = ["request size", *map(scheme_label, told.schemes)]
+    return Table("Bottleneck of each kind of request", columns, rows, form="compare", numeric=False)
+
+
+def _bottleneck_told(rows: Sequence[dict[str, Any]]) -> Cell:
+    """Name the one bottleneck that some rows have in common."""
+    if not rows or rows[0]["bottleneck"] is None:
+        return Cell("–")
+    name = rows[0]["bottleneck"]
+    waited, used = (
+        span([float(round(100 * row[column])) for row in rows])
+        for column in ("bottleneck_wait_fraction", "bottleneck_utilisation")
+    )
+    return Cell(RESOURCE_WORDS.get(name, name), f"{waited} % of waiting, {used} % in use")
+
+
+def utilisation(told: Reported) -> list[Table]:
+    """Say how busy each resource is, a table for each kind of request."""
+    tables = []
+    for kind in told.kinds:
+        mine = [use for use in told.result.resources if (use["op"], use["pattern"]) == kind]
+        rows: list[Row] = []
+        for resource in dict.fromkeys(use["kind"] for use in mine):
+            cells: Row = []
+            for scheme in told.schemes:
+                shares = [
+                    use["utilisation"] for use in mine if (use["scheme"], use["kind"]) == (scheme, resource)
+                ]
+                cells.append(_share_cell(max(shares, default=None)))
+            if any(isinstance(cell, Cell) and cell.share for cell in cells):
+                rows.append([RESOURCE_WORDS.get(resource, resource), *cells])
+        several = ", highest over the block sizes" if len(told.sizes_of(kind)) > 1 else ""
+        caption = f"{request_words(*kind, told.sizes_of(kind))}: utilisation of the busiest member{several}"
+        columns = ["resource", *map(scheme_label, told.schemes)]
+        tables.append(Table(caption, columns, rows, form="compare", caption_shown=True))
+    return tables
+
+
+def _share_cell(share: float | None) -> Cell:
+    if share is None:
+        return Cell("–")
+    return Cell(f"{100 * share:.0f} %" if share >= 0.005 or share == 0 else "< 1 %", share=share)
+
+
+def results(told: Reported) -> Table:
+    """Show every row with the columns that matter."""
+    columns = [
+        *("request", "scheme", "MB/s", "±", "requests/s", "p50 [ms]", "p99 [ms]", "drives read [B/B]"),
+        *("drives written [B/B]", "private net [B/B]", "CPU [µs]", "bottleneck"),
+    ]
+    rows: list[Row] = []
+    for row in told.rows:
+        size = row["block_size_bytes"]
+        low, high = row["throughput_ci_low"], row["throughput_ci_high"]
+        rows.append(
+            [
+                request_words(row["op"], row["pattern"], [] if size is None else [size]),
+                scheme_label(row["scheme"]),
+                number(row["throughput_bytes_per_s"], 1e-6),
+                "–" if low is None or high is None else number((high - low) / 2, 1e-6),
+                number(row["iops"]),
+                number(row["latency_p50_ns"], 1e-6),
+                number(row["latency_p99_ns"], 1e-6),
+                number(row["device_read_bytes_per_client_byte"]),
+                number(row["device_write_bytes_per_client_byte"]),
+                number(row["private_net_bytes_per_client_byte"]),
+                number(row["cpu_ns_per_op"], 1e-3),
+                RESOURCE_WORDS.get(row["bottleneck"], row["bottleneck"] or "–"),
+            ]
+        )
+    return Table("Every result", columns, rows, words=(1, len(columns) - 1))
+
+
+def _value_words(key: str, value: Any) -> str:
+    if key.endswith("_bytes"):
+        return ", ".join(map(size_text, value if isinstance(value, tuple) else (value,)))
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else value_text(value)
+
+
+def scenario(told: Scenario) -> Table:
+    """Show every key of a scenario, its value and what it means."""
+    rows: list[Row] = []
+
+    def walk(model: BaseModel, above: str) -> None:
+        for name, field in type(model).model_fields.items():
+            value = getattr(model, name)
+            if isinstance(value, BaseModel):
+                walk(value, f"{above}{name}.")
+            elif value is not None and (above or name not in ("name", "description")):
+                rows.append([f"{above}{name}", _value_words(name, value), field.description or ""])
+
+    walk(told, "")
+    return Table("Scenario", ["key", "value", "meaning"], rows, form="stack", numeric=False)

@@ -1,0 +1,169 @@
+"""Quantities as a report writes them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, three_digits
+from stripesim.scenarios.schema.units import format_size
+
+__all__ = [
+    "RESOURCE_WORDS",
+    "bytes_text",
+    "duration_text",
+    "moment_text",
+    "number",
+    "request_words",
+    "size_text",
+    "span",
+    "times",
+    "times_in_prose",
+]
+
+#: What a class of resource is called outside of the simulator.
+RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "client.submit": "client’s submission thread",
+        "client.tx": "client’s network, sending",
+        "client.rx": "client’s network, receiving",
+        "cpu": "CPU cores of a host",
+        "public.tx": "public network, sending",
+        "public.rx": "public network, receiving",
+        "private.tx": "private network, sending",
+        "private.rx": "private network, receiving",
+        "worker": "worker threads of an OSD",
+        "ssd": "SSD of an OSD",
+        "kv": "key-value thread of an OSD",
+        "sync": "log sync of an OSD",
+        "pg.lock": "lock of a placement group",
+        "pg.exec": "execution of a placement group",
+        "pg.pipeline": "write pipeline of a placement group",
+        "none": "no resource: nobody waited",
+    }
+)
+
+#: Factors this near to 1 are none in prose.
+_ALIKE: Final = 0.03
+
+_BYTES: Final = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_SECONDS: Final = ((365.25 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min"))
+
+
+def number(value: Any, factor: float = 1.0) -> str:
+    """Write a number with three digits; a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else three_digits(value * factor)
+
+
+def bytes_text(value: float | None) -> str:
+    """Write bytes in decimal units.
+
+    >>> bytes_text(14_563_555_555_555), bytes_text(512), bytes_text(None)
+    ('14.6 TB', '512 B', '–')
+    """
+    if value is None:
+        return "–"
+    for size, unit in _BYTES:
+        if value >= size:
+            return f"{three_digits(value / size)} {unit}"
+    return f"{value:.0f} B"
+
+
+def duration_text(seconds: float | None) -> str:
+    """Write a duration in the unit that suits it.
+
+    >>> duration_text(440), duration_text(1.5), duration_text(7 * 86400)
+    ('7.33 min', '1.5 s', '7 days')
+    """
+    if seconds is None:
+        return "–"
+    for size, unit in _SECONDS:
+        if seconds >= 2 * size:
+            return f"{three_digits(seconds / size)} {unit}"
+    return f"{three_digits(seconds)} s"
+
+
+def span(values: Sequence[float | None], factor: float = 1.0) -> str:
+    """Write the range of some numbers; one number where they read the same.
+
+    >>> span([0.1, 0.32, None], 1000), span([5.0]), span([])
+    ('100 … 320', '5', '–')
+    """
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    if not known:
+        return "–"
+    low, high = (three_digits(end * factor) for end in (min(known), max(known)))
+    return low if low == high else f"{low} … {high}"
+
+
+def times(values: Sequence[float | None], first: Sequence[float | None]) -> str:
+    """Write by what factor some numbers are others, pair by pair; nothing where none can be told.
+
+    >>> times([2.0, 4.5], [1.0, 1.5]), times([0.2069], [1.0]), times([1.0], [0.0])
+    ('2× … 3×', '0.21×', '')
+    """
+    return " … ".join(dict.fromkeys(map(_factor, _ratios(values, first))))
+
+
+def times_in_prose(values: Sequence[float | None], first: Sequence[float | None]) -> str:
+    """Write the same for a sentence.
+
+    >>> times_in_prose([2.0, 4.5], [1.0, 1.5]), times_in_prose([0.98, 1.02], [1.0, 1.0])
+    ('2 to 3 times the', 'about the same')
+    """
+    ratios = _ratios(values, first)
+    if not ratios:
+        return ""
+    if all(abs(ratio - 1) <= _ALIKE for ratio in ratios):
+        return "about the same"
+    return " to ".join(dict.fromkeys(_factor(end).removesuffix("×") for end in ratios)) + " times the"
+
+
+def _ratios(values: Sequence[float | None], first: Sequence[float | None]) -> list[float]:
+    """The least and the greatest factor."""
+    ratios = sorted(a / b for a, b in zip(values, first, strict=True) if a is not None and b)
+    return ratios[:1] + ratios[-1:]
+
+
+def _factor(ratio: float) -> str:
+    """Write a factor: two digits say enough of a prediction."""
+    return f"{ratio:,.0f}×" if ratio >= 10 else f"{float(f'{ratio:.2g}'):g}×"
+
+
+def size_text(size_bytes: int) -> str:
+    """Write a size as prose does.
+
+    >>> size_text(4096)
+    '4 KiB'
+    """
+    text = format_size(size_bytes)
+    unit = text.lstrip("0123456789.")
+    return f"{text.removesuffix(unit)} {unit}"
+
+
+def moment_text(iso: str) -> str:
+    """Write a moment in UTC for people.
+
+    >>> moment_text("2017-10-01T09:05:00+00:00")
+    '1 October 2017, 09:05 UTC'
+    """
+    moment = datetime.datetime.fromisoformat(iso)
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
+
+
+def request_words(op: str, pattern: str, sizes: Sequence[int] = ()) -> str:
+    """Name a kind of request.
+
+    >>> request_words("write", "rand", [4096]), request_words("trace", "trace")
+    ('Random writes, 4 KiB', 'Requests of the trace')
+    """
+    if op == "trace":
+        return "Requests of the trace"
+    words = f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
+    if not sizes:
+        return words
+    low, high = size_text(min(sizes)), size_text(max(sizes))
+    return f"{words}, {low}" if low == high else f"{words}, {low} to {high}"

@@ -1,0 +1,349 @@
+"""From a scenario to pools and workloads: the one place where configuration meets models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stripesim.calibration.kernels.buffers import ceph_buffers
+from stripesim.calibration.kernels.store import default_table, named_table
+from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
+from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.kernel.cost import KernelTableError
+from stripesim.models.messages import MessageModel
+from stripesim.models.nic import NicModel
+from stripesim.models.object_store.pacific import PacificMessages, PacificStore
+from stripesim.models.object_store.store import ObjectStoreModel
+from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.placement import NONE, CrushMap, pg_mappings
+from stripesim.scenarios.run.failures import plan_of
+from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.sim.ceph.clients.workload import Synthetic, Workload
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
+from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.run import Repair
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+POOL_ID = 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What one cell of a scenario runs on.
+
+    Parameters
+    ----------
+    pool : Pool
+    workload : Workload
+    prefilled : bool
+    until_ns : int or None
+    repair : Repair or None
+    faults : FaultPlan or None
+    timeout_ns : int
+    newest_only : bool
+        See `stripesim.sim.engine.program.Program`.
+    """
+
+    pool: Pool
+    workload: Workload
+    prefilled: bool
+    until_ns: int | None
+    repair: Repair | None
+    faults: FaultPlan | None = None
+    timeout_ns: int = 0
+    newest_only: bool = False
+
+
+def build_models(scenario: Scenario) -> Models:
+    """Build the measured models that a scenario names."""
+    told = scenario.cluster
+    chosen = _parameter_set("parameters", told.parameters)
+    drive = _parameter_set("ssd", told.ssd)
+    generation_scope = {"kraken": "coded", "pacific": "dispatch"}[scenario.generation]
+    # The set `pacific` knows more about messages and the store's log than a plain set does.
+    pacific = told.parameters == "pacific"
+    table = named_table(told.kernel_table) if told.kernel_table else default_table()
+    return Models(
+        client=chosen.model(ClientModel, "client"),
+        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": told.cores_per_host}),
+        public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": told.public_gbit_per_s * 1e9}),
+        private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": told.private_gbit_per_s * 1e9}),
+        messages=chosen.model(PacificMessages if pacific else MessageModel, "messages"),
+        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": told.pg_lock_scope or generation_scope}),
+        ssd=drive.device(),
+        store=chosen.model(PacificStore if pacific else ObjectStoreModel, "store"),
+        kernel=table,
+        kernel_backend=told.kernel_backend,
+        encode_buffers=ceph_buffers() if told.encode_buffers else None,
+    )
+
+
+def _parameter_set(key: str, name: str) -> ParameterSet:
+    """Return the set that a key of the cluster names; a fault says which key it was."""
+    try:
+        return ParameterSet(name)
+    except ParameterSetError as error:
+        raise ParameterSetError(f"cluster.{key}: {error}") from None
+
+
+def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> Setting:
+    """Build what one cell runs on."""
+    scheme = parse_scheme(cell.scheme)
+    down = _down(scenario)
+    models = models or build_models(scenario)
+    pool = build_pool(scenario, scheme, models, down=down)
+    told = scenario.workload
+    repair = faults = None
+    if scenario.faults is not None:
+        faults = plan_of(
+            scenario,
+            pool.cluster.osd_hosts,
+            lambda out: _acting(scenario, scheme, out),
+            rotational=models.ssd.rotational,
+        )
+    if scenario.repair is not None:
+        repair = Repair(
+            targets=_acting(scenario, scheme, out=scenario.repair.lost_osds),
+            image_objects=-(-told.image_bytes // scenario.cluster.object_bytes),
+            stay_down=() if scenario.degraded is None else scenario.degraded.missing_osds,
+        )
+    return Setting(
+        pool=pool,
+        workload=build_workload(scenario, cell),
+        prefilled=told.image == "prefilled",
+        until_ns=None if told.duration_s is None else round(told.duration_s * 1e9),
+        repair=repair,
+        faults=faults,
+        timeout_ns=0 if told.timeout_s is None else max(1, round(told.timeout_s * 1e9)),
+        # A bare device is driven without the library that makes a client wait so.
+        newest_only=told.completions == "newest" and scheme.name != "none",
+    )
+
+
+def check_schemes(scenario: Scenario, models: Models) -> None:
+    """Check what each scheme needs of placement and kernel costs, before any of them runs.
+
+    Raises
+    ------
+    ValueError
+        With one line per scheme that cannot be simulated.
+    """
+    told = scenario.workload
+    down = _down(scenario)
+    if scenario.faults is not None:
+        plan_of(scenario, _osd_hosts(scenario), lambda out: _no_sets(), rotational=models.ssd.rotational)
+    encodes = (
+        told.kind == "trace"
+        or told.read_fraction is not None
+        or "write" in told.ops
+        or bool(down or scenario.faults)
+    )
+    faults: list[str] = []
+    for name in scenario.schemes:
+        scheme = parse_scheme(name)
+        try:
+            views = build_pool(scenario, scheme, models, down=down).contexts
+            if encodes and scheme.kind == "erasure":
+                models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
+        except KernelTableError as error:
+            faults.append(f"schemes: {error}; `stripesim kernel --scheme {name} --save` measures it here")
+        except ValueError as error:
+            faults.append(str(error))
+    if faults:
+        raise ValueError("\n".join(dict.fromkeys(faults)))
+
+
+def _no_sets() -> IntArray:
+    return np.empty((0, 0), dtype=np.int64)
+
+
+def build_workload(scenario: Scenario, cell: Cell) -> Workload:
+    """Build the requests of one cell."""
+    told = scenario.workload
+    if told.kind == "trace":
+        from stripesim.scenarios.run.replay import replay_of
+
+        return replay_of(scenario)
+    assert cell.block_size_bytes is not None
+    assert cell.pattern != "trace"
+    read_fraction = {"read": 1.0, "write": 0.0}.get(cell.op, told.read_fraction)
+    assert read_fraction is not None
+    return Synthetic(
+        pattern=cell.pattern,
+        block_bytes=cell.block_size_bytes,
+        image_bytes=told.image_bytes,
+        read_fraction=read_fraction,
+        requests=told.requests,
+        queue_depth=0 if told.kind == "open" else told.queue_depth,
+        rate_per_s=told.rate_per_s if told.kind == "open" else None,
+        seed=scenario.seed,
+    ).start()
+
+
+def build_pool(
+    scenario: Scenario, scheme: RedundancyScheme, models: Models, *, down: Sequence[int] = ()
+) -> Pool:
+    """Place a scheme's pool on the scenario's cluster."""
+    told = scenario.cluster
+    if scheme.name == "none":
+        return _bare(scenario, scheme, models)
+    hosts = _osd_hosts(scenario)
+    acting = _acting(scenario, scheme).copy()
+    if (acting == NO_OSD).any(axis=1).all():
+        placed = int((acting != NO_OSD).sum(axis=1).max())
+        raise ValueError(
+            f"cluster.crush_map: rule {_rule(scenario, scheme)}: got at most {placed} of the {scheme.width} "
+            f"shards of {scheme.name} placed, wanted a map and a rule that place all"
+        )
+    unknown = [osd for osd in down if osd >= len(hosts)]
+    if unknown:
+        raise ValueError(f"cluster.crush_map: got no OSD {unknown[0]}, wanted OSDs of the map")
+    if down:
+        acting[np.isin(acting, np.asarray(down))] = NO_OSD
+    limits = RecoveryLimits()
+    if scenario.repair is not None:
+        limits = _limits(scenario, limits, rotational=models.ssd.rotational)
+    cluster = Cluster(osd_hosts=hosts, acting=acting, models=models, recovery=limits)
+    return Pool(
+        cluster=cluster,
+        scheme=scheme,
+        stripe_unit_bytes=told.stripe_unit_bytes,
+        object_bytes=told.object_bytes,
+    )
+
+
+def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
+    """One drive and nothing else."""
+    cluster = Cluster(
+        osd_hosts=np.zeros(1, dtype=np.int64),
+        acting=np.zeros((1, 1), dtype=np.int64),
+        models=replace(models, ssd=models.ssd.single()),
+    )
+    return Pool(
+        cluster=cluster,
+        scheme=scheme,
+        stripe_unit_bytes=scenario.cluster.stripe_unit_bytes,
+        object_bytes=scenario.cluster.object_bytes,
+    )
+
+
+# What an OSD takes by default, by generation and kind of device: osd_recovery_max_active [count] and
+# osd_recovery_sleep [ns]. Ceph v11.2.0 has one value for both kinds.
+_RECOVERY_DEFAULTS = {
+    ("kraken", False): (3, 0),
+    ("kraken", True): (3, 0),
+    ("pacific", False): (10, 0),
+    ("pacific", True): (3, 100_000_000),
+}
+
+
+def _limits(scenario: Scenario, limits: RecoveryLimits, *, rotational: bool) -> RecoveryLimits:
+    told = scenario.repair
+    assert told is not None
+    max_active, sleep_ns = _RECOVERY_DEFAULTS[scenario.generation, rotational]
+    limits = replace(limits, max_active=told.recovery_max_active or max_active, sleep_ns=sleep_ns)
+    if told.max_backfills is not None:
+        limits = replace(limits, max_backfills=told.max_backfills)
+    if told.recovery_chunk_bytes is not None:
+        limits = replace(limits, chunk_bytes=told.recovery_chunk_bytes)
+    if told.recovery_sleep_s is not None:
+        limits = replace(limits, sleep_ns=round(told.recovery_sleep_s * 1e9))
+    return limits
+
+
+def _down(scenario: Scenario) -> list[int]:
+    lost = [] if scenario.repair is None else list(scenario.repair.lost_osds)
+    missing = [] if scenario.degraded is None else list(scenario.degraded.missing_osds)
+    return sorted({*lost, *missing})
+
+
+@lru_cache(maxsize=8)
+def _crush(path: str | None, hosts: int, osds_per_host: int, racks: int | None) -> CrushMap:
+    if path is not None:
+        return CrushMap.load(path)
+    return CrushMap.build(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
+
+
+def crush_of(scenario: Scenario) -> CrushMap:
+    """Return the CRUSH map of a scenario: its file, or the regular map of its counts."""
+    told = scenario.cluster
+    path = None if told.crush_map is None else str(scenario.resolve(told.crush_map))
+    return _crush(path, told.hosts, told.osds_per_host, told.racks)
+
+
+def hole_warnings(scenario: Scenario) -> list[str]:
+    """Say which schemes have placement groups for which CRUSH has not found an OSD for every shard."""
+    found = []
+    for name in scenario.schemes:
+        scheme = parse_scheme(name)
+        if scheme.name == "none":
+            continue
+        holes = int((_acting(scenario, scheme) == NO_OSD).any(axis=1).sum())
+        if holes:
+            found.append(
+                f"{scheme.name}: {holes} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
+                "gave up after its tries, as it does where the failure domains are hardly more than the "
+                f"{scheme.width} shards"
+            )
+    return found
+
+
+def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
+    told = scenario.cluster
+    if told.crush_rule is not None:
+        return told.crush_rule
+    replicated = scheme.kind == "replicated"
+    domain = told.failure_domain_replicated if replicated else told.failure_domain_erasure
+    return ("rep" if replicated else "ec") + ("" if domain == "host" else f"_{domain}")
+
+
+def _acting(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()) -> IntArray:
+    """Map the placement groups, with some OSDs out."""
+    reweights = dict.fromkeys(out, 0.0) if out else None
+    rows = pg_mappings(
+        crush_of(scenario),
+        _rule(scenario, scheme),
+        POOL_ID,
+        scenario.cluster.pg_num,
+        scheme.width,
+        reweights,
+    ).astype(np.int64)
+    assert NO_OSD == NONE
+    return rows
+
+
+def _osd_hosts(scenario: Scenario) -> IntArray:
+    """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
+    told = scenario.cluster
+    if told.crush_map is None:
+        return np.repeat(np.arange(told.hosts, dtype=np.int64), told.osds_per_host)
+    crush = crush_of(scenario)
+    buckets = {bucket.id: bucket for bucket in crush.buckets}
+    host_types = {number for number, name in crush.types if name == "host"}
+    # A shadow bucket of a device class is the same host once more.
+    hosts = [b for b in crush.buckets if b.type_id in host_types and "~" not in b.name]
+    if not hosts:
+        raise ValueError(f"cluster.crush_map: {told.crush_map}: got no bucket of type host, wanted one")
+    osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
+    found: set[int] = set()
+    for index, host in enumerate(hosts):
+        below = list(host.items)
+        while below:
+            item = below.pop()
+            if item < 0:
+                below.extend(buckets[item].items)
+            else:
+                osd_hosts[item] = index
+                found.add(item)
+    stray = [device.name for device in crush.devices if device.id not in found]
+    if stray:
+        raise ValueError(f"cluster.crush_map: {told.crush_map}: got {stray[0]} in no host, wanted it in one")
+    return osd_hosts

@@ -1,0 +1,223 @@
+"""Run a scenario, cell by cell, and say how its rows came about."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stripesim._version import __version__
+from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, hole_warnings
+from stripesim.scenarios.run.failures import limits_of
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.run import RunResult, simulate
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MODEL_NAMES = ("client", "cpu", "public_nic", "private_nic", "messages", "pg_lock", "ssd", "store")
+OPTIONAL_MODEL_NAMES = ("encode_buffers",)
+
+
+@dataclass(frozen=True)
+class ScenarioResult:
+    """All rows of a scenario.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        One row per cell; see `stripesim.sim.observe.recording.describe` for what the columns mean.
+    provenance : dict
+    completions_sha256 : str
+        Fingerprint of all completion times of all cells.
+    requests, uses : int
+        Requests completed, uses of resources completed.
+    engine_wall_s : float
+        Wall-clock time inside the engine [s].
+    parameters : list of dict
+        Every number with its provenance.
+    warnings : list of str
+        Where the scenario lies outside what its parameter set was calibrated on.
+    resources : list of dict
+        For each cell and class of resource: utilisation of its busiest member and share of all waiting.
+    timelines : list of dict
+        Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`.
+    holes : tuple of str
+        Warnings of placement groups for which CRUSH has not found enough OSDs.
+    """
+
+    rows: pl.DataFrame
+    provenance: dict[str, Any]
+    completions_sha256: str
+    requests: int
+    uses: int
+    engine_wall_s: float
+    parameters: list[dict[str, Any]]
+    warnings: list[str]
+    resources: list[dict[str, Any]]
+    timelines: list[dict[str, Any]] = field(default_factory=list)
+    holes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``stripesim run --json -`` prints."""
+        document: dict[str, Any] = {
+            "provenance": self.provenance,
+            "rows": self.rows.to_dicts(),
+            "completions_sha256": self.completions_sha256,
+            "requests": self.requests,
+            "uses": self.uses,
+            "engine_wall_s": self.engine_wall_s,
+            "warnings": [*self.warnings, *self.holes],
+            "resources": self.resources,
+        }
+        return {**document, "timeline": self.timelines} if self.timelines else document
+
+
+def run_cells(
+    scenario: Scenario, engine: str, models: Models | None = None
+) -> Iterator[tuple[Cell, RunResult]]:
+    """Run the cells of a scenario one after another."""
+    models = models or build_models(scenario)
+    check_schemes(scenario, models)
+    for cell in cells(scenario):
+        yield cell, run_cell(scenario, cell, engine, models)
+
+
+def run_cell(
+    scenario: Scenario,
+    cell: Cell,
+    engine: str,
+    models: Models | None = None,
+    *,
+    until_ns: int | None = None,
+    followed: IntArray | None = None,
+) -> RunResult:
+    """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
+    setting = build_cell(scenario, cell, models)
+    return simulate(
+        setting.pool,
+        setting.workload,
+        prefilled=setting.prefilled,
+        repair=setting.repair,
+        until_ns=setting.until_ns if until_ns is None else until_ns,
+        faults=setting.faults,
+        timeout_ns=setting.timeout_ns,
+        newest_only=setting.newest_only,
+        seed=scenario.seed,
+        engine=engine,
+        followed=followed,
+    )
+
+
+def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
+    """Return a result row: the cell's coordinates and what came of it."""
+    row = {**cell._asdict(), "image": scenario.workload.image, **result.row}
+    if scenario.workload.kind == "trace":
+        from stripesim.scenarios.run.replay import recorded_latency
+
+        row |= recorded_latency(scenario)
+    return row
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] | None = None,
+    costs: bool = True,
+) -> ScenarioResult:
+    """Run all cells of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    engine : str
+        ``compiled`` or ``simpy``; both give the same rows.
+    progress : callable, optional
+        Called after each cell with a few words about it.
+    costs : bool
+        Whether rows tell what the latency consists of (`stripesim.scenarios.explain.costs`); each cell then
+        runs a second time, up to the last request of the sample.
+    """
+    from stripesim.scenarios.explain.costs import cell_costs
+    from stripesim.scenarios.planning.capacity import drives_of
+    from stripesim.scenarios.run.calibrated import warnings_of
+    from stripesim.scenarios.run.results import rows_frame
+
+    models = build_models(scenario)
+    resources: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    timelines: list[dict[str, Any]] = []
+    fingerprint = hashlib.sha256()
+    uses = 0
+    wall_s = 0.0
+    for cell, result in run_cells(scenario, engine, models):
+        row = row_of(scenario, cell, result)
+        rows.append(row | (cell_costs(scenario, cell, result, engine, models) if costs else {}))
+        resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
+        if result.timeline is not None:
+            timelines.append({**cell._asdict(), **result.timeline})
+        fingerprint.update(bytes.fromhex(result.sha256))
+        uses += result.uses
+        wall_s += float(result.row["engine_wall_s"])
+        if progress is not None:
+            progress(" ".join(str(part) for part in cell if part is not None))
+    return ScenarioResult(
+        rows=rows_frame(rows),
+        provenance=provenance_of(scenario, models, engine),
+        completions_sha256=fingerprint.hexdigest(),
+        requests=sum(int(row["requests"]) for row in rows),
+        uses=uses,
+        engine_wall_s=wall_s,
+        parameters=[
+            *parameters_of(models),
+            *recovery_parameters(scenario, models),
+            *drives_of(scenario, models).parameters(),
+        ],
+        warnings=warnings_of(scenario),
+        resources=resources,
+        timelines=timelines,
+        holes=tuple(hole_warnings(scenario)),
+    )
+
+
+def parameters_of(models: Models) -> list[dict[str, Any]]:
+    """List every number of a cluster's models with its provenance."""
+    names = [name for name in (*MODEL_NAMES, *OPTIONAL_MODEL_NAMES) if getattr(models, name) is not None]
+    return [
+        parameter
+        for name in names
+        for parameter in getattr(models, name).parameters(f"{name}.")
+        if not isinstance(parameter["value"], list)
+    ]
+
+
+def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, Any]]:
+    """List the constants of detection and recovery, where a scenario has faults."""
+    if scenario.faults is None:
+        return []
+    return list(limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery."))
+
+
+def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
+    """Say what gave the rows, so that they can be had again."""
+    # Only here: no row depends on it.
+    from stripesim.scenarios.run.stamp import where_and_when
+
+    return {
+        "stripesim": __version__,
+        "scenario": scenario.name,
+        "scenario_sha256": scenario.hash(),
+        "seed": scenario.seed,
+        "generation": scenario.generation,
+        "engine": engine,
+        "parameters": scenario.cluster.parameters,
+        "ssd": scenario.cluster.ssd,
+        "kernel_table": models.kernel.name,
+        "kernel_cpu": models.kernel.provenance["cpu"],
+        **where_and_when(),
+        "configuration": scenario.model_dump(mode="json"),
+    }

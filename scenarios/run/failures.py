@@ -1,0 +1,308 @@
+"""From a scenario's faults to a plan for the simulator: who fails when, under which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stripesim.models.recovery import RecoveryModel, recovery_model
+from stripesim.scenarios.schema.toml_lines import KeyPath
+from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
+from stripesim.sim.engine.graph import IntArray
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.schema.faults import DrawnSpec, EventSpec, FaultsSpec, LifetimeSpec
+    from stripesim.scenarios.schema.keys import Scenario
+
+_SECOND_NS = 10**9
+
+_GIVEN = {
+    "heartbeat_interval_s": "heartbeat_interval_ns",
+    "heartbeat_grace_s": "heartbeat_grace_ns",
+    "min_down_reporters": "min_down_reporters_count",
+    "down_out_interval_s": "down_out_interval_ns",
+    "min_in_fraction": "min_in_fraction",
+    "max_backfills": "max_backfills_count",
+    "recovery_max_active": "recovery_max_active_count",
+    "recovery_chunk_bytes": "recovery_chunk_bytes",
+    "recovery_sleep_s": "recovery_sleep_ns",
+    "scrub_interval_s": "scrub_interval_ns",
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where OSDs and hosts stand.
+
+    Parameters
+    ----------
+    osd_hosts : ndarray of int64, shape (osds,)
+        Host of each OSD.
+    racks : int or None
+        Racks, each with as many hosts; None: no racks.
+    """
+
+    osd_hosts: IntArray
+    racks: int | None
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        return int(self.osd_hosts.max()) + 1
+
+    def osds_of_hosts(self, hosts: Sequence[int]) -> list[int]:
+        """List the OSDs of some hosts."""
+        found: list[int] = np.flatnonzero(np.isin(self.osd_hosts, list(hosts))).tolist()
+        return found
+
+    def hosts_of_racks(self, racks: Sequence[int]) -> list[int]:
+        """List the hosts of some racks."""
+        if not racks:
+            return []
+        each = self.hosts // (self.racks or 1)
+        return [host for rack in racks for host in range(rack * each, (rack + 1) * each)]
+
+    @property
+    def osd_racks(self) -> IntArray | None:
+        """Rack of each OSD."""
+        if self.racks is None:
+            return None
+        found: IntArray = self.osd_hosts // (self.hosts // self.racks)
+        return found
+
+    def failure(self, event: EventSpec) -> Failure:
+        """Return what an event of a scenario stops."""
+        hosts = sorted({*event.hosts, *self.hosts_of_racks(event.racks)})
+        return Failure(
+            osds=tuple(sorted({*event.osds, *self.osds_of_hosts(hosts)})),
+            hosts=tuple(hosts),
+            time_ns=_ns(event.at_s),
+            back_ns=None if event.return_s is None else _ns(event.return_s),
+            kind=event.kind,
+            keeps_data=event.data == "kept",
+        )
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * _SECOND_NS)
+
+
+def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
+    """Return the constants of recovery: the generation's, with what the scenario gives."""
+    told = scenario.faults
+    assert told is not None
+    model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
+    given = {}
+    for key, name in _GIVEN.items():
+        value = getattr(told, key)
+        if value is not None:
+            given[name] = _ns(value) if key.endswith("_s") else value
+    return model.given(**given) if given else model
+
+
+def plan_of(
+    scenario: Scenario,
+    osd_hosts: IntArray,
+    up_sets: Callable[[tuple[int, ...]], IntArray],
+    *,
+    rotational: bool,
+) -> FaultPlan:
+    """Return what goes wrong in a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With a table ``[faults]``.
+    osd_hosts : ndarray of int64, shape (osds,)
+    up_sets : callable
+        OSDs that are out → sets that CRUSH gives.
+    rotational : bool
+        Whether the OSDs' devices are disks.
+
+    Raises
+    ------
+    ValueError
+        If the faults contradict the cluster, or a trace cannot be used; one line, with the key.
+    """
+    told = scenario.faults
+    assert told is not None
+    places = Places(osd_hosts, scenario.cluster.racks if scenario.cluster.crush_map is None else None)
+    failures = [places.failure(event) for event in told.events]
+    if told.drawn is not None:
+        failures += drawn_failures(scenario, places)
+    if told.replay is not None:
+        failures += replayed_failures(scenario, places)
+    plan = FaultPlan(
+        failures=tuple(failures),
+        corruptions=tuple(
+            Corruption(osd=one.osd, time_ns=_ns(one.at_s), shards_count=one.shards)
+            for one in told.corruptions
+        ),
+        up_sets=up_sets,
+        image_objects=-(-scenario.workload.image_bytes // scenario.cluster.object_bytes),
+        model=limits_of(scenario, rotational=rotational),
+        osd_racks=places.osd_racks,
+        prefilled=scenario.workload.image == "prefilled",
+        seed=scenario.seed,
+        series_ns=_ns(told.series_s),
+    )
+    try:
+        plan.check(osd_hosts)
+    except FaultError as error:
+        where = scenario.where(_key_of(told, error, len(failures)))
+        raise ValueError(f"{where}: got {error.got}, wanted {error.wanted}") from error
+    return plan
+
+
+def _key_of(told: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
+    """Return the key behind a fault of a plan."""
+    if error.event >= failures:
+        return ("faults", "corruptions", error.event - failures, "osd")
+    if not told.events:
+        return ("faults", "replay" if told.drawn is None else "drawn")
+    keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s"}
+    key = next((key for words, key in keys.items() if error.got.startswith(words)), None)
+    where: KeyPath = ("faults", "events", error.event)
+    return where if key is None else (*where, key)
+
+
+# Failures drawn from lifetimes.
+
+
+def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
+    """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
+    assert scenario.faults is not None
+    told = scenario.faults.drawn
+    assert told is not None
+    lifetime, downtime = _distributions(scenario, told)
+    horizon_s = scenario.workload.duration_s
+    assert horizon_s is not None, "the rules ask for workload.duration_s"
+    units = places.hosts if told.unit == "host" else len(places.osd_hosts)
+    found = []
+    for unit in range(units):
+        draw = np.random.default_rng([scenario.seed, 9, unit])
+        at_s = _draw(lifetime, draw) / told.speed
+        while at_s < horizon_s:
+            back_s = None if downtime is None else at_s + _draw(downtime, draw) / told.speed
+            found.append(_of_unit(places, told.unit, unit, at_s, back_s, told.kind))
+            if back_s is None:
+                break
+            at_s = back_s + max(1e-9, _draw(lifetime, draw) / told.speed)
+    return sorted(found, key=lambda failure: (failure.time_ns, failure.osds))
+
+
+def _of_unit(places: Places, unit: str, number: int, at_s: float, back_s: float | None, kind: str) -> Failure:
+    on_host = unit == "host"
+    start_ns = _ns(at_s)
+    failure = Failure(
+        osds=tuple(places.osds_of_hosts([number])) if on_host else (number,),
+        hosts=(number,) if on_host else (),
+        time_ns=start_ns,
+        back_ns=None if back_s is None else max(start_ns + 1, _ns(back_s)),
+    )
+    # The kind comes from a scenario, which has checked it.
+    return replace(failure, kind=kind)  # type: ignore[arg-type]
+
+
+def _draw(told: LifetimeSpec, draw: np.random.Generator) -> float:
+    if told.distribution == "exponential":
+        assert told.scale_s is not None
+        return float(draw.exponential(told.scale_s))
+    if told.distribution == "weibull":
+        assert told.scale_s is not None
+        assert told.shape is not None
+        return float(told.scale_s * draw.weibull(told.shape))
+    assert told.median_s is not None
+    assert told.sigma is not None
+    return float(draw.lognormal(np.log(told.median_s), told.sigma))
+
+
+def _distributions(scenario: Scenario, told: DrawnSpec) -> tuple[LifetimeSpec, LifetimeSpec | None]:
+    if told.trace is None:
+        assert told.lifetime is not None
+        return told.lifetime, told.downtime
+    return _fitted(str(scenario.resolve(told.trace)), told.trace_format)
+
+
+@lru_cache(maxsize=4)
+def _fitted(path: str, trace_format: str | None) -> tuple[LifetimeSpec, LifetimeSpec]:
+    """Fit both distributions to a trace, once."""
+    from stripesim.calibration.survival import fit_survival
+    from stripesim.scenarios.schema.faults import LifetimeSpec
+    from stripesim.traces.failures.read import read_failures
+
+    try:
+        trace = read_failures(path, format=trace_format)
+        best = [fit_survival(trace, state).fits[0] for state in ("up", "down")]
+    except (ValueError, OSError) as error:
+        raise ValueError(f"faults.drawn.trace: {error}") from error
+    found = [LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters}) for fit in best]
+    return found[0], found[1]
+
+
+# Failures replayed from a trace.
+
+
+def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
+    """Return the outages that a trace recorded, scaled, from the chosen moment on."""
+    assert scenario.faults is not None
+    told = scenario.faults.replay
+    assert told is not None
+    outages = _outages(str(scenario.resolve(told.trace)), told.trace_format)
+    units = places.hosts if told.unit == "host" else len(places.osd_hosts)
+    nodes = list(dict.fromkeys(node for node, _, _ in outages))
+    if len(nodes) > units:
+        where = scenario.where(("faults", "replay", "trace"))
+        raise ValueError(
+            f"{where}: {told.trace}: got {len(nodes)} nodes, "
+            f"wanted at most the cluster's {units} {told.unit}s"
+        )
+    numbers = {node: number for number, node in enumerate(nodes)}
+    found = []
+    for node, start_s, stop_s in outages:
+        at_s = max(0.0, (start_s - told.from_s) / told.speed)
+        back_s = None if stop_s is None else (stop_s - told.from_s) / told.speed
+        if back_s is not None and _ns(back_s) <= _ns(at_s):
+            continue
+        if scenario.workload.duration_s is None or at_s < scenario.workload.duration_s:
+            found.append(_of_unit(places, told.unit, numbers[node], at_s, back_s, told.kind))
+    return found
+
+
+@lru_cache(maxsize=4)
+def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, float | None]]:
+    """Read the outages of each node [s from the trace's start]; those that overlap or touch are one."""
+    from stripesim.traces.failures.read import read_failures
+
+    try:
+        trace = read_failures(path, format=trace_format)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"faults.replay.trace: {error}") from error
+    if trace.spans is None:
+        events = trace.events.filter(~trace.events["up"])
+        start_s = int(trace.events["time_s"].min())  # type: ignore[arg-type]
+        rows = [(node, time_s, None) for time_s, node in events.select("time_s", "node").iter_rows()]
+    else:
+        down = trace.spans.filter(~trace.spans["up"])
+        start_s = int(trace.spans["start_s"].min())  # type: ignore[arg-type]
+        rows = [
+            (node, first_s, None if cut else stop_s)
+            for first_s, stop_s, node, cut in down.select(
+                "start_s", "stop_s", "node", "right_cut"
+            ).iter_rows()
+        ]
+    merged: dict[str, list[tuple[float, float | None]]] = {}
+    for node, first_s, stop_s in rows:
+        spans = merged.setdefault(str(node), [])
+        last_s = spans[-1][1] if spans else -1.0
+        if spans and (last_s is None or first_s - start_s <= last_s):
+            latest = None if last_s is None or stop_s is None else max(last_s, stop_s - start_s)
+            spans[-1] = (spans[-1][0], latest)
+        else:
+            spans.append((first_s - start_s, None if stop_s is None else stop_s - start_s))
+    found = [(node, *span) for node, spans in merged.items() for span in spans]
+    return sorted(found, key=lambda outage: outage[1])

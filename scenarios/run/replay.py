@@ -1,0 +1,87 @@
+"""A recorded trace as a workload: its devices become images, its requests keep their order and times."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.sim.ceph.clients.workload import Replay, Requests
+from stripesim.traces.columns import BlockTrace
+from stripesim.traces.read import read_trace
+
+
+def replay_of(scenario: Scenario) -> Replay:
+    """Build the replay that a scenario asks for.
+
+    Raises
+    ------
+    TraceError
+        If the trace cannot be read, holds a fault (a truncated file does) or no request.
+
+    Notes
+    -----
+    Strict: a replay that left faulty lines out would be of another workload, and say nothing of it.
+    """
+    told = scenario.workload
+    return Replay(
+        requests_of(_trace_of(scenario)),
+        speed=told.speed,
+        queue_depth=told.queue_depth if told.replay == "closed" else 0,
+        limit=told.requests,
+    )
+
+
+def recorded_latency(scenario: Scenario) -> dict[str, float]:
+    """Return what the trace itself says of latency, to stand beside the simulated row.
+
+    Returns
+    -------
+    dict of str to float
+        ``recorded_latency_mean_ns``, ``_p50_ns``, ``_p95_ns``, ``_p99_ns`` of the requests that the replay
+        takes; empty where the trace records no completions.
+    """
+    frame = _trace_of(scenario).requests
+    frame = frame.filter(frame["length_bytes"] > 0).head(scenario.workload.requests or len(frame))
+    spans = (frame["complete_ns"] - frame["issue_ns"]).drop_nulls().to_numpy()
+    if not len(spans):
+        return {}
+    p50, p95, p99 = np.percentile(spans, [50, 95, 99])
+    told = {"mean": spans.mean(), "p50": p50, "p95": p95, "p99": p99}
+    return {f"recorded_latency_{name}_ns": float(value) for name, value in told.items()}
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, form: str | None) -> BlockTrace:
+    return read_trace(path, format=form, strict=True)
+
+
+def _trace_of(scenario: Scenario) -> BlockTrace:
+    told = scenario.workload
+    assert told.trace is not None
+    return _read(scenario.resolve(told.trace), told.trace_format)
+
+
+def requests_of(trace: BlockTrace) -> Requests:
+    """Turn a block trace into requests.
+
+    Notes
+    -----
+    Each device of the trace is an image of its own, as large as its addresses reach, cut
+    into objects from offset 0. Requests without a length (flushes) carry no data and are
+    left out.
+    """
+    frame = trace.requests.filter(trace.requests["length_bytes"] > 0)
+    devices = frame["device"].unique(maintain_order=True).to_list()
+    number = {device: index for index, device in enumerate(devices)}
+    images = frame["device"].replace_strict(number, return_dtype=None).to_numpy().astype(np.int64)
+    arrivals = frame["issue_ns"].to_numpy().astype(np.int64)
+    return Requests(
+        is_write=frame["is_write"].to_numpy().astype(bool),
+        images=images,
+        offsets_bytes=frame["offset_bytes"].to_numpy().astype(np.int64),
+        lengths_bytes=frame["length_bytes"].to_numpy().astype(np.int64),
+        arrivals_ns=arrivals - arrivals.min(initial=arrivals[0] if len(arrivals) else 0),
+    )

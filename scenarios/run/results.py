@@ -1,0 +1,338 @@
+"""Results of a run: the columns of its rows, the files they are kept in, and the table a person reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+import numpy as np
+import polars as pl
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.table import Table
+
+from stripesim.scenarios.schema.units import format_size
+
+__all__ = ["RESULT_SCHEMA", "ResultsError", "print_table", "rows_frame", "write_files", "write_results"]
+
+#: Columns of a result row and their types. Units are in the names; rates are per simulated second.
+RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
+    {
+        "scheme": pl.String,
+        "op": pl.String,
+        "pattern": pl.String,
+        "block_size_bytes": pl.Int64,
+        "requests": pl.Int64,
+        "iops": pl.Float64,
+        "throughput_bytes_per_s": pl.Float64,
+        "throughput_ci_low": pl.Float64,
+        "throughput_ci_high": pl.Float64,
+        "latency_mean_ns": pl.Float64,
+        "latency_ci_low": pl.Float64,
+        "latency_ci_high": pl.Float64,
+        "latency_p50_ns": pl.Float64,
+        "latency_p95_ns": pl.Float64,
+        "latency_p99_ns": pl.Float64,
+        "latency_max_ns": pl.Float64,
+        "device_read_bytes_per_client_byte": pl.Float64,
+        "device_write_bytes_per_client_byte": pl.Float64,
+        "device_data_write_bytes_per_client_byte": pl.Float64,
+        "private_net_bytes_per_client_byte": pl.Float64,
+        "public_net_bytes_per_client_byte": pl.Float64,
+        "cpu_ns_per_op": pl.Float64,
+        "cpu_utilisation": pl.Float64,
+        "context_switches_per_op": pl.Float64,
+        "bottleneck": pl.String,
+        "bottleneck_utilisation": pl.Float64,
+        "steady_state_start_s": pl.Float64,
+        "simulated_s": pl.Float64,
+        "engine_wall_s": pl.Float64,
+    }
+)
+
+_IDENTITY: Final = ("scheme", "op", "pattern", "block_size_bytes")
+
+
+class ResultsError(ValueError):
+    """Results that cannot be shown or kept; the text says why in one line."""
+
+
+def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """Collect result rows in a data frame.
+
+    Parameters
+    ----------
+    rows
+        One mapping for each cell. Columns of `RESULT_SCHEMA` that a row lacks are null; further ones are
+        kept.
+
+    Returns
+    -------
+    pl.DataFrame
+        Columns of `RESULT_SCHEMA` in its order and types, then the further ones.
+
+    Raises
+    ------
+    ResultsError
+        If a value does not fit its column.
+    """
+    listed = [dict(row) for row in rows]
+    further = list(dict.fromkeys(key for row in listed for key in row if key not in RESULT_SCHEMA))
+    try:
+        frame = pl.DataFrame(
+            {
+                name: pl.Series(name, [row.get(name) for row in listed], RESULT_SCHEMA.get(name))
+                for name in (*RESULT_SCHEMA, *further)
+            }
+        )
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise ResultsError(
+            f"result rows: got {_first_line(error)}, wanted the types of RESULT_SCHEMA"
+        ) from None
+    return frame
+
+
+def write_results(
+    out_dir: str | Path,
+    rows: pl.DataFrame,
+    provenance: Mapping[str, Any],
+    extra: Mapping[str, str | bytes] | None = None,
+) -> list[Path]:
+    """Keep a run's rows and how they came about.
+
+    Parameters
+    ----------
+    out_dir
+        Folder, made where missing.
+    rows
+        Result rows; at least the columns scheme, op, pattern and block_size_bytes.
+    provenance
+        What is needed to get the same rows again; JSON values (NumPy scalars too).
+    extra
+        Further files: name → content.
+
+    Returns
+    -------
+    list of Path
+        Files written: ``results.parquet``, ``results.csv``, the extra ones, ``provenance.json``.
+
+    Raises
+    ------
+    ResultsError
+        If the rows or the provenance cannot be written as they are, or the folder cannot be written to.
+
+    Notes
+    -----
+    Each file is written beside its name and then renamed over it, so a reader sees the old file or the new
+    one, never half of one. ``provenance.json`` comes last: where it is new, all the others are.
+    """
+    missing = [name for name in _IDENTITY if name not in rows.columns]
+    if missing:
+        raise ResultsError(f"result rows: got no column {', '.join(missing)}, wanted {', '.join(_IDENTITY)}")
+    nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
+    if nested:
+        raise ResultsError(f"result rows: got lists in {', '.join(nested)}, wanted one value a cell")
+    contents: dict[str, bytes] = {
+        "results.parquet": _buffer(rows.write_parquet),
+        "results.csv": _buffer(rows.write_csv),
+    }
+    for name, content in (extra or {}).items():
+        if name in (*contents, "provenance.json") or Path(name).name != name:
+            raise ResultsError(f"extra file: got {name!r}, wanted a plain file name that is not taken")
+        contents[name] = content.encode() if isinstance(content, str) else content
+    contents["provenance.json"] = _json_bytes(provenance)
+    return write_files(out_dir, contents)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _buffer(write: Callable[[BytesIO], object]) -> bytes:
+    buffer = BytesIO()
+    write(buffer)
+    return buffer.getvalue()
+
+
+def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
+    def plain(value: object) -> object:
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, Path):
+            return str(value)
+        raise TypeError(f"a {type(value).__name__}")
+
+    try:
+        text = json.dumps(dict(provenance), indent=2, ensure_ascii=False, allow_nan=False, default=plain)
+    except (TypeError, ValueError) as error:
+        raise ResultsError(f"provenance: got {_first_line(error)}, wanted JSON values") from None
+    return (text + "\n").encode()
+
+
+def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write files so that none is ever seen half written.
+
+    Parameters
+    ----------
+    out_dir
+        Folder, made where missing.
+    contents
+        File name → content; renamed into place in this order, once all are written.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    ResultsError
+        If the folder cannot be made or written to; no file is changed unless all could be written.
+    """
+    out_dir = Path(out_dir)
+    temporary: dict[Path, Path] = {}
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            handle, path = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=out_dir)
+            temporary[Path(path)] = out_dir / name
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            # mkstemp's files are private to the user; results are not.
+            Path(path).chmod(0o644)
+        for path_from, path_to in temporary.items():
+            path_from.replace(path_to)
+    except OSError as error:
+        raise ResultsError(
+            f"{out_dir}: got {error.strerror or error}, wanted a folder results can be written to"
+        ) from None
+    finally:
+        for path_from in temporary:
+            path_from.unlink(missing_ok=True)
+    return list(temporary.values())
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table: its two-line header, how a value is written, and when it gives way.
+
+    `rank` orders columns by how much they matter; the highest goes first where the terminal is narrow.
+    """
+
+    header: str
+    write: Callable[[Mapping[str, Any]], str]
+    rank: int = 0
+    justify: Literal["left", "right"] = "right"
+    no_wrap: bool = True
+
+
+def number_text(value: object, digits: int = 3) -> str:
+    """Write a number with three significant digits, without exponents."""
+    if not isinstance(value, int | float) or not np.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
+    return f"{value:,.{min(decimals, 4)}f}"
+
+
+def _scaled(key: str, factor: float = 1.0) -> Callable[[Mapping[str, Any]], str]:
+    def write(row: Mapping[str, Any]) -> str:
+        value = row.get(key)
+        return number_text(None if value is None else value * factor)
+
+    return write
+
+
+def _text(key: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: str(row.get(key) if row.get(key) is not None else "–")
+
+
+def _block(row: Mapping[str, Any]) -> str:
+    size_bytes = row.get("block_size_bytes")
+    return "–" if size_bytes is None else format_size(int(size_bytes))
+
+
+def _throughput(row: Mapping[str, Any]) -> str:
+    text = _scaled("throughput_bytes_per_s", 1e-6)(row)
+    low, high = row.get("throughput_ci_low"), row.get("throughput_ci_high")
+    return text if low is None or high is None else f"{text} ±{number_text((high - low) / 2e6, 2)}"
+
+
+def _bottleneck(row: Mapping[str, Any]) -> str:
+    share = row.get("bottleneck_utilisation")
+    return _text("bottleneck")(row) + ("" if share is None else f" {100 * share:.0f} %")
+
+
+_COLUMNS: Final[Sequence[_Column]] = (
+    _Column("scheme", _text("scheme"), justify="left"),
+    _Column("op", _text("op"), justify="left"),
+    _Column("pattern", _text("pattern"), justify="left"),
+    _Column("block", _block),
+    _Column("rate\n[IOPS]", _scaled("iops"), rank=4),
+    _Column("throughput\n[MB/s]", _throughput),
+    _Column("latency\n[ms]", _scaled("latency_mean_ns", 1e-6)),
+    _Column("p99\n[ms]", _scaled("latency_p99_ns", 1e-6), rank=1),
+    _Column("dev. read\n[B/B]", _scaled("device_read_bytes_per_client_byte"), rank=3),
+    _Column("dev. write\n[B/B]", _scaled("device_write_bytes_per_client_byte"), rank=3),
+    _Column("priv. net\n[B/B]", _scaled("private_net_bytes_per_client_byte"), rank=5),
+    _Column("CPU\n[µs/op]", _scaled("cpu_ns_per_op", 1e-3), rank=6),
+    _Column("switches\n[1/op]", _scaled("context_switches_per_op"), rank=7),
+    _Column("bottleneck", _bottleneck, justify="left", no_wrap=False),
+)
+
+
+def print_table(rows: pl.DataFrame, console: Console) -> None:
+    """Print result rows as a table for people.
+
+    Parameters
+    ----------
+    rows
+        Result rows.
+    console
+        Where to print. On a narrow one the columns that matter least are left out, which the caption says.
+
+    Notes
+    -----
+    Throughput is in MB/s of 10⁶ bytes, ± half the width of its confidence interval; latency is the mean, and
+    p99 the 99th percentile. B/B are bytes moved by devices or by the private network for each byte the client
+    asked for. The percentage after the bottleneck is its utilisation. A value that is not there reads "–".
+    """
+    columns = list(_COLUMNS)
+    unlimited = console.options.update(width=10_000)
+    while True:
+        table = _table(rows, columns, left_out=len(_COLUMNS) - len(columns))
+        rank = max(column.rank for column in columns)
+        if rank == 0 or Measurement.get(console, unlimited, table).maximum <= console.width:
+            break
+        columns = [column for column in columns if column.rank != rank]
+    console.print(table)
+
+
+def _table(rows: pl.DataFrame, columns: Sequence[_Column], left_out: int) -> Table:
+    notes = "MB = 10⁶ bytes; latency = mean; B/B = bytes moved per client byte"
+    if left_out:
+        notes += f"; columns left out: {left_out}, see results.csv or widen the terminal"
+    table = Table(
+        box=SIMPLE_HEAD, caption=notes, caption_justify="left", pad_edge=False, collapse_padding=True
+    )
+    for column in columns:
+        table.add_column(escape(column.header), justify=column.justify, no_wrap=column.no_wrap)
+    previous: tuple[object, ...] | None = None
+    for row in rows.iter_rows(named=True):
+        group = tuple(row.get(key) for key in ("scheme", "op", "pattern"))
+        if previous is not None and group != previous and rows.height > len(rows.unique(_IDENTITY[:3])):
+            table.add_section()
+        previous = group
+        # Brackets in names and units are text, not rich's markup.
+        table.add_row(*(escape(column.write(row)) for column in columns))
+    return table

@@ -1,0 +1,217 @@
+"""Rules for the faults of a scenario: who fails is there, comes back later than it fails, and only once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stripesim.scenarios.schema.toml_lines import KeyPath
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.schema.checks import Fault, NumberedScheme
+    from stripesim.scenarios.schema.faults import LifetimeSpec
+    from stripesim.scenarios.schema.keys import Scenario
+
+_NUMBERS = {
+    "exponential": {"scale_s"},
+    "weibull": {"scale_s", "shape"},
+    "lognormal": {"median_s", "sigma"},
+}
+_COUNTS: tuple[KeyPath, ...] = tuple(("cluster", key) for key in ("hosts", "osds_per_host", "racks"))
+
+
+def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Fault]:
+    """Apply every rule about faults."""
+    if scenario.faults is None:
+        if scenario.workload.timeout_s is not None:
+            yield _fault(
+                ("workload", "timeout_s"), str(scenario.workload.timeout_s), "this key only with [faults]"
+            )
+        return
+    yield from _alone(scenario)
+    yield from _targets(scenario)
+    yield from _drawn(scenario)
+    yield from _replay(scenario)
+    if scenario.cluster.crush_map is None:
+        faults = list(_overlaps(scenario))
+        yield from faults
+        if not faults:
+            yield from _room(scenario, schemes)
+
+
+def _fault(path: KeyPath, got: str, wanted: str, involves: tuple[KeyPath, ...] = ()) -> Fault:
+    from stripesim.scenarios.schema.checks import Fault
+
+    return Fault(path, got, wanted, involves)
+
+
+def _alone(scenario: Scenario) -> Iterator[Fault]:
+    told = scenario.faults
+    assert told is not None
+    for key in ("repair", "degraded"):
+        if getattr(scenario, key) is not None:
+            yield _fault(("faults",), f"both [faults] and [{key}]", "only one of them", ((key,),))
+    if "none" in scenario.schemes:
+        yield _fault(
+            ("schemes", scenario.schemes.index("none")),
+            "none with [faults]",
+            "schemes of a cluster: a bare device has no peers",
+        )
+    if not (told.events or told.corruptions or told.drawn or told.replay):
+        yield _fault(("faults",), "nothing that fails", "events, corruptions, drawn or replay")
+    if (told.events and (told.drawn or told.replay)) or (told.drawn and told.replay):
+        yield _fault(("faults",), "several of events, drawn and replay", "only one of them")
+
+
+def _targets(scenario: Scenario) -> Iterator[Fault]:
+    told, cluster = scenario.faults, scenario.cluster
+    assert told is not None
+    counts = {
+        "osds": (cluster.hosts * cluster.osds_per_host, "an OSD"),
+        "hosts": (cluster.hosts, "a host"),
+        "racks": (cluster.racks or 0, "a rack"),
+    }
+    for index, event in enumerate(told.events):
+        where: KeyPath = ("faults", "events", index)
+        if not (event.osds or event.hosts or event.racks):
+            yield _fault(where, "nobody", "osds, hosts or racks that fail")
+        if event.return_s is not None and event.return_s <= event.at_s:
+            yield _fault(
+                (*where, "return_s"),
+                f"{event.return_s:g}",
+                f"a time after at_s ({event.at_s:g})",
+                ((*where, "at_s"),),
+            )
+        if cluster.crush_map is not None:
+            if event.racks:
+                yield _fault((*where, "racks"), "racks with cluster.crush_map", "osds or hosts")
+            continue
+        for key, (count, name) in counts.items():
+            for place, number in enumerate(getattr(event, key)):
+                if number >= count:
+                    wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks too"
+                    yield _fault((*where, key, place), str(number), wanted, _COUNTS)
+    for index, corruption in enumerate(told.corruptions):
+        if cluster.crush_map is None and corruption.osd >= counts["osds"][0]:
+            yield _fault(
+                ("faults", "corruptions", index, "osd"),
+                str(corruption.osd),
+                f"an OSD from 0 to {counts['osds'][0] - 1}",
+                _COUNTS,
+            )
+
+
+def _drawn(scenario: Scenario) -> Iterator[Fault]:
+    assert scenario.faults is not None
+    told = scenario.faults.drawn
+    if told is None:
+        return
+    where: KeyPath = ("faults", "drawn")
+    if (told.trace is None) == (told.lifetime is None):
+        got = "neither lifetime nor trace" if told.trace is None else "both lifetime and trace"
+        yield _fault((*where, "lifetime"), got, "one of them")
+    if told.trace is not None and told.downtime is not None:
+        yield _fault((*where, "downtime"), "both downtime and trace", "one of them")
+    if told.trace is not None:
+        yield from _file(scenario, (*where, "trace"), told.trace)
+    for key in ("lifetime", "downtime"):
+        given: LifetimeSpec | None = getattr(told, key)
+        if given is None:
+            continue
+        numbers = given.model_fields_set - {"distribution"}
+        wanted = _NUMBERS[given.distribution]
+        if numbers != wanted:
+            yield _fault(
+                (*where, key),
+                f"{given.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}",
+                ", ".join(sorted(wanted)),
+            )
+    if scenario.workload.duration_s is None:
+        yield _fault(
+            ("workload", "duration_s"),
+            "nothing",
+            "the run's length: failures are drawn up to its end",
+            (where,),
+        )
+
+
+def _replay(scenario: Scenario) -> Iterator[Fault]:
+    assert scenario.faults is not None
+    if scenario.faults.replay is not None:
+        yield from _file(scenario, ("faults", "replay", "trace"), scenario.faults.replay.trace)
+
+
+def _file(scenario: Scenario, path: KeyPath, name: str) -> Iterator[Fault]:
+    from stripesim.scenarios.schema.checks import is_file
+
+    if not is_file(scenario, name):
+        yield _fault(path, f"{name} (no such file)", "a file, its path relative to the scenario file")
+
+
+def _overlaps(scenario: Scenario) -> Iterator[Fault]:
+    """Say where an OSD fails that has failed already."""
+    from stripesim.scenarios.run.failures import Places
+    from stripesim.sim.ceph.failures import FaultError
+    from stripesim.sim.ceph.failures.schedule import check_failures
+
+    told, cluster = scenario.faults, scenario.cluster
+    assert told is not None
+    if cluster.racks is not None and cluster.hosts % cluster.racks:
+        return
+    places = Places(np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host), cluster.racks)
+    failures = []
+    for event in told.events:
+        limits = (
+            (event.osds, len(places.osd_hosts)),
+            (event.hosts, cluster.hosts),
+            (event.racks, cluster.racks or 0),
+        )
+        if any(number >= count for numbers, count in limits for number in numbers):
+            return
+        failures.append(places.failure(event))
+    try:
+        check_failures(failures, len(places.osd_hosts), cluster.hosts)
+    except FaultError as error:
+        event = told.events[error.event]
+        # What a single event says about itself is told where it stands.
+        if (event.osds or event.hosts or event.racks) and (
+            event.return_s is None or event.return_s > event.at_s
+        ):
+            yield _fault(("faults", "events", error.event, "at_s"), error.got, error.wanted, _COUNTS)
+
+
+def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Fault]:
+    """Say where too few failure domains are left for a scheme once all that stays away is gone."""
+    from stripesim.scenarios.run.failures import Places
+    from stripesim.scenarios.schema.checks import domain_count, failure_domain
+
+    told, cluster = scenario.faults, scenario.cluster
+    assert told is not None
+    if any(number >= cluster.hosts * cluster.osds_per_host for event in told.events for number in event.osds):
+        return
+    if any(number >= cluster.hosts for event in told.events for number in event.hosts):
+        return
+    if any(event.racks for event in told.events) and (cluster.racks is None or cluster.hosts % cluster.racks):
+        return
+    places = Places(np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host), cluster.racks)
+    gone = [event for event in told.events if event.return_s is None]
+    if not gone:
+        return
+    away = {osd for event in gone for osd in places.failure(event).osds}
+    for item in schemes:
+        domain, key = failure_domain(scenario, item.scheme)
+        if domain == "rack" and (cluster.racks is None or cluster.hosts % cluster.racks):
+            continue
+        size = len(places.osd_hosts) // max(1, domain_count(scenario, domain))
+        left = {osd // size for osd in range(len(places.osd_hosts)) if osd not in away}
+        if len(left) < item.scheme.width <= domain_count(scenario, domain):
+            last = told.events.index(gone[-1])
+            yield _fault(
+                ("faults", "events", last),
+                f"{len(left)} {domain}s left with an OSD up, for good",
+                f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild; a return_s, or more "
+                f"{domain}s",
+                (*_COUNTS, key),
+            )

@@ -1,0 +1,362 @@
+"""What a scenario may say: its keys, their units and their defaults.
+
+A scenario is data: it holds no physics and starts nothing. `stripesim.scenarios.schema.loader` reads one
+from TOML
+and reports every fault at once; rules that span several keys stand in `stripesim.scenarios.schema.checks`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, PrivateAttr
+
+from stripesim.scenarios.schema.faults import FaultsSpec
+from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces
+from stripesim.scenarios.schema.types import (
+    INT_MAX,
+    FailureDomain,
+    Op,
+    OsdId,
+    Pattern,
+    PositiveFloat,
+    PositiveInt,
+    SchemeText,
+    SizeBytes,
+    Table,
+)
+
+__all__ = [
+    "Cell",
+    "ClusterSpec",
+    "DegradedSpec",
+    "RepairSpec",
+    "Scenario",
+    "WorkloadSpec",
+    "cells",
+    "schema_json",
+]
+
+
+class ClusterSpec(Table):
+    """The machines, how they are wired, and how objects are laid over them.
+
+    Notes
+    -----
+    Defaults are the cluster of Koh et al. (2017), section III. OSDs are numbered host by host: OSD i is on
+    host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each, in order.
+    """
+
+    hosts: PositiveInt = Field(default=4, description="Storage hosts [count].")
+    osds_per_host: PositiveInt = Field(default=6, description="OSDs on each host [count].")
+    racks: PositiveInt | None = Field(
+        default=None,
+        description="Racks, each with as many hosts [count]; leave out for one row of hosts.",
+    )
+    pg_num: PositiveInt = Field(default=1024, description="Placement groups of the pool [count].")
+    object_bytes: SizeBytes = Field(
+        default=4 * 1024**2, description="Size of one RADOS object of the image [bytes]."
+    )
+    stripe_unit_bytes: SizeBytes = Field(
+        default=4096,
+        description="Bytes of a stripe that one data shard holds [bytes]; a stripe is k times this. Clay "
+        "codes round it up to whole sub-chunks, as Ceph does.",
+    )
+    failure_domain_replicated: FailureDomain = Field(
+        default="host", description="No two replicas of an object share one of these."
+    )
+    failure_domain_erasure: FailureDomain = Field(
+        default="host", description="No two shards of an erasure-coded object share one of these."
+    )
+    crush_map: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Path of a CRUSH map in crushtool's text form, relative to the scenario file; "
+        "replaces hosts, osds_per_host, racks and failure domains for placement.",
+    )
+    crush_rule: str | None = Field(default=None, min_length=1, description="Rule of crush_map to place by.")
+    cores_per_host: PositiveInt = Field(default=24, description="CPU cores of each storage host [count].")
+    client_cores: PositiveInt = Field(default=36, description="CPU cores of the client machine [count].")
+    public_gbit_per_s: PositiveFloat = Field(
+        default=10.0,
+        description="Rate of the network between client and hosts, per node and direction [10^9 bit/s].",
+    )
+    private_gbit_per_s: PositiveFloat = Field(
+        default=10.0, description="Rate of the network between hosts, per node and direction [10^9 bit/s]."
+    )
+    ssd: str = Field(
+        default="intel-730-raid0",
+        min_length=1,
+        description="Name of an OSD's device parameter set, of drives or of disks (hdd-7200).",
+    )
+    drive_bytes: SizeBytes | None = Field(
+        default=None,
+        description="Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave "
+        "out to take that of the device parameter set.",
+    )
+    drive_rated_write_bytes: SizeBytes | None = Field(
+        default=None,
+        description="Host writes that the maker rates one drive for over its life [bytes] (TBW), for wear in "
+        "reports; leave out to take that of the device parameter set.",
+    )
+    drive_rated_days: PositiveFloat = Field(
+        default=1825.0, description="Life that drive_rated_write_bytes is rated for [days]."
+    )
+    parameters: str = Field(
+        default="koh2017", min_length=1, description="Name of the calibrated parameter set."
+    )
+    kernel_table: str = Field(
+        default="",
+        description="Name of the table of encode and decode costs; empty takes the one that ships.",
+    )
+    kernel_backend: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Kernel of that table, such as jerasure_rs_vand; leave out to take its first.",
+    )
+    encode_buffers: bool = Field(
+        default=True,
+        description="Charge with ISA-L's kernels what Ceph's plugin pays for buffers around an encode call.",
+    )
+    pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = Field(
+        default=None, description="How long a PG's lock is held; leave out to take what the generation does."
+    )
+
+
+class WorkloadSpec(Table):
+    """What the client asks for; each combination of op, pattern and block size is one cell."""
+
+    kind: Literal["closed", "open", "trace"] = Field(
+        default="closed",
+        description="closed: queue_depth requests always in flight; open: Poisson arrivals at rate_per_s; "
+        "trace: the requests of a recorded trace.",
+    )
+    ops: tuple[Op, ...] = Field(
+        default=("read", "write"),
+        min_length=1,
+        description="Operations, each its own cell; unused with kind trace.",
+    )
+    read_fraction: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        default=None, description="Share of reads in one mixed cell [0 to 1], instead of ops."
+    )
+    patterns: tuple[Pattern, ...] = Field(
+        default=("seq", "rand"), min_length=1, description="Order of offsets; unused with kind trace."
+    )
+    block_sizes_bytes: tuple[SizeBytes, ...] = Field(
+        default=(4096,), min_length=1, description="Request sizes [bytes]; unused with kind trace."
+    )
+    queue_depth: PositiveInt = Field(
+        default=256, description="Requests in flight [count]; unused where requests arrive by the clock."
+    )
+    completions: Literal["each", "newest"] = Field(
+        default="each",
+        description="each: the client goes on with each request that completes; newest: it waits for the "
+        "request that it issued last, then goes on with all that have completed. Only where queue_depth "
+        "requests are in flight.",
+    )
+    requests: PositiveInt | None = Field(
+        default=None, description="Requests per cell [count]; give this or duration_s."
+    )
+    duration_s: PositiveFloat | None = Field(
+        default=None, description="Simulated time per cell [s]; give this or requests."
+    )
+    image: Literal["pristine", "prefilled"] = Field(
+        default="prefilled", description="Whether the image's objects exist before the run."
+    )
+    image_bytes: SizeBytes = Field(default=100 * 10**9, description="Size of the block image [bytes].")
+    rate_per_s: PositiveFloat | None = Field(
+        default=None, description="Mean arrival rate with kind open [requests/s]."
+    )
+    trace: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Path of the trace with kind trace, relative to the scenario file.",
+    )
+    trace_format: str | None = Field(
+        default=None, min_length=1, description="Format of the trace; leave out to recognise it."
+    )
+    speed: PositiveFloat = Field(
+        default=1.0,
+        description="Factor the recorded times of a trace are divided by [1]; 2 replays twice as fast.",
+    )
+    replay: Literal["recorded", "closed"] = Field(
+        default="recorded",
+        description="recorded: a trace's requests arrive at their (scaled) times; closed: in the same order, "
+        "queue_depth at a time.",
+    )
+    timeout_s: PositiveFloat | None = Field(
+        default=None,
+        description="Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out "
+        "for never, as Ceph does. Only with [faults].",
+    )
+
+
+class RepairSpec(Table):
+    """OSDs lost for good, rebuilt while the workload runs. Left out values are those of the generation."""
+
+    lost_osds: tuple[OsdId, ...] = Field(min_length=1, description="Numbers of the OSDs that are lost.")
+    max_backfills: PositiveInt | None = Field(
+        default=None, description="PGs an OSD may back-fill at a time [count] (osd_max_backfills)."
+    )
+    recovery_max_active: PositiveInt | None = Field(
+        default=None, description="Objects an OSD may recover at a time [count] (osd_recovery_max_active)."
+    )
+    recovery_chunk_bytes: SizeBytes | None = Field(
+        default=None, description="Most bytes one recovery message carries [bytes] (osd_recovery_max_chunk)."
+    )
+    recovery_sleep_s: Annotated[float, Field(ge=0)] | None = Field(
+        default=None, description="Pause between recovery operations [s] (osd_recovery_sleep)."
+    )
+
+
+class DegradedSpec(Table):
+    """OSDs that are down for the whole run and are not repaired."""
+
+    missing_osds: tuple[OsdId, ...] = Field(min_length=1, description="Numbers of the OSDs that are down.")
+
+
+class Scenario(Table):
+    """One question asked of the simulator: a cluster, a workload, and the schemes to compare.
+
+    Notes
+    -----
+    Build one with `stripesim.scenarios.schema.loader.load_scenario`, which also applies the rules that span
+    several keys.
+    """
+
+    name: str = Field(
+        default="scenario",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$",
+        description="Short name, used in titles and file names: letters, digits, space, dot, _ and -.",
+    )
+    description: str = Field(default="", description="What the scenario is for, in a sentence or two.")
+    generation: Literal["kraken", "pacific"] = Field(
+        default="kraken", description="Ceph generation whose write, read and repair paths are simulated."
+    )
+    schemes: tuple[SchemeText, ...] = Field(
+        min_length=1,
+        description="Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, parities in all, "
+        "locality), lrc-ceph:4,2,3 and shec:6,3,2 (as Ceph's plugins), clay:9,3,11 (k, m, helpers d), or "
+        "none for one bare device.",
+    )
+    seed: Annotated[int, Field(ge=0, le=INT_MAX)] = Field(
+        default=1, description="Seed of every random draw; the same seed gives the same run."
+    )
+    cluster: ClusterSpec = Field(default=ClusterSpec(), description="The machines and their layout.")
+    workload: WorkloadSpec = Field(default=WorkloadSpec(), description="What the client asks for.")
+    repair: RepairSpec | None = Field(
+        default=None, description="Lost OSDs, rebuilt under the foreground load."
+    )
+    degraded: DegradedSpec | None = Field(default=None, description="OSDs that are down and stay down.")
+    faults: FaultsSpec | None = Field(
+        default=None, description="What fails and comes back during the run, and how the cluster recovers."
+    )
+
+    # Where relative paths start. It is private because a result must not
+    # depend on where a file happens to lie.
+    _base_dir: Path = PrivateAttr(default_factory=Path)
+    # Where keys stand, for what is found out only when the scenario is built.
+    _places: KeyPlaces = PrivateAttr(default_factory=KeyPlaces)
+
+    def where(self, path: KeyPath) -> str:
+        """Write a key with its file and line, as far as they are known, for messages."""
+        return self._places.text(path)
+
+    def resolve(self, path: str) -> Path:
+        """Turn a path of the scenario into one that can be opened.
+
+        Parameters
+        ----------
+        path
+            A value of `workload.trace` or `cluster.crush_map`.
+
+        Returns
+        -------
+        Path
+            The path itself if absolute, else taken from the scenario file's folder.
+        """
+        return self._base_dir / Path(path).expanduser()
+
+    def hash(self) -> str:
+        """Name the scenario by its content.
+
+        Returns
+        -------
+        str
+            SHA-256 of the canonical JSON (keys sorted, no spaces, every default written out), 64 hex digits.
+
+        Notes
+        -----
+        Paths count as written; the content of the files they name does not.
+        """
+        canonical = json.dumps(
+            self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class Cell(NamedTuple):
+    """One row of the result: a scheme under one kind of request.
+
+    Parameters
+    ----------
+    scheme
+        Scheme as the scenario writes it.
+    op
+        ``read`` or ``write``; ``mixed`` where the scenario gives a read fraction; ``trace`` where a trace
+        decides.
+    pattern
+        ``seq`` or ``rand``; ``trace`` where a trace decides.
+    block_size_bytes
+        Request size [bytes]; None where a trace decides.
+    """
+
+    scheme: str
+    op: Literal["read", "write", "mixed", "trace"]
+    pattern: Literal["seq", "rand", "trace"]
+    block_size_bytes: int | None
+
+
+def cells(scenario: Scenario) -> list[Cell]:
+    """List the cells of a scenario.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+
+    Returns
+    -------
+    list of Cell
+        Schemes outermost, then ops, patterns and block sizes, each in the order the scenario gives them.
+    """
+    workload = scenario.workload
+    if workload.kind == "trace":
+        return [Cell(scheme, "trace", "trace", None) for scheme in scenario.schemes]
+    ops: tuple[Literal["read", "write", "mixed"], ...] = (
+        workload.ops if workload.read_fraction is None else ("mixed",)
+    )
+    return [
+        Cell(scheme, op, pattern, block_size_bytes)
+        for scheme in scenario.schemes
+        for op in ops
+        for pattern in workload.patterns
+        for block_size_bytes in workload.block_sizes_bytes
+    ]
+
+
+def schema_json() -> str:
+    """Write the JSON schema of scenario files, for editors.
+
+    Returns
+    -------
+    str
+        JSON Schema (draft 2020-12), indented, with a newline at its end; `schema.json` is this text.
+    """
+    schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    schema |= Scenario.model_json_schema()
+    schema["title"] = "stripesim scenario"
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,154 @@
+"""How a fault is put into words: one line saying where, what was got and what was wanted."""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from stripesim.scenarios.schema.checks import Fault
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.toml_lines import KeyPath, key_text
+
+__all__ = ["fault_from_pydantic", "is_list_key", "key_text", "value_at", "value_text"]
+
+_VALUE_CHARACTERS_MAX: Final = 60
+
+_WANTED: Final[Mapping[str, str]] = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text in quotes",
+    "string_too_short": "text that is not empty",
+    "string_pattern_mismatch": "text matching {pattern}",
+    "tuple_type": "a list: [ … ]",
+    "too_short": "a list with at least one value",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "dict_type": "a table",
+    "literal_error": "{expected}",
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "a number of at least {ge}",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "a number of at most {le}",
+    "wanted": "{wanted}",
+}
+
+
+def value_text(value: object) -> str:
+    """Write a TOML value in one short line.
+
+    Examples
+    --------
+    >>> value_text(["rs:6,3", 1.5, True])
+    '["rs:6,3", 1.5, true]'
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
+        # Python refuses to print the longest integers; their size says enough.
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, datetime.date | datetime.time):
+        return str(value)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except ValueError:
+        text = type(value).__name__
+    text = " ".join(text.split())
+    return text if len(text) <= _VALUE_CHARACTERS_MAX else text[: _VALUE_CHARACTERS_MAX - 1] + "…"
+
+
+def value_at(document: object, path: KeyPath) -> object:
+    """Fetch what a document holds at a path; None where it holds nothing."""
+    for part in path:
+        if isinstance(document, Mapping):
+            document = document.get(part)
+        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
+            document = document[part]
+        else:
+            return None
+    return document
+
+
+@cache
+def _known_keys() -> dict[tuple[str, ...], bool]:
+    """Every key of a scenario, and whether its value is a list."""
+    known: dict[tuple[str, ...], bool] = {}
+
+    def walk(model: type[BaseModel], above: tuple[str, ...]) -> None:
+        for name, field in model.model_fields.items():
+            options = tuple(_options(field.annotation))
+            known[(*above, name)] = any(get_origin(option) is tuple for option in options)
+            for option in options:
+                if isinstance(option, type) and issubclass(option, BaseModel):
+                    walk(option, (*above, name))
+
+    walk(Scenario, ())
+    return known
+
+
+def _options(annotation: Any) -> Iterator[Any]:
+    """Yield an annotation and what it is made of: choices, and items of a list."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _options(part)
+
+
+def is_list_key(path: KeyPath) -> bool:
+    """Tell whether a scenario's key takes a list."""
+    return _known_keys().get(tuple(map(str, path)), False)
+
+
+def _unknown_key(path: KeyPath) -> Fault:
+    """Name the nearest key: one of the same table first, else one of that name elsewhere."""
+    # In a list of tables the number of the table is part of the path, not of the key.
+    name, table = str(path[-1]), tuple(part for part in path[:-1] if isinstance(part, str))
+    got = f'unknown key "{name}"'
+    siblings = [key[-1] for key in _known_keys() if key[:-1] == table]
+    elsewhere = [key for key in _known_keys() if key[-1] == name]
+    near = difflib.get_close_matches(name, siblings, n=1, cutoff=0.6)
+    if not near and elsewhere:
+        return Fault(path, got, f'"{key_text(elsewhere[0])}"')
+    if not near:
+        leaves = {key[-1]: key for key in _known_keys()}
+        far = difflib.get_close_matches(name, leaves, n=1, cutoff=0.8)
+        if far:
+            return Fault(path, got, f'"{key_text(leaves[far[0]])}"')
+        return Fault(path, got, "one of " + ", ".join(siblings))
+    return Fault(path, got, f'"{near[0]}"')
+
+
+def fault_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Fault:
+    """Turn one of pydantic's errors into a fault.
+
+    Parameters
+    ----------
+    error
+        What pydantic says.
+    document
+        The document it was said of, as tomllib read it.
+
+    Returns
+    -------
+    Fault
+        The same in a user's words.
+    """
+    path: KeyPath = error["loc"]
+    if error["type"] == "extra_forbidden":
+        return _unknown_key(path)
+    if error["type"] == "missing":
+        description = (
+            'a list of schemes, such as ["rep:3", "rs:6,3"]'
+            if path == ("schemes",)
+            else "a list of OSD numbers, such as [0]"
+        )
+        return Fault(path, "nothing", description)
+    wanted = _WANTED.get(error["type"], error["msg"].replace("{", "{{").replace("}", "}}"))
+    # Literals come with Python's quotes, TOML users write double ones.
+    wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')
+    return Fault(path, value_text(value_at(document, path)), wanted)

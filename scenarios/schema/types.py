@@ -1,0 +1,82 @@
+"""The types of a scenario's values: sizes, schemes, numbers in their ranges, tables."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from stripesim.scenarios.schema.units import SIZE_BYTES_MAX, SIZE_PATTERN, SizeError, parse_size_bytes
+
+__all__ = [
+    "INT_MAX",
+    "FailureDomain",
+    "Op",
+    "OsdId",
+    "Pattern",
+    "PositiveFloat",
+    "PositiveInt",
+    "SchemeText",
+    "SizeBytes",
+    "Table",
+    "TimeS",
+]
+
+_SIZE_WANTED: Final = 'a size of 1 byte or more: a whole number of bytes, or text such as "4k", "4MiB", "1GB"'
+
+#: Seeds and identifiers fit a signed 64-bit integer, which is also what TOML promises to carry.
+INT_MAX: Final = 2**63 - 1
+
+
+def _size(value: object) -> object:
+    try:
+        size_bytes = parse_size_bytes(value)  # type: ignore[arg-type]
+    except SizeError:
+        size_bytes = 0
+    if size_bytes < 1:
+        raise PydanticCustomError("wanted", "{wanted}", {"wanted": _SIZE_WANTED})
+    return size_bytes
+
+
+def _scheme(value: object) -> object:
+    # The schemes live in models; importing them here, at need, keeps reading this module cheap.
+    from stripesim.models.coding import SchemeError, parse_scheme
+
+    if isinstance(value, str):
+        try:
+            # The canonical name, so that one scheme cannot appear under two spellings.
+            return parse_scheme(value).name
+        except SchemeError as error:
+            # The message ends with what was wanted; got and place are said by whoever reports the fault.
+            wanted = str(error).rpartition("wanted ")[2]
+            raise PydanticCustomError("wanted", "{wanted}", {"wanted": wanted}) from error
+    return value
+
+
+SizeBytes = Annotated[
+    int,
+    BeforeValidator(_size),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": SIZE_BYTES_MAX},
+                {"type": "string", "pattern": SIZE_PATTERN},
+            ]
+        }
+    ),
+]
+SchemeText = Annotated[str, BeforeValidator(_scheme)]
+PositiveInt = Annotated[int, Field(ge=1, le=INT_MAX)]
+PositiveFloat = Annotated[float, Field(gt=0)]
+TimeS = Annotated[float, Field(ge=0, le=1e9)]
+OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]
+FailureDomain = Literal["osd", "host", "rack"]
+Op = Literal["read", "write"]
+Pattern = Literal["seq", "rand"]
+
+
+class Table(BaseModel):
+    """A table of a scenario: immutable, and no key may be misspelt."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

@@ -1,0 +1,1 @@
+"""One folder per published source: its claims, the runs they need, and the verdicts."""

@@ -1,0 +1,150 @@
+"""One claim per measured row and metric, and which of them the fits have seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+from stripesim.scenarios.studies.ceph16.measured import (
+    Coded,
+    Measured,
+    MeasuredDegraded,
+    MeasuredRepair,
+    MeasuredRun,
+    load,
+)
+
+TOLERANCE = 0.2
+
+# Runs of RS(6,3) that the constants which only erasure coding has come from.
+ERASURE_CALIBRATION = (
+    "qd-ec63-write-seq-4096-q1",
+    "main-ec63-write-seq-4096-q256",
+    "main-ec63-read-rand-4096-q64",
+)
+# Runs of 3-replication that the constants which both schemes share come from: whole blocks on a pristine
+# image, so that neither padding nor deferred writes enter; one of each depth and pattern.
+SHARED_CALIBRATION = (
+    "main-rep3-write-seq-4096-q256",
+    "main-rep3-write-seq-16384-q256",
+    "main-rep3-write-seq-65536-q256",
+    "main-rep3-write-rand-4096-q64",
+    "main-rep3-write-rand-16384-q64",
+    "main-rep3-write-rand-65536-q64",
+    "qd-rep3-write-seq-4096-q1",
+    "qd-rep3-write-seq-4096-q16",
+)
+CALIBRATION = (*SHARED_CALIBRATION, *ERASURE_CALIBRATION)
+
+Predictions = Mapping[str, Mapping[str, float]]
+
+
+def repair_id(repair: MeasuredRepair) -> str:
+    """Return what the claims of a repair begin with."""
+    return f"repair:{repair.coded.scheme}:{repair.how}"
+
+
+def degraded_id(degraded: MeasuredDegraded) -> str:
+    """Return what the claims of degraded reads begin with."""
+    return f"degraded:{degraded.coded.scheme}:{degraded.block_bytes}"
+
+
+def claims_of(measured: Measured) -> tuple[Claim, ...]:
+    """Turn measured rows into claims.
+
+    Notes
+    -----
+    All metrics of a run that a fit has seen are calibration, also those that the fit did not use. A run
+    counts as seen if it has the name, the code and the values of one that ships: another folder's rows
+    are held out even where names coincide.
+    """
+    seen = {run.run_id: (run.coded, run.measured) for run in load().runs if run.run_id in CALIBRATION}
+    claims: list[Claim] = []
+    for run in measured.runs:
+        role = "calibration" if seen.get(run.run_id) == (run.coded, run.measured) else "held-out"
+        claims += [_run_claim(run, metric, value, role) for metric, value in run.measured.items()]
+    for repair in measured.repairs:
+        where = {"block_size": "", "pattern": "", "op": "repair", "locus": repair.where}
+        claims += [
+            _claim(
+                f"{repair_id(repair)}:{metric}", metric, repair.coded, value, "held-out", "byte lost", where
+            )
+            for metric, value in repair.measured.items()
+        ]
+    for degraded in measured.degraded:
+        where = {
+            "block_size": str(degraded.block_bytes),
+            "pattern": degraded.pattern,
+            "op": "degraded read",
+            "locus": degraded.where,
+        }
+        claims += [
+            _claim(
+                f"{degraded_id(degraded)}:{metric}",
+                metric,
+                degraded.coded,
+                value,
+                "held-out",
+                "client byte",
+                where,
+            )
+            for metric, value in degraded.measured.items()
+        ]
+    return tuple(claims)
+
+
+def _run_claim(run: MeasuredRun, metric: str, value: float, role: str) -> Claim:
+    where = {"block_size": str(run.block_bytes), "pattern": run.pattern, "op": run.op, "locus": run.where}
+    return _claim(f"{run.run_id}:{metric}", metric, run.coded, value, role, "client byte", where)
+
+
+def _claim(
+    claim_id: str, metric: str, coded: Coded, value: float, role: str, per: str, where: Mapping[str, str]
+) -> Claim:
+    cell = " ".join(word for word in (coded.name, where["pattern"], where["op"], where["block_size"]) if word)
+    return Claim(
+        id=claim_id,
+        paper="ceph16",
+        locus=where["locus"],
+        metric=metric,
+        scheme=coded.name,
+        baseline="",
+        pattern=where["pattern"],
+        op=where["op"],
+        block_size=where["block_size"],
+        published=value,
+        published_text=f"{value:g}",
+        unit="B/B",
+        kind="exact",
+        role=role,
+        compare="value",
+        tolerance=TOLERANCE,
+        note="",
+        statement=f"{metric.replace('_', ' ')} bytes per {per}: {cell}",
+    )
+
+
+def ledger_for(
+    measured: Measured, predictions: Predictions, parameters: Iterable[Mapping[str, Any]]
+) -> Ledger:
+    """Judge predictions against measured rows.
+
+    Parameters
+    ----------
+    measured : Measured
+    predictions : mapping of str to mapping
+        What a claim's id begins with (the run's id, …) → metric → simulated value.
+    parameters : iterable of mapping
+        The numbers of the simulation with their provenance.
+    """
+    simulated = {
+        f"{row}:{metric}": value for row, values in predictions.items() for metric, value in values.items()
+    }
+    claims = claims_of(measured)
+    known = {claim.id for claim in claims}
+    return judge(
+        claims,
+        {claim_id: value for claim_id, value in simulated.items() if claim_id in known},
+        parameters=parameters,
+    )

@@ -1,0 +1,150 @@
+"""The measured cluster: one machine, 16 OSDs that each have an address, the cluster's own CRUSH map."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from importlib.resources import files
+
+import numpy as np
+
+from stripesim.calibration.kernels.store import named_table
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.nic import NicModel
+from stripesim.models.object_store.pacific import PacificMessages, PacificStore
+from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.placement import CrushMap, pg_mappings
+from stripesim.models.ssd import SsdModel
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.engine.graph import IntArray
+
+PARAMETERS = "pacific"
+KERNEL_TABLE = "ceph-16.2.15"
+# The code whose measured cost stands in for codes that the table lacks; only durations depend on it.
+KERNEL_STAND_IN = "rs:6,3"
+
+PG_NUM = 32
+META_PG_NUM = 8
+OBJECT_BYTES = 4 << 20
+CORES = 2
+LOOPBACK_BITS_PER_S = 20e9
+# Numbers of the measured pools; any other code gets one of its own.
+POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
+META_POOL_ID, OTHER_POOL_ID = 2, 9
+# osd_recovery_max_active_hdd and _ssd of Ceph 16.2 are 3 and 10; the devices were seen as SSDs.
+RECOVERY = RecoveryLimits(max_active=10)
+
+
+class OneMachine(Cluster):
+    """Hosts that have their own network interfaces and share the cores of one machine."""
+
+    def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
+        """Index of a host's resource; the cores are those of the first."""
+        return super().host_resource(np.zeros_like(hosts) if kind == "cpu" else hosts, kind)
+
+
+@lru_cache(maxsize=1)
+def crush_map() -> CrushMap:
+    """Return the cluster's CRUSH map, as the cluster gave it."""
+    resource = files("stripesim.scenarios.studies.ceph16") / "data" / "cluster.crush.txt"
+    return CrushMap.parse(resource.read_text(encoding="utf-8"))
+
+
+def kernel_for(scheme: RedundancyScheme) -> KernelTable:
+    """Return costs of encoding; a code that was not timed borrows those of `KERNEL_STAND_IN`."""
+    table = named_table(KERNEL_TABLE)
+    if scheme.kind != "erasure" or scheme.name in table.schemes():
+        return table
+    borrowed = tuple(
+        replace(cost, scheme=scheme.name) for cost in table.costs if cost.scheme == KERNEL_STAND_IN
+    )
+    return replace(table, costs=table.costs + borrowed)
+
+
+def models_for(scheme: RedundancyScheme) -> Models:
+    """Build the models of the generation `pacific` for one scheme."""
+    chosen = ParameterSet(PARAMETERS)
+    rate = {"rate_bits_per_s": LOOPBACK_BITS_PER_S}
+    return Models(
+        client=chosen.model(ClientModel, "client"),
+        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": CORES}),
+        public_nic=chosen.model(NicModel, "public_nic", rate),
+        private_nic=chosen.model(NicModel, "private_nic", rate),
+        messages=chosen.model(PacificMessages, "messages"),
+        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": "dispatch"}),
+        ssd=chosen.model(SsdModel, "ssd"),
+        store=chosen.model(PacificStore, "store"),
+        kernel=kernel_for(scheme),
+    )
+
+
+def pool_id_of(scheme: RedundancyScheme) -> int:
+    """Return the number of a scheme's pool, which placement depends on."""
+    return POOL_IDS.get(scheme.name, OTHER_POOL_ID)
+
+
+def acting_sets(
+    scheme: RedundancyScheme, *, pool_id: int, pg_num: int, out: tuple[int, ...] = ()
+) -> IntArray:
+    """Map a pool's placement groups, with some OSDs out; shape (pg_num, width)."""
+    rule = "ec63" if scheme.kind == "erasure" else "rep"
+    reweights = dict.fromkeys(out, 0.0) if out else None
+    rows = pg_mappings(crush_map(), rule, pool_id, pg_num, scheme.width, reweights)
+    return np.asarray(rows, dtype=np.int64)
+
+
+def build_pool(
+    name: str,
+    stripe_unit_bytes: int,
+    *,
+    models: Models | None = None,
+    down: int | None = None,
+    meta: bool = False,
+) -> Pool:
+    """Place a scheme's pool on the measured cluster.
+
+    Parameters
+    ----------
+    name : str
+        Scheme, such as ``rs:6,3``.
+    stripe_unit_bytes : int
+        Chunk of one stripe on one shard [B].
+    models : Models, optional
+        None: those of the parameter set.
+    down : int, optional
+        An OSD that is down.
+    meta : bool
+        Whether it is the pool of the image's metadata (8 placement groups).
+
+    Raises
+    ------
+    ValueError
+        If CRUSH cannot place the scheme on 16 OSDs, or `down` is none of them.
+    """
+    scheme = parse_scheme(name)
+    pool_id = META_POOL_ID if meta else pool_id_of(scheme)
+    acting = acting_sets(scheme, pool_id=pool_id, pg_num=META_PG_NUM if meta else PG_NUM)
+    osds = crush_map().max_devices
+    if (acting == NO_OSD).any():
+        raise ValueError(
+            f"{scheme.name}: got {scheme.width} shards, wanted at most the cluster's {osds} OSDs"
+        )
+    if down is not None:
+        if not 0 <= down < osds:
+            raise ValueError(f"dead_osd: got {down}, wanted one of the cluster's {osds} OSDs")
+        acting = np.where(acting == down, NO_OSD, acting)
+    return Pool(
+        cluster=OneMachine(
+            osd_hosts=np.arange(osds, dtype=np.int64),
+            acting=acting,
+            models=models or models_for(scheme),
+            recovery=RECOVERY,
+        ),
+        scheme=scheme,
+        stripe_unit_bytes=stripe_unit_bytes,
+        object_bytes=OBJECT_BYTES,
+    )

@@ -1,0 +1,308 @@
+"""What was measured: runs with their exact offsets, repairs, degraded reads."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from stripesim.scenarios.studies.ceph16.table import Ceph16DataError, Row, Source, read_rows
+from stripesim.sim.ceph.clients.workload import Requests
+
+# Metric of a claim → column of runs.csv.
+RUN_METRICS = {
+    "device_read": "N_dev_rd_per_client_byte",
+    "device_data_write": "N_dev_data_wr_per_client_byte",
+    "device_write": "N_dev_wr_per_client_byte",
+    "private_net": "N_cl_net_per_client_byte",
+}
+REPAIR_METRICS = {
+    "device_read": "rd_per_lost",
+    "private_net": "cl_per_lost",
+    "device_write": "wr_per_lost",
+}
+DEGRADED_METRICS = {"device_read": "dev_rd_x", "private_net": "cl_x"}
+
+_RUN_COLUMNS = (
+    *("run_id", "scheme", "k", "m", "stripe_unit_bytes", "op", "pattern", "bs", "qd", "image_mb"),
+    *RUN_METRICS.values(),
+)
+_REPAIR_COLUMNS = (
+    *("scheme", "k", "m", "stripe_unit_bytes", "how", "image_mb", "dead_osd", *REPAIR_METRICS.values()),
+)
+_DEGRADED_COLUMNS = (
+    *("scheme", "k", "m", "stripe_unit_bytes", "bs", "pattern", "ops", "image_mb", "qd", "dead_osd"),
+    *DEGRADED_METRICS.values(),
+)
+# Moment of a repair → column; they need not be there.
+REPAIR_TIMES = {
+    "down": "t_marked_down",
+    "out": "t_marked_out",
+    "clean": "t_clean",
+    "restarted": "t_restarted",
+    "up": "t_up_again",
+    "clean_again": "t_clean_after_backfill",
+}
+STRIPE_UNIT_BYTES = 4096
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coded:
+    """The scheme of a row.
+
+    Parameters
+    ----------
+    scheme : str
+        As the file calls it.
+    k, m : int
+        Data and parity chunks; k = 1 for replication, whose replicas are m + 1.
+    stripe_unit_bytes : int
+        Chunk of one stripe on one shard [B]; of no meaning for replication.
+    """
+
+    scheme: str
+    k: int
+    m: int
+    stripe_unit_bytes: int
+
+    @property
+    def name(self) -> str:
+        """The scheme as stripesim writes it."""
+        return f"rep:{self.m + 1}" if self.k == 1 else f"rs:{self.k},{self.m}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRun:
+    """A run of the load generator.
+
+    Parameters
+    ----------
+    where : str
+        File and line.
+    run_id : str
+    coded : Coded
+    op, pattern : str
+        ``write`` (pristine image), ``overwrite`` or ``read`` (prefilled); ``seq`` or ``rand``.
+    block_bytes, queue_depth, image_bytes : int
+    features : str
+        Of the image; ``default`` has an object map.
+    requests : Requests
+        The very offsets of the run.
+    measured : dict of str to float
+        Metric → bytes per client byte.
+    """
+
+    where: str
+    run_id: str
+    coded: Coded
+    op: str
+    pattern: str
+    block_bytes: int
+    queue_depth: int
+    image_bytes: int
+    features: str
+    requests: Requests
+    measured: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRepair:
+    """One OSD lost and rebuilt; `measured` is per byte lost.
+
+    `times_s` says when what happened, in seconds from the failure; it may be empty.
+    """
+
+    where: str
+    coded: Coded
+    how: str
+    image_bytes: int
+    dead_osd: int
+    measured: dict[str, float]
+    times_s: dict[str, float] = field(default_factory=dict)
+    down_out_interval_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredDegraded:
+    """Reads while one OSD is down; `measured` is per client byte. The offsets were not recorded."""
+
+    where: str
+    coded: Coded
+    block_bytes: int
+    pattern: str
+    ops: int
+    image_bytes: int
+    queue_depth: int
+    dead_osd: int
+    measured: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All of a folder.
+
+    Parameters
+    ----------
+    runs : tuple of MeasuredRun
+    repairs : tuple of MeasuredRepair
+    degraded : tuple of MeasuredDegraded
+    """
+
+    runs: tuple[MeasuredRun, ...]
+    repairs: tuple[MeasuredRepair, ...]
+    degraded: tuple[MeasuredDegraded, ...]
+
+
+def shipped() -> Source:
+    """Return the folder that ships with the package."""
+    return files("stripesim.scenarios.studies.ceph16") / "data"
+
+
+def load(data: Source | str | None = None) -> Measured:
+    """Read a folder of measured counts.
+
+    Parameters
+    ----------
+    data : path, optional
+        Folder with ``runs.csv``, ``iolog/`` and, if it was measured, ``repair.csv`` and
+        ``degraded.csv``; None: the folder that ships.
+
+    Returns
+    -------
+    Measured
+
+    Raises
+    ------
+    Ceph16DataError
+        With one line per fault.
+    """
+    folder: Source = shipped() if data is None else Path(data) if isinstance(data, str) else data
+    if not folder.is_dir():
+        raise Ceph16DataError(f"--data: got {folder}, wanted a folder with runs.csv")
+    faults: list[str] = []
+    runs = tuple(_run(folder, row, faults) for row in read_rows(folder / "runs.csv", _RUN_COLUMNS, faults))
+    repairs: tuple[MeasuredRepair, ...] = ()
+    if (folder / "repair.csv").is_file():
+        rows = read_rows(folder / "repair.csv", _REPAIR_COLUMNS, faults)
+        repairs = tuple(_repair(row) for row in rows)
+    degraded: tuple[MeasuredDegraded, ...] = ()
+    if (folder / "degraded.csv").is_file():
+        rows = read_rows(folder / "degraded.csv", _DEGRADED_COLUMNS, faults)
+        degraded = tuple(_degraded(row) for row in rows)
+    seen: set[str] = set()
+    for run in runs:
+        if run.run_id in seen:
+            faults.append(f"{run.where}: run_id: got {run.run_id!r} a second time, wanted each once")
+        seen.add(run.run_id)
+    if faults:
+        raise Ceph16DataError("\n".join(faults))
+    return Measured(runs, repairs, degraded)
+
+
+def _coded(row: Row) -> Coded:
+    unit = row.whole("stripe_unit_bytes", 1, STRIPE_UNIT_BYTES)
+    k, m = row.whole("k", 1), row.whole("m", 1)
+    if k > 1 and unit % 512:
+        row.fault("stripe_unit_bytes", "a multiple of 512")
+    return Coded(scheme=row.text("scheme"), k=k, m=m, stripe_unit_bytes=unit)
+
+
+def _metrics(row: Row, columns: dict[str, str]) -> dict[str, float]:
+    told = {metric: row.number(column) for metric, column in columns.items()}
+    return {metric: value for metric, value in told.items() if value is not None}
+
+
+def _run(folder: Source, row: Row, faults: list[str]) -> MeasuredRun:
+    run_id = row.text("run_id")
+    op = row.text("op", ("write", "overwrite", "read"))
+    return MeasuredRun(
+        where=row.where,
+        run_id=run_id,
+        coded=_coded(row),
+        op=op,
+        pattern=row.text("pattern", ("seq", "rand")),
+        block_bytes=row.whole("bs", 1),
+        queue_depth=row.whole("qd", 1),
+        image_bytes=row.whole("image_mb", 1) * MIB,
+        features=row.cells.get("features", "") or "layering",
+        requests=read_iolog(folder / "iolog" / f"{run_id}.log.gz", op != "read", faults),
+        measured=_metrics(row, RUN_METRICS),
+    )
+
+
+def _repair(row: Row) -> MeasuredRepair:
+    return MeasuredRepair(
+        where=row.where,
+        coded=_coded(row),
+        how=row.text("how"),
+        image_bytes=row.whole("image_mb", 1) * MIB,
+        dead_osd=row.whole("dead_osd", 0),
+        measured=_metrics(row, REPAIR_METRICS),
+        times_s=_metrics(row, REPAIR_TIMES),
+        down_out_interval_s=row.number("down_out_interval_s"),
+    )
+
+
+def _degraded(row: Row) -> MeasuredDegraded:
+    return MeasuredDegraded(
+        where=row.where,
+        coded=_coded(row),
+        block_bytes=row.whole("bs", 1),
+        pattern=row.text("pattern", ("seq", "rand")),
+        ops=row.whole("ops", 1),
+        image_bytes=row.whole("image_mb", 1) * MIB,
+        queue_depth=row.whole("qd", 1),
+        dead_osd=row.whole("dead_osd", 0),
+        measured=_metrics(row, DEGRADED_METRICS),
+    )
+
+
+def read_iolog(source: Source, is_write: bool, faults: list[str]) -> Requests:
+    """Read the requests of a log that fio wrote (version 3: time, file, action, offset, length).
+
+    Parameters
+    ----------
+    source : Path or Traversable
+        The log, compressed with gzip.
+    is_write : bool
+        What the run did; requests of the other direction are a fault.
+    faults : list of str
+        Receives a line per fault.
+    """
+    try:
+        lines = gzip.decompress(source.read_bytes()).decode("ascii").splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        faults.append(f"{source}: cannot be read ({error.__class__.__name__}), wanted a fio log in gzip")
+        return _requests([], is_write)
+    wanted = "write" if is_write else "read"
+    extents: list[tuple[int, int]] = []
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if len(words) < 5 or words[2] not in ("read", "write"):
+            # The header, and the file's opening and closing.
+            continue
+        offset, length = (int(word) if word.isdecimal() else -1 for word in words[3:5])
+        if words[2] != wanted or offset < 0 or length < 1:
+            faults.append(
+                f"{source.name}:{number}: got {line!r}, wanted a {wanted} at an offset with a length"
+            )
+            continue
+        extents.append((offset, length))
+    if not extents:
+        faults.append(f"{source.name}: got no {wanted}, wanted at least one")
+    return _requests(extents, is_write)
+
+
+def _requests(extents: list[tuple[int, int]], is_write: bool) -> Requests:
+    table = np.array(extents, dtype=np.int64).reshape(-1, 2)
+    return Requests(
+        is_write=np.full(len(table), is_write),
+        images=np.zeros(len(table), dtype=np.int64),
+        offsets_bytes=table[:, 0],
+        lengths_bytes=table[:, 1],
+    )

@@ -1,0 +1,139 @@
+"""The phases of the measured repairs beside simulated ones: from an OSD's death to a clean cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import polars as pl
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.recovery import SECOND_NS, recovery_model
+from stripesim.scenarios.studies.ceph16.cluster import (
+    OBJECT_BYTES,
+    PG_NUM,
+    acting_sets,
+    build_pool,
+    pool_id_of,
+)
+from stripesim.scenarios.studies.ceph16.measured import MeasuredRepair
+from stripesim.sim.ceph.clients.workload import Synthetic
+from stripesim.sim.ceph.failures import Failure, FaultPlan
+from stripesim.sim.run import RunResult, simulate
+
+# Phase → the moments that it lies between, by the names of `MeasuredRepair.times_s`.
+PHASES = {
+    "failure to down": ("failed", "down"),
+    "down to out": ("down", "out"),
+    "out to clean": ("out", "clean"),
+    "restart to up": ("restarted", "up"),
+    "up to clean again": ("up", "clean_again"),
+}
+HEADING = "Phases of the repairs, measured and simulated (no claims: the machine was small and shared)"
+_SCHEMA = {
+    "scheme": pl.String,
+    "how": pl.String,
+    "phase": pl.String,
+    "measured_s": pl.Float64,
+    "simulated_s": pl.Float64,
+}
+
+
+def simulate_repair(repair: MeasuredRepair, *, engine: str = "compiled") -> RunResult:
+    """Let the OSD of a measured repair die, be rebuilt elsewhere and come back when it came back.
+
+    Parameters
+    ----------
+    repair : MeasuredRepair
+        With `times_s` and `down_out_interval_s`. Of its times only that of the restart is an input.
+    engine : str
+
+    Raises
+    ------
+    ValueError
+        If its times were not measured.
+    """
+    if repair.down_out_interval_s is None or "restarted" not in repair.times_s:
+        raise ValueError(f"{repair.where}: got no times, wanted down_out_interval_s and t_restarted")
+    scheme, pool_id = parse_scheme(repair.coded.name), pool_id_of(parse_scheme(repair.coded.name))
+    plan = FaultPlan(
+        failures=[
+            Failure(
+                osds=(repair.dead_osd,),
+                time_ns=0,
+                kind="process" if repair.how == "kill" else "hang",
+                back_ns=round(repair.times_s["restarted"] * SECOND_NS),
+            )
+        ],
+        up_sets=lambda out: acting_sets(scheme, pool_id=pool_id, pg_num=PG_NUM, out=out),
+        image_objects=-(-repair.image_bytes // OBJECT_BYTES),
+        model=recovery_model("pacific").given(
+            down_out_interval_ns=round(repair.down_out_interval_s * SECOND_NS)
+        ),
+    )
+    # Nobody used the cluster meanwhile; a run needs a client, which reads once.
+    once = Synthetic(
+        pattern="rand",
+        block_bytes=repair.coded.stripe_unit_bytes,
+        image_bytes=repair.image_bytes,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
+    pool = build_pool(repair.coded.name, repair.coded.stripe_unit_bytes)
+    return simulate(pool, once.start(), faults=plan, engine=engine)
+
+
+def simulated_times_s(result: RunResult) -> dict[str, float]:
+    """Return when each moment of `PHASES` came in a run of `simulate_repair` [s after the failure]."""
+    assert result.timeline is not None
+    found: dict[str, float] = {}
+    names = {"failed": "failed", "down": "down", "out": "out", "returned": "restarted", "up": "up"}
+    for event in result.timeline["events"]:
+        what = event["what"]
+        if what == "clean":
+            found["clean_again" if "restarted" in found else "clean"] = event["time_s"]
+        elif what in names:
+            found.setdefault(names[what], event["time_s"])
+    return found
+
+
+def phases_of(repair: MeasuredRepair, result: RunResult) -> list[dict[str, str | float | None]]:
+    """Return a row for each phase; a duration is None where one of its moments is not known."""
+    told = {"failed": 0.0, **repair.times_s}, simulated_times_s(result)
+
+    def lasted(times_s: dict[str, float], first: str, last: str) -> float | None:
+        return times_s[last] - times_s[first] if first in times_s and last in times_s else None
+
+    return [
+        {
+            "scheme": repair.coded.name,
+            "how": "killed" if repair.how == "kill" else "hung",
+            "phase": phase,
+            "measured_s": lasted(told[0], *moments),
+            "simulated_s": lasted(told[1], *moments),
+        }
+        for phase, moments in PHASES.items()
+    ]
+
+
+def phases_frame(repairs: Iterable[MeasuredRepair], *, engine: str = "compiled") -> pl.DataFrame:
+    """Simulate all repairs whose times were measured; columns scheme, how, phase, measured_s, simulated_s."""
+    rows = [
+        row
+        for repair in repairs
+        if repair.down_out_interval_s is not None and "restarted" in repair.times_s
+        for row in phases_of(repair, simulate_repair(repair, engine=engine))
+    ]
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def phase_table(phases: pl.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Return the phases as column names and rows of text, for the study's page."""
+
+    def text(value: float | None) -> str:
+        return "–" if value is None else f"{value:.2f} s"
+
+    return ("scheme", "the OSD was", "phase of the repair (no claim)", "measured", "simulated"), [
+        (scheme, how, phase, text(measured), text(simulated))
+        for scheme, how, phase, measured, simulated in phases.iter_rows()
+    ]

@@ -1,0 +1,128 @@
+"""One measured row simulated: the same offsets on the same cluster, and the same ratios of bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.studies.ceph16.cluster import (
+    META_PG_NUM,
+    OBJECT_BYTES,
+    PG_NUM,
+    acting_sets,
+    build_pool,
+    pool_id_of,
+)
+from stripesim.scenarios.studies.ceph16.measured import MeasuredDegraded, MeasuredRepair, MeasuredRun
+from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.run import Repair, RunResult, simulate
+
+# Metric of a claim → column of a result row, and column of a repair's.
+COLUMNS = {
+    "device_read": "device_read_bytes_per_client_byte",
+    "device_data_write": "device_data_write_bytes_per_client_byte",
+    "device_write": "device_write_bytes_per_client_byte",
+    "private_net": "private_net_bytes_per_client_byte",
+}
+REPAIR_COLUMNS = {
+    "device_read": "repair_device_read_bytes_per_lost_byte",
+    "device_write": "repair_device_write_bytes_per_lost_byte",
+    "private_net": "repair_private_net_bytes_per_lost_byte",
+}
+# What an update of the object map writes: two bits of an object, in a byte of the map.
+OBJECT_MAP_BYTES = 1
+
+
+def predict_run(
+    run: MeasuredRun, *, engine: str = "compiled", models: Models | None = None
+) -> dict[str, Any]:
+    """Simulate a measured run: its offsets in their order, its queue depth, its state of the image.
+
+    Parameters
+    ----------
+    run : MeasuredRun
+    engine : str
+        ``compiled`` or ``simpy``.
+    models : Models, optional
+        None: those of the parameter set.
+
+    Returns
+    -------
+    dict
+        The result row, see `stripesim.sim.observe.recording.describe`.
+
+    Notes
+    -----
+    An image with an object map tells it of each object before the object's first write: a replicated
+    write into the map's one object, in a pool of its own. That pool is simulated apart and its bytes
+    are added: it shares no placement group with the data.
+    """
+    result = _simulate(run.coded.name, run.coded.stripe_unit_bytes, run.requests, run, engine, models)
+    row = dict(result.row)
+    if run.features == "default" and run.op == "write":
+        touched = np.unique(run.requests.offsets_bytes // OBJECT_BYTES)
+        updates = Requests(
+            is_write=np.ones(len(touched), dtype=bool),
+            images=np.zeros(len(touched), dtype=np.int64),
+            offsets_bytes=(touched // 4).astype(np.int64),
+            lengths_bytes=np.full(len(touched), OBJECT_MAP_BYTES, dtype=np.int64),
+        )
+        pool = build_pool("rep:3", run.coded.stripe_unit_bytes, meta=True)
+        depth = min(run.queue_depth, META_PG_NUM)
+        extra = simulate(pool, Replay(updates, queue_depth=depth), prefilled=True, engine=engine)
+        share = len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
+        for column in COLUMNS.values():
+            row[column] += extra.row[column] * share
+    return row
+
+
+def _simulate(
+    name: str,
+    stripe_unit_bytes: int,
+    requests: Requests,
+    run: MeasuredRun,
+    engine: str,
+    models: Models | None,
+) -> RunResult:
+    pool = build_pool(name, stripe_unit_bytes, models=models)
+    workload = Replay(requests, queue_depth=run.queue_depth)
+    return simulate(pool, workload, prefilled=run.op != "write", engine=engine)
+
+
+def predict_repair(repair: MeasuredRepair, *, engine: str = "compiled") -> dict[str, Any]:
+    """Simulate the rebuilding of one lost OSD on a full image without clients."""
+    coded = repair.coded
+    pool = build_pool(coded.name, coded.stripe_unit_bytes, down=repair.dead_osd)
+    scheme = parse_scheme(coded.name)
+    targets = acting_sets(scheme, pool_id=pool_id_of(scheme), pg_num=PG_NUM, out=(repair.dead_osd,))
+    nothing = Requests(*(np.empty(0, dtype=kind) for kind in (bool, np.int64, np.int64, np.int64)))
+    result = simulate(
+        pool,
+        Replay(nothing, queue_depth=1),
+        repair=Repair(targets=targets, image_objects=-(-repair.image_bytes // OBJECT_BYTES)),
+        engine=engine,
+    )
+    return result.row
+
+
+def predict_degraded(degraded: MeasuredDegraded, *, engine: str = "compiled") -> dict[str, Any]:
+    """Simulate reads while one OSD is down; the offsets were not recorded, so they are drawn."""
+    coded = degraded.coded
+    pool = build_pool(coded.name, coded.stripe_unit_bytes, down=degraded.dead_osd)
+    workload = Synthetic(
+        pattern=degraded.pattern,
+        block_bytes=degraded.block_bytes,
+        image_bytes=degraded.image_bytes,
+        read_fraction=1.0,
+        requests=degraded.ops,
+        queue_depth=degraded.queue_depth,
+    )
+    return simulate(pool, workload.start(), engine=engine).row
+
+
+def metrics_of(row: dict[str, Any], columns: dict[str, str]) -> dict[str, float]:
+    """Return the claims' metrics of a result row."""
+    return {metric: float(row[column]) for metric, column in columns.items()}

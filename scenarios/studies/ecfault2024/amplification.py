@@ -1,0 +1,123 @@
+"""Bytes stored per byte written: the lower bound of division and padding, and what else a store takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
+from stripesim.scenarios.run.execute import row_of, run_cell
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
+from stripesim.scenarios.studies.ecfault2024.profiles import Profile, profile, profiles
+
+Row = dict[str, Any]
+
+MEASURED_CODES = ("rs:9,3", "rs:12,3")
+"""RS(12,9) and RS(15,12) of the source, which puts n first."""
+UNITS_BYTES = tuple(1 << shift for shift in range(12, 27))
+"""Stripe units of the curve, 4 KiB to 64 MiB."""
+PERCENT = 100.0
+# Enough whole objects for the write runs: their bytes do not depend on how many there are.
+WRITTEN_OBJECTS = 4
+
+
+def mechanisms(scheme: RedundancyScheme, study: StudyModel, *, osds: int | None = None) -> dict[str, float]:
+    """Bytes stored per byte written, told apart by what asks for them.
+
+    Parameters
+    ----------
+    scheme : RedundancyScheme
+    study : StudyModel
+    osds : int, optional
+        OSDs of the cluster; the study's where left out.
+
+    Returns
+    -------
+    dict
+        ``redundancy`` (n / k), then what comes on top: ``padding``, ``allocation``, ``checksums``,
+        ``attributes`` and ``log``; they add up to what is stored. ``checksums`` and ``attributes`` lie in
+        the key-value store; ``log`` is the space that each OSD's log files take, whatever is written.
+    """
+    geometry = scheme.geometry(study.stripe_unit_bytes)
+    size = study.object_bytes
+    redundancy = Fraction(scheme.width, scheme.k)
+    padded = padded_amplification(scheme, geometry, size)
+    allocated = padded_amplification(scheme, geometry, size, min_alloc_bytes=study.min_alloc_bytes)
+    count = study.osds if osds is None else osds
+    return {
+        "redundancy": float(redundancy),
+        "padding": float(padded - redundancy),
+        "allocation": float(allocated - padded),
+        "checksums": float(padded) * study.checksum_bytes_per_data_byte,
+        "attributes": scheme.width * study.attribute_bytes / size,
+        "log": count * study.osd_log_bytes / study.written_bytes,
+    }
+
+
+def amplification_rows() -> Iterator[Row]:
+    """Rows of the source's table: theory, lower bound, mechanisms, what a simulated write stores."""
+    study = study_model()
+    for code in MEASURED_CODES:
+        scheme = parse_scheme(code)
+        told = mechanisms(scheme, study)
+        fresh = study.osds * study.osd_log_fresh_bytes / study.written_bytes
+        yield {
+            "experiment": "amplification",
+            "scheme": code,
+            "stripe_unit_bytes": study.stripe_unit_bytes,
+            "object_bytes": study.object_bytes,
+            **{f"stored_{name}": value for name, value in told.items()},
+            "stored_padded": told["redundancy"] + told["padding"],
+            "stored_total": sum(told.values()),
+            "stored_total_fresh_log": sum(told.values()) - told["log"] + fresh,
+        }
+    for code in (*MEASURED_CODES, "clay:9,3,11"):
+        scheme = parse_scheme(code)
+        for unit in UNITS_BYTES:
+            stored = padded_amplification(scheme, scheme.geometry(unit), study.object_bytes)
+            yield {
+                "experiment": "padding",
+                "scheme": code,
+                "stripe_unit_bytes": unit,
+                "object_bytes": study.object_bytes,
+                "stored_redundancy": scheme.width / scheme.k,
+                "stored_padded": float(stored),
+            }
+
+
+def write_rows(engine: str) -> Iterator[Row]:
+    """Run writes: of whole objects for the table, and as each interface makes them."""
+    for code in MEASURED_CODES:
+        yield write_row(profile("rados"), code, engine)
+    for told in profiles():
+        if told.request_bytes is not None and told.name != "rados":
+            yield write_row(told, MEASURED_CODES[0], engine)
+
+
+def write_row(told: Profile, code: str, engine: str) -> Row:
+    """Write a few whole objects of an interface one request at a time, and count what the devices get."""
+    assert told.request_bytes is not None
+    base = told.scenario(code)
+    written = WRITTEN_OBJECTS * base.cluster.object_bytes
+    scenario = told.scenario(
+        code,
+        'workload.ops=["write"]',
+        'workload.patterns=["seq"]',
+        f"workload.block_sizes_bytes=[{told.request_bytes}]",
+        f"workload.requests={written // told.request_bytes}",
+        f"workload.image_bytes={written}",
+        'workload.image="pristine"',
+    )
+    (cell,) = cells(scenario)
+    result = run_cell(scenario, cell, engine)
+    return {
+        **row_of(scenario, cell, result),
+        "experiment": "write",
+        "profile": told.name,
+        "dimension": told.dimension,
+        "label": told.label,
+        "stripe_unit_bytes": scenario.cluster.stripe_unit_bytes,
+        "object_bytes": scenario.cluster.object_bytes,
+    }

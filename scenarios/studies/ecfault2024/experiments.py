@@ -1,0 +1,97 @@
+"""What the study runs: each experiment gives rows, and most are profiles recovered by both codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows, write_rows
+from stripesim.scenarios.studies.ecfault2024.profiles import CODES, Profile, profile, profiles
+from stripesim.scenarios.studies.ecfault2024.recover import recover
+
+Row = dict[str, Any]
+
+CACHE_BYTES = tuple(3 << shift for shift in (30, 23, 22, 21, 20, 19, 18))
+"""Cache of an OSD [B]: as configured, and so scarce that metadata no longer fit."""
+VOLUMES = (1, 4, 16)
+"""Times the data that were written; sixteen times fill about half of the raw capacity."""
+SLEEPS_S = (1.0, 3.0, 10.0)
+"""Pause between the starts of two objects on one OSD [s]."""
+DOWN_OUT_S = (0, 300, 600, 900)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all experiments share: the engine, ``compiled`` or ``simpy``."""
+
+    engine: str
+
+
+Experiment = Callable[[Setting], Iterator[Row]]
+
+
+def profile_rows(setting: Setting) -> Iterator[Row]:
+    """Recover every profile with each of its codes."""
+    for told in profiles():
+        for code in told.codes:
+            yield {"experiment": "profiles", **recover(told, code, setting.engine)}
+
+
+def cache_rows(setting: Setting) -> Iterator[Row]:
+    """Recover with ever less cache, under each scheme of sharing it."""
+    for cache_bytes in CACHE_BYTES:
+        for told in _of("cache"):
+            for code in told.codes:
+                row = recover(told, code, setting.engine, cache_bytes=cache_bytes)
+                yield {"experiment": "scarce cache", "cache_bytes": cache_bytes, **row}
+
+
+def pace_rows(setting: Setting) -> Iterator[Row]:
+    """Recover more data, and more slowly: what the share of the checking period depends on."""
+    base = profile("base")
+    written = base.scenario(CODES[0]).workload.image_bytes
+    points = [(factor, 0.0) for factor in VOLUMES] + [(1, sleep_s) for sleep_s in SLEEPS_S]
+    for factor, sleep_s in points:
+        sets = (f"workload.image_bytes={factor * written}", f"faults.recovery_sleep_s={sleep_s}")
+        row = recover(base, CODES[0], setting.engine, sets=sets)
+        yield {"experiment": "pace", "volume_factor": factor, "recovery_sleep_s": sleep_s, **row}
+
+
+def interval_rows(setting: Setting) -> Iterator[Row]:
+    """Recover after other waits before an OSD that is down counts as out."""
+    for down_out_s in DOWN_OUT_S:
+        for code in CODES[:1]:
+            sets = (f"faults.down_out_interval_s={down_out_s}.0",)
+            row = recover(profile("base"), code, setting.engine, sets=sets)
+            yield {"experiment": "down to out", "down_out_interval_s": float(down_out_s), **row}
+
+
+def storage_rows(setting: Setting) -> Iterator[Row]:
+    """Bytes stored per byte written: formula, mechanisms, simulated writes."""
+    yield from amplification_rows()
+    yield from write_rows(setting.engine)
+
+
+def domain_rows(setting: Setting) -> Iterator[Row]:
+    """Let several OSDs fail where shards of one object may share a host."""
+    for told in _of("failures"):
+        for code in told.codes:
+            row = recover(told, code, setting.engine, sets=('cluster.failure_domain_erasure="osd"',))
+            yield {"experiment": "failures, domain osd", **row}
+
+
+def _of(dimension: str) -> list[Profile]:
+    return [told for told in profiles() if told.dimension == dimension]
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "storage": storage_rows,
+    "profiles": profile_rows,
+    "cache": cache_rows,
+    "domain": domain_rows,
+    "pace": pace_rows,
+    "interval": interval_rows,
+}
+NEEDED = ("storage", "profiles")
+"""What the ledger is computed from."""

@@ -1,0 +1,119 @@
+"""The study's parameter set: read from ``parameters.toml``, every number with its provenance."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel
+from stripesim.models.provenance import MeasuredModel, Provenance
+
+FILE = "parameters.toml"
+Model = TypeVar("Model", bound=MeasuredModel)
+
+
+class ParametersError(ValueError):
+    """The parameter file is wrong; the message says which key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyModel(MeasuredModel):
+    """What the study knows of the source's cluster and of what a store adds to the data.
+
+    Parameters
+    ----------
+    objects_count, object_bytes, stripe_unit_bytes : int
+        The data that was written: objects, size of each [B], chunk [B].
+    raw_capacity_bytes : float
+        All devices together [B].
+    hosts_count, osds_per_host_count : int
+        Machines with OSDs, and OSDs on each.
+    osd_log_bytes, osd_log_fresh_bytes : int
+        What an OSD in use, and one just started, takes of its device without any data [B].
+    checksum_bytes_per_data_byte : float
+        Checksums kept with the metadata.
+    attribute_bytes : int
+        Attributes of one shard of one object [B].
+    min_alloc_bytes : int
+        Allocation unit [B].
+    clay_kernel_factor : float
+        Processor time of Clay's kernel in Ceph over that of the measured NumPy kernel.
+    """
+
+    clay_kernel_factor: float
+    objects_count: int
+    object_bytes: int
+    stripe_unit_bytes: int
+    raw_capacity_bytes: float
+    hosts_count: int
+    osds_per_host_count: int
+    osd_log_bytes: int
+    osd_log_fresh_bytes: int
+    checksum_bytes_per_data_byte: float
+    attribute_bytes: int
+    min_alloc_bytes: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("objects_count", "object_bytes", "stripe_unit_bytes", "raw_capacity_bytes")
+        self.check_positive("hosts_count", "osds_per_host_count", "min_alloc_bytes", "clay_kernel_factor")
+        self.check_not_negative("osd_log_bytes", "osd_log_fresh_bytes", "attribute_bytes")
+        self.check_not_negative("checksum_bytes_per_data_byte")
+
+    @property
+    def osds(self) -> int:
+        """OSDs of the cluster."""
+        return self.hosts_count * self.osds_per_host_count
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes that clients wrote [B]."""
+        return self.objects_count * self.object_bytes
+
+
+@cache
+def study_model() -> StudyModel:
+    """What ships."""
+    return model_from(StudyModel, _tables()["study"], f"{FILE}: [study]")
+
+
+def cache_model(scheme: Mapping[str, float | bool]) -> BlueStoreCacheModel:
+    """Return the cache of one OSD under one of the source's schemes (shares and ``autotune``)."""
+    shares = {name: value for name, value in scheme.items() if name != "autotune"}
+    told = {
+        name: {"value": value, "provenance": "published", "source": "Han et al. 2024, table of cache schemes"}
+        for name, value in shares.items()
+    }
+    table = _tables()["cache"] | told
+    autotune = {"autotune": bool(scheme.get("autotune", False))}
+    return model_from(BlueStoreCacheModel, table, f"{FILE}: [cache]", autotune)
+
+
+def model_from(
+    kind: type[Model], told: Mapping[str, Any], where: str, further: Mapping[str, Any] | None = None
+) -> Model:
+    """Build a model from a table with ``value``, ``provenance`` and ``source`` for each number.
+
+    Raises
+    ------
+    ParametersError
+        If a key is missing or a number is refused.
+    """
+    values, provenance = {}, {}
+    try:
+        for name, row in told.items():
+            values[name] = row["value"]
+            provenance[name] = Provenance(row["provenance"], row["source"])
+        return kind(provenance=provenance, **values, **(further or {}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParametersError(f"{where}: {error}") from None
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    text = (files("stripesim.scenarios.studies.ecfault2024") / FILE).read_text("utf-8")
+    return tomllib.loads(text)

@@ -1,0 +1,145 @@
+"""Configurations of the pool, read from ``profiles.toml``, and what each means for a scenario."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
+from stripesim.models.placement.pg_autoscale import pg_autoscale_model
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.units import parse_size_bytes
+from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
+
+FILE = "profiles.toml"
+CODES = ("rs:9,3", "clay:9,3,11")
+"""RS(12,9) and Clay(12,9,11) of the source, which puts n first."""
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class ProfileError(ValueError):
+    """A profile is wrong; the message says which one and which key."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class CacheScheme(_Table):
+    """Shares of an OSD's cache."""
+
+    kv_fraction: Fraction
+    meta_fraction: Fraction
+    data_fraction: Fraction
+    autotune: bool = False
+
+
+class Failures(_Table):
+    """OSDs that fail at once, on one host or on as many."""
+
+    count: Annotated[int, Field(ge=1, le=3)] = 1
+    hosts: Literal["same", "different"] = "same"
+
+
+class Profile(_Table):
+    """One configuration of the erasure-coded pool.
+
+    Parameters
+    ----------
+    name : str
+    dimension : str
+        Which row of the source's table it varies.
+    label : str
+        What it is set to, for figures.
+    codes : tuple of str
+        Schemes that it is run with.
+    set : dict
+        Keys of the scenario and their values.
+    cache, backend, failures, pg_autoscale, request_bytes
+        What a scenario has no key for: the shares of the cache, the store, the failure, whether the
+        autoscaler chooses the number of placement groups, and the size of a client's request [B].
+    """
+
+    name: str
+    dimension: str
+    label: str
+    codes: Annotated[tuple[str, ...], BeforeValidator(tuple)] = CODES
+    set: dict[str, Any] = Field(default_factory=dict)
+    cache: CacheScheme | None = None
+    backend: Literal["bluestore", "filestore"] = "bluestore"
+    failures: Failures = Failures()
+    pg_autoscale: Literal["used", "bulk"] | None = None
+    request_bytes: Annotated[int, BeforeValidator(parse_size_bytes)] | None = None
+
+    def scenario(self, code: str, *further: str) -> Scenario:
+        """Return the scenario of one code under this profile; `further` are settings as ``--set`` takes."""
+        sets = [f"{key}={json.dumps(value)}" for key, value in self.set.items()]
+        sets.append(f"schemes={json.dumps([code])}")
+        told = _load((*sets, *further))
+        if self.pg_autoscale is None:
+            return told
+        pg_num = autoscaled_pg_num(told, parse_scheme(code), study_model(), bulk=self.pg_autoscale == "bulk")
+        return _load((*sets, f"cluster.pg_num={pg_num}", *further))
+
+
+@cache
+def profiles() -> tuple[Profile, ...]:
+    """All profiles that ship, in the order of the file."""
+    return parse_profiles((files("stripesim.scenarios.studies.ecfault2024") / FILE).read_text("utf-8"))
+
+
+def profile(name: str) -> Profile:
+    """Return the profile of a name."""
+    return {told.name: told for told in profiles()}[name]
+
+
+def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
+    """Read profiles from TOML.
+
+    Raises
+    ------
+    ProfileError
+        If the text is no TOML, a key is missing, unknown or of the wrong type, or two have one name.
+    """
+    try:
+        rows = tomllib.loads(text).get("profile", [])
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{where}: {error}") from None
+    told: dict[str, Profile] = {}
+    for number, row in enumerate(rows, start=1):
+        name = f"{where}: profile {number}"
+        try:
+            one = Profile.model_validate(row)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in first["loc"])
+            raise ProfileError(f"{name}: {key}: got {first['input']!r}, {first['msg']}") from None
+        if one.name in told:
+            raise ProfileError(f"{name}: name: got {one.name!r} a second time, wanted each once")
+        told[one.name] = one
+    return tuple(told.values())
+
+
+def autoscaled_pg_num(
+    scenario: Scenario, scheme: RedundancyScheme, study: StudyModel, *, bulk: bool = False
+) -> int:
+    """Placement groups that the cluster gives the pool by itself, from those the scenario begins with."""
+    model, cluster = pg_autoscale_model(), scenario.cluster
+    geometry = scheme.geometry(cluster.stripe_unit_bytes)
+    stored = padded_amplification(scheme, geometry, cluster.object_bytes) * scenario.workload.image_bytes
+    used = 1.0 if bulk else min(1.0, float(stored) / study.raw_capacity_bytes)
+    osds = cluster.hosts * cluster.osds_per_host
+    return model.scaled(cluster.pg_num, model.wanted(raw_used_fraction=used, osds=osds, width=scheme.width))
+
+
+@cache
+def _load(sets: tuple[str, ...]) -> Scenario:
+    return load_scenario(Path(str(files("stripesim.scenarios.studies.ecfault2024") / "base.toml")), sets=sets)

@@ -1,0 +1,197 @@
+"""One failure and its recovery under a profile: which OSDs fail, when recovery begins, when all is clean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache as remember
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.object_store.filestore import FileStoreModel
+from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
+from stripesim.models.object_store.pacific import PacificStore
+from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.run.execute import run_cell
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
+from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
+from stripesim.scenarios.studies.ecfault2024.profiles import Failures, Profile
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.pool import Pool
+
+Row = dict[str, Any]
+
+FAILURE_KIND = "process"
+"""A virtual disk that is taken away ends the daemon on it; peers see the connection refused at once."""
+FAILS_AT_S = 1.0
+_MOMENTS = ("failed", "down", "out", "recovering", "clean")
+
+
+def models_of(told: Profile, scenario: Scenario, *, cache_bytes: int | None = None) -> Models:
+    """Return the scenario's models with the profile's store and cache, and Clay's kernel as in Ceph.
+
+    Parameters
+    ----------
+    told : Profile
+    scenario : Scenario
+    cache_bytes : int, optional
+        Cache of an OSD [B] instead of the study's.
+    """
+    lookup = None
+    if told.cache is not None:
+        cache = cache_model(told.cache.model_dump())
+        if cache_bytes is not None:
+            cache = replace(cache, cache_bytes=cache_bytes)
+        lookup = lookup_of(cache, scenario)
+    return _models(scenario, told.backend, lookup)
+
+
+def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> Models:
+    models = build_models(scenario)
+    factor = study_model().clay_kernel_factor
+    models = replace(models, kernel=scaled_table(models.kernel, "clay", factor), lookup=lookup)
+    if backend == "filestore":
+        assert isinstance(models.store, PacificStore)
+        models = replace(models, store=FileStoreModel.of(models.store))
+    return models
+
+
+def lookup_of(cache: BlueStoreCacheModel, scenario: Scenario) -> MetadataLookup | None:
+    """Return what finding a shard's metadata reads on an OSD with its share of the data; None: nothing."""
+    cluster = scenario.cluster
+    scheme = parse_scheme(scenario.schemes[0])
+    geometry = scheme.geometry(cluster.stripe_unit_bytes)
+    shard_bytes = geometry.shard_size_bytes(cluster.object_bytes)
+    objects = scenario.workload.image_bytes / cluster.object_bytes
+    shards = objects * scheme.width / (cluster.hosts * cluster.osds_per_host)
+    missed = cache.miss_fraction(shards, shard_bytes)
+    return MetadataLookup(missed, cache.lookup_bytes(shard_bytes)) if missed else None
+
+
+def failing_osds(pool: Pool, failures: Failures) -> list[int]:
+    """Choose the OSDs that fail, so that the pool loses data whatever its number of placement groups.
+
+    Parameters
+    ----------
+    pool : Pool
+    failures : Failures
+
+    Returns
+    -------
+    list of int
+        First the OSD of the middle shard of placement group 0. Then, on other hosts, those of the
+        shards after it, or, on its host, the other OSDs by number.
+
+    Raises
+    ------
+    ValueError
+        If the host, or the placement group, has too few.
+    """
+    hosts = pool.cluster.osd_hosts
+    row = pool.cluster.acting[0]
+    start = len(row) // 2
+    first = int(row[start])
+    if failures.hosts == "same":
+        others = np.flatnonzero(hosts == hosts[first]).tolist()
+    else:
+        others = np.roll(row, -start).tolist()
+    chosen = [first]
+    for osd in others:
+        new_host = hosts[osd] not in hosts[chosen]
+        if osd not in chosen and new_host == (failures.hosts == "different"):
+            chosen.append(int(osd))
+    if len(chosen) < failures.count:
+        raise ValueError(
+            f"failures: got {failures.count} on {failures.hosts} hosts, wanted at most {len(chosen)}: "
+            "more OSDs there are not"
+        )
+    return chosen[: failures.count]
+
+
+@remember
+def _run(
+    scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup | None
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Run one scenario with failures; profiles that come to the same run share it."""
+    (cell,) = cells(scenario)
+    models = _models(scenario, backend, lookup)
+    result = run_cell(scenario, cell, engine, models)
+    assert result.timeline is not None
+    assert result.row["clean_at_end"], "a recovery did not end"
+    return result.row, _phases(result.timeline["events"])
+
+
+def _phases(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Read the length of each phase from a timeline's events [s]; all must be clean in the end."""
+    when = {what: [event["time_s"] for event in events if event["what"] == what] for what in _MOMENTS}
+    failed, down, out = (when[what][0] for what in ("failed", "down", "out"))
+    # Several OSDs go out one after another; recovery begins with the first of them.
+    started, clean = when["recovering"][0], when["clean"][-1]
+    return {
+        "detection_s": down - failed,
+        "down_out_s": out - down,
+        "checking_s": started - failed,
+        "recovery_s": clean - started,
+        "total_s": clean - failed,
+        "checking_share": (started - failed) / (clean - failed),
+    }
+
+
+def recover(
+    told: Profile, code: str, engine: str, *, sets: Sequence[str] = (), cache_bytes: int | None = None
+) -> Row:
+    """Let OSDs fail under a profile and wait until all placement groups are clean.
+
+    Parameters
+    ----------
+    told : Profile
+    code : str
+    engine : str
+    sets : sequence of str
+        Further settings of the scenario, as ``--set`` takes them.
+    cache_bytes : int, optional
+        Cache of an OSD [B] instead of the study's; only with a profile of the cache.
+
+    Returns
+    -------
+    dict
+        A result row. ``checking_s`` is from the failure to the first recovery operation, ``recovery_s``
+        from there until all is clean, ``total_s`` both.
+    """
+    # Limits of faults mean nothing before something fails.
+    scenario = told.scenario(code, *(text for text in sets if not text.startswith("faults.")))
+    models = models_of(told, scenario, cache_bytes=cache_bytes)
+    pool = build_pool(scenario, parse_scheme(code), models)
+    osds = failing_osds(pool, told.failures)
+    event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="{FAILURE_KIND}"}}]'
+    failing = told.scenario(code, *sets, f"faults.events={event}")
+    row, times = _run(failing, engine, told.backend, models.lookup)
+    lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
+    return {
+        **times,
+        "rebuilt_bytes": row["recovery_bytes"],
+        "operations": row["recovery_operations"],
+        "objects_lost": row["objects_lost"],
+        "read_bytes_per_lost_byte": row["recovery_device_read_bytes_per_lost_byte"],
+        "written_bytes_per_lost_byte": row["recovery_device_write_bytes_per_lost_byte"],
+        "sent_bytes_per_lost_byte": row["recovery_private_net_bytes_per_lost_byte"],
+        "bottleneck": row["bottleneck"],
+        "engine_wall_s": row["engine_wall_s"],
+        "scheme": code,
+        "profile": told.name,
+        "dimension": told.dimension,
+        "label": told.label,
+        "failures": told.failures.count,
+        "failure_hosts": told.failures.hosts,
+        "failure_domain": scenario.cluster.failure_domain_erasure,
+        "pg_num": scenario.cluster.pg_num,
+        "stripe_unit_bytes": scenario.cluster.stripe_unit_bytes,
+        "object_bytes": scenario.cluster.object_bytes,
+        "image_bytes": scenario.workload.image_bytes,
+        "pgs_hurt": int((lost > 0).sum()),
+        "pgs_hurt_more_than_once": int((lost > 1).sum()),
+        "lookup_miss_fraction": 0.0 if models.lookup is None else models.lookup.miss_fraction,
+    }

@@ -1,0 +1,92 @@
+"""Tables of the study's page: what asks for stored bytes, every profile, what the numbers imply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from stripesim.models.coding import padded_amplification, parse_scheme
+from stripesim.scenarios.figures.captions import scheme_label, three_digits
+from stripesim.scenarios.studies.ecfault2024.parameters import study_model
+from stripesim.scenarios.studies.ecfault2024.profiles import CODES
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+PERCENT = 100.0
+
+
+def tables(rows: pl.DataFrame) -> Mapping[str, Table]:
+    """Heading → column names and rows of text."""
+    return {
+        "What asks for stored bytes": mechanism_table(rows),
+        "What padding makes of the source's own shares": implied_table(),
+        "Every profile": profile_table(rows),
+    }
+
+
+def mechanism_table(rows: pl.DataFrame) -> Table:
+    """Bytes stored per byte written by mechanism, for the two codes of the source's table."""
+    told = rows.filter(pl.col("experiment") == "amplification").to_dicts()
+    names = {
+        "redundancy": "n / k",
+        "padding": "division and padding",
+        "allocation": "allocation units of 4 KiB",
+        "checksums": "checksums",
+        "attributes": "object info and other attributes",
+        "log": "log files of the OSDs, in use",
+        "total": "all",
+        "total_fresh_log": "all, if every OSD had just been started",
+    }
+    columns = ("bytes stored per byte written", *(scheme_label(row["scheme"]) for row in told))
+    return columns, [
+        (words, *(f"{row[f'stored_{name}']:.4f}" for row in told)) for name, words in names.items()
+    ]
+
+
+def implied_effect(share: float) -> float:
+    """Effect of the largest stripe unit that padding alone gives, by the share of the checking period.
+
+    Parameters
+    ----------
+    share : float
+        Of the checking period in the whole time with a stripe unit of 4 MiB, 0 to 1.
+
+    Returns
+    -------
+    float
+        Whole time with 64 MiB over that with 4 MiB, if recovery takes as long as it has bytes to rebuild.
+
+    Notes
+    -----
+    A shard of an object of 64 MiB holds 64 MiB with the large unit and 8 MiB with the small one.
+    """
+    study, scheme = study_model(), parse_scheme(CODES[0])
+    small = padded_amplification(scheme, scheme.geometry(study.stripe_unit_bytes), study.object_bytes)
+    large = padded_amplification(scheme, scheme.geometry(study.object_bytes), study.object_bytes)
+    return share + (1 - share) * float(large / small)
+
+
+def implied_table() -> Table:
+    """What the published shares of the checking period and padding say about the stripe unit."""
+    columns = ("checking period's share", "time with 64 MiB over that with 4 MiB", "published")
+    said = "up to 426 %"
+    return columns, [(f"{share:.1%}", f"{implied_effect(share):.0%}", said) for share in (0.41, 0.537, 0.58)]
+
+
+def profile_table(rows: pl.DataFrame) -> Table:
+    """Times and bytes of every profile."""
+    columns = (
+        *("dimension", "value", "code", "checking [s]", "recovery [s]", "share", "rebuilt [GB]"),
+        *("read [B/B]", "written [B/B]", "sent [B/B]"),
+    )
+    told = rows.filter(pl.col("experiment") == "profiles")
+    return columns, [
+        (
+            *(row["dimension"], row["label"], scheme_label(row["scheme"])),
+            *(three_digits(row[name]) for name in ("checking_s", "recovery_s")),
+            f"{PERCENT * row['checking_share']:.1f} %",
+            three_digits(row["rebuilt_bytes"] / 1e9),
+            *(three_digits(row[f"{name}_bytes_per_lost_byte"]) for name in ("read", "written", "sent")),
+        )
+        for row in told.iter_rows(named=True)
+    ]

@@ -1,0 +1,309 @@
+"""Figure 7: httpd is written, then nodes leave and join at the times of a failure trace."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stripesim.models.coding import DataLossError, parse_scheme
+from stripesim.scenarios.studies.erasurebench2016 import parameters
+from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, local_first_sources
+from stripesim.scenarios.studies.erasurebench2016.runs import archive
+from stripesim.scenarios.studies.erasurebench2016.tables import series
+from stripesim.sim.systems.kv_proxy.cluster import AdminCosts, RepairSources, StoreCluster
+from stripesim.sim.systems.kv_proxy.plan import extraction, keys_of, write_operations
+from stripesim.sim.systems.kv_proxy.proxy import (
+    ADMIN,
+    EXISTS,
+    GET,
+    MIGRATE,
+    SET,
+    Operations,
+    acknowledged_bytes,
+    run_operations,
+    traffic_of,
+)
+
+TRACE = Path("failure-traces/fta_websites02_derived/websites_size.csv.gz")
+KINDS = ("check", "read", "write", "cluster", "other")
+"""Kinds of traffic as the source tells them apart; answers without a value and bare acknowledgements are
+``other``."""
+RUNS = ("RS", "LRC", "LRC as run")
+NS_PER_S = 1e9
+Floats = npt.NDArray[np.float64]
+
+
+class ReplayDataError(ValueError):
+    """The failure trace cannot be read; the message says where."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """From some second on, the store has so many nodes."""
+
+    at_s: float
+    nodes: int
+
+
+def plotted_events() -> tuple[Event, ...]:
+    """The points of Figure 7, top."""
+    points = series().filter((pl.col("figure") == 7) & (pl.col("code") == "nodes"))
+    window_s = parameters.number("replay", "window_s")
+    return tuple(Event(x, int(y)) for x, y in zip(points["x"], points["y"], strict=True) if x <= window_s)
+
+
+def traced_events(data: str | Path) -> tuple[Event, ...]:
+    """The same window of the failure trace itself.
+
+    Parameters
+    ----------
+    data : path
+        Folder of the project's data.
+
+    Raises
+    ------
+    ReplayDataError
+        If the trace is not there or not readable.
+    """
+    path = Path(data) / TRACE
+    start_s, window_s = (parameters.number("replay", name) for name in ("window_start_s", "window_s"))
+    before, events = None, []
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                at, _, nodes = line.strip().partition(",")
+                if not (at.isdigit() and nodes.isdigit()):
+                    raise ReplayDataError(f"{path}:{number}: got {line.strip()!r}, wanted seconds,nodes")
+                if int(at) <= start_s:
+                    before = int(nodes)
+                elif int(at) <= start_s + window_s:
+                    events.append(Event(int(at) - start_s, int(nodes)))
+    except (OSError, UnicodeDecodeError, EOFError) as error:
+        raise ReplayDataError(f"{path}: cannot be read: {error}") from None
+    if before is None:
+        raise ReplayDataError(f"{path}: got no line before second {start_s:.0f}, wanted the trace's begin")
+    return (Event(0.0, before), *events)
+
+
+@dataclass
+class Traffic:
+    """Traffic of a replay, by kind and time bin.
+
+    Parameters
+    ----------
+    bin_s : float
+        Width of a bin [s].
+    sums : dict of str to dict of int to int
+        Kind → bin → bytes [B].
+    """
+
+    bin_s: float
+    sums: dict[str, dict[int, int]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+
+    def add(self, kind: str, at_s: Floats, size_bytes: npt.NDArray[np.int64]) -> None:
+        """Count bytes of one kind at some times."""
+        bins, index = np.unique((at_s // self.bin_s).astype(np.int64), return_inverse=True)
+        for where, size in zip(bins.tolist(), np.bincount(index, weights=size_bytes).tolist(), strict=True):
+            self.sums[kind][where] = self.sums[kind].get(where, 0) + round(size)
+
+    def total(self, kinds: Sequence[str] = KINDS, *, first_s: float = 0, last_s: float = np.inf) -> int:
+        """Bytes of some kinds in the bins that begin in a span of time [B]."""
+        return sum(
+            size
+            for kind in kinds
+            for where, size in self.sums[kind].items()
+            if first_s <= where * self.bin_s < last_s
+        )
+
+    def peak(self, *, first_s: float = 0, last_s: float = np.inf) -> int:
+        """Bytes of the fullest bin, all kinds, among those that begin in a span of time [B]."""
+        bins = {where for sums in self.sums.values() for where in sums}
+        inside = [where for where in bins if first_s <= where * self.bin_s < last_s]
+        return max((sum(sums.get(where, 0) for sums in self.sums.values()) for where in inside), default=0)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay gave.
+
+    Parameters
+    ----------
+    traffic : Traffic
+    actions : list of tuple
+        Begin [s], end [s] and what was done: ``write``, ``join``, ``leave`` or ``repair``.
+    lost_keys : int
+        Keys still lost at the end: those that no repair could restore.
+    """
+
+    traffic: Traffic
+    actions: list[tuple[float, float, str]]
+    lost_keys: int
+
+
+def sources_of(run: str) -> RepairSources:
+    """Which positions a repair reads, under RS, LRC, or LRC as the source's programme was set up."""
+    if run == "LRC as run":
+        return lambda lost: local_first_sources(5, 1, lost)
+    scheme = codes()[run].scheme
+    return lambda lost: planned_sources(scheme, lost)
+
+
+@lru_cache(maxsize=1 << 14)
+def planned_sources(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
+    """Positions that the code's own repair plan reads; empty if the data is gone."""
+    code = parse_scheme(scheme)
+    try:
+        plan = code.plan_repair(lost=lost, object_size_bytes=code.k, geometry=code.geometry(1))
+    except DataLossError:
+        return ()
+    return tuple(sorted({extent.shard for extent in plan.reads}))
+
+
+def replay(
+    run: str, events: Sequence[Event], *, bin_s: float, seed: int, engine: str = "compiled"
+) -> Replayed:
+    """Write httpd, then follow the events: one action at a time, always towards the newest number of nodes.
+
+    Parameters
+    ----------
+    run : str
+        One of `RUNS`.
+    events : sequence of Event
+        The first gives the nodes at the begin.
+    bin_s : float
+        Width of a bin of traffic [s].
+    seed : int
+        Of slots, of nodes that leave, of slots that move.
+    engine : str
+        ``compiled`` or ``simpy``.
+
+    Raises
+    ------
+    ReplayDataError
+        If there is no event, a time is negative or goes back, or fewer than two nodes are left.
+
+    Notes
+    -----
+    As the source's scripts do: nodes are added and slots moved to them; nodes are killed one after another,
+    then every file is looked through and repaired. While that goes on, further events wait.
+    """
+    _check(events)
+    code = run.partition(" ")[0]
+    joins = sum(max(0, b.nodes - a.nodes) for a, b in itertools.pairwise(events))
+    system = parameters.system(events[0].nodes + joins)
+    writes = extraction(archive("httpd").file_bytes, system.aggregation, k=K)
+    keys = keys_of(writes, system.aggregation, width=codes()[code].width)
+    admin = AdminCosts(
+        command_ns=parameters.number("admin", "command_ns"),
+        line_bytes=int(parameters.number("admin", "line_bytes")),
+        loads_count=int(parameters.number("admin", "loads_count")),
+    )
+    cluster = StoreCluster(system, keys, nodes=events[0].nodes, admin=admin, seed=seed)
+    traffic, actions = Traffic(bin_s), []
+    now_s = 0.0
+
+    def act(words: str, operations: Operations) -> None:
+        nonlocal now_s
+        done = run_operations(system, operations, engine=engine)
+        _count(traffic, done.operations, now_s + done.completed_ns / NS_PER_S, system.nic)
+        ended_s = now_s + done.elapsed_ns / NS_PER_S
+        actions.append((now_s, ended_s, words))
+        now_s = ended_s
+
+    act("write", write_operations(system, writes, keys, cluster.nodes_of_keys, code=code))
+    have = events[0].nodes
+    waiting = list(events[1:])
+    while waiting:
+        now_s = max(now_s, waiting[0].at_s)
+        wanted = have
+        while waiting and waiting[0].at_s <= now_s:
+            wanted = waiting.pop(0).nodes
+        left = wanted < have
+        for _ in range(abs(wanted - have)):
+            act("leave" if left else "join", cluster.leave() if left else cluster.join())
+        if left:
+            work = system.model.read_ns_per_byte(code)
+            act("repair", cluster.repair(sources_of(run), work_ns_per_byte=work, data_blocks=K))
+        have = wanted
+    return Replayed(traffic, actions, int(cluster.lost.sum()))
+
+
+def _check(events: Sequence[Event]) -> None:
+    """Refuse a schedule that cannot be followed."""
+    if not events:
+        raise ReplayDataError("events: got none, wanted the nodes at the begin")
+    for index, event in enumerate(events):
+        if event.at_s < 0 or event.nodes < 2:
+            raise ReplayDataError(
+                f"event {index}: got {event.nodes} nodes at {event.at_s} s, wanted 2 or more at 0 or later"
+            )
+        if index and event.at_s < events[index - 1].at_s:
+            raise ReplayDataError(
+                f"event {index}: got {event.at_s} s, wanted no earlier than {events[index - 1].at_s}"
+            )
+
+
+def _count(traffic: Traffic, operations: Operations, at_s: Floats, nic: Any) -> None:
+    """File the traffic of operations under the source's kinds."""
+    sent, answered = (traffic_of(nic, size) for size in (operations.sent_bytes, operations.answered_bytes))
+    bare = acknowledged_bytes(nic, operations.sent_bytes, operations.answered_bytes)
+    for kind, words, both in (
+        (EXISTS, "check", True),
+        (GET, "read", True),
+        (SET, "write", False),
+        (ADMIN, "cluster", True),
+        (MIGRATE, "other", True),
+    ):
+        mine = operations.kinds == kind
+        traffic.add(words, at_s[mine], sent[mine])
+        traffic.add(words if both else "other", at_s[mine], answered[mine])
+        traffic.add("other", at_s[mine], bare[mine])
+
+
+def rows(
+    events: Sequence[Event], source: str, *, bin_s: float, seed: int, engine: str
+) -> Iterator[dict[str, Any]]:
+    """Result rows of the replays under RS, LRC and LRC as run."""
+    for run in RUNS:
+        done = replay(run, events, bin_s=bin_s, seed=seed, engine=engine)
+        told = done.traffic
+        initial_s, window_s = 180.0, (1200.0, 1800.0)
+        base = {
+            "code": run,
+            "scheme": codes()[run.partition(" ")[0]].scheme,
+            "op": "repair",
+            "pattern": "seq",
+        }
+        repairs = [(begin, end) for begin, end, words in done.actions if words == "repair"]
+        yield {
+            **base,
+            "experiment": "replay",
+            "events_from": source,
+            "peak_initial_bin_bytes": told.peak(last_s=initial_s),
+            "peak_window_bin_bytes": told.peak(first_s=window_s[0], last_s=window_s[1]),
+            "initial_bytes": told.total(last_s=initial_s),
+            "read_after_bytes": told.total(("read",), first_s=initial_s),
+            "repairs": len(repairs),
+            "repair_mean_s": float(np.mean([end - begin for begin, end in repairs])),
+            "lost_keys": done.lost_keys,
+        }
+        for kind in KINDS:
+            for where, size in sorted(told.sums[kind].items()):
+                yield {
+                    **base,
+                    "experiment": "replay series",
+                    "traffic_kind": kind,
+                    "at_s": float(where * bin_s),
+                    "bin_bytes": size,
+                }
+    for event in events:
+        yield {"experiment": "replay nodes", "code": "nodes", "at_s": event.at_s, "nodes": event.nodes}

@@ -1,0 +1,137 @@
+"""One figure of the study: panels of lines on the left, the claims about them on the right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from stripesim.calibration.ledger.verdicts import Entry
+from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_names
+from stripesim.scenarios.figures.panels import PUBLISHED_MARK, Panel, draw_panel, scale_axis, size_axis_title
+from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.studies.koh2017.draw_claims import LINE_HEIGHT_INCH, draw_claims
+
+PANEL_WIDTH_INCH = 4.4
+CLAIMS_WIDTH_INCH = 6.8
+HEIGHT_INCH = 4.4
+
+
+@dataclass(frozen=True)
+class SheetPanel:
+    """One panel of lines against block size.
+
+    Parameters
+    ----------
+    panel : Panel
+        The quantity.
+    words : str
+        What tells this panel from its neighbour.
+    rows : polars.DataFrame
+    overlays : list of Overlay
+        Published values in the quantity's own unit.
+    lower : Panel or None
+        A part of the quantity, drawn beneath it without marks.
+    """
+
+    panel: Panel
+    words: str
+    rows: pl.DataFrame
+    overlays: list[Overlay]
+    lower: Panel | None
+
+
+def draw_sheet(
+    title: str, panels: Sequence[SheetPanel], entries: Sequence[Entry], caption: str
+) -> CaptionedFigure:
+    """Draw panels of lines and the claims about them.
+
+    Parameters
+    ----------
+    title : str
+    panels : sequence of SheetPanel
+    entries : sequence of Entry
+        Judged claims of the figure.
+    caption : str
+    """
+
+    def draw_lines(axes: Sequence[Axes]) -> None:
+        for letter, place, told in zip("abc", axes, panels, strict=False):
+            _lines(place, told)
+            prefix = f"({letter}) " if len(panels) > 1 else ""
+            place.set_title(f"{prefix}{told.words or told.panel.title}", fontsize=12)
+            title = f"{told.panel.title} [{told.panel.unit}]" if told.words else told.panel.unit
+            place.set_ylabel(title, fontsize=11)
+
+    with styled():
+        figure = sheet(title, len(panels), entries, draw_lines)
+        _legend_below(figure, published=any(told.overlays for told in panels))
+    return CaptionedFigure(figure, caption)
+
+
+def sheet(
+    title: str, count: int, entries: Sequence[Entry], draw_lines: Callable[[Sequence[Axes]], None]
+) -> Figure:
+    """Lay out panels beside claims; call inside `styled`."""
+    claims = bool(entries)
+    height = max(HEIGHT_INCH, 1.3 + LINE_HEIGHT_INCH * len(entries))
+    width = PANEL_WIDTH_INCH * count + CLAIMS_WIDTH_INCH * claims
+    figure = new_figure((width, height))
+    # The layout makes room for the claims' words beside their axes.
+    grid = figure.add_gridspec(1, count + claims, width_ratios=[PANEL_WIDTH_INCH] * count + [2.6] * claims)
+    draw_lines([figure.add_subplot(grid[0, index]) for index in range(count)])
+    if claims:
+        draw_claims(figure.add_subplot(grid[0, count]), entries)
+    figure.suptitle(title, x=0.005, ha="left", weight="bold", fontsize=14)
+    return figure
+
+
+def _legend_below(figure: Figure, *, published: bool) -> None:
+    entries = [axes.get_legend_handles_labels() for axes in figure.axes]
+    by_label = {label: handle for entry in entries for handle, label in zip(*entry, strict=True)}
+    handles, labels = list(by_label.values()), list(by_label)
+    if published:
+        handles.append(Line2D([], [], color="#555555", **PUBLISHED_MARK))
+        labels.append("published, band = tolerance")
+    figure.legend(
+        handles, labels, loc="outside lower left", ncols=min(len(labels), 5), handlelength=2.4, fontsize=10
+    )
+
+
+def _lines(axes: Axes, told: SheetPanel) -> None:
+    schemes = scheme_names(told.rows)
+    # Nothing can be drawn at zero on a logarithmic axis: such cells are left out, as the caption says.
+    metric = pl.col(told.panel.metric)
+    shown = draw_panel(
+        axes,
+        told.rows.with_columns(pl.when(metric != 0).then(metric).alias(told.panel.metric)),
+        told.panel,
+        schemes,
+        told.overlays,
+    )
+    sizes = block_sizes(told.rows)
+    if told.panel.ci is not None and set(told.panel.ci) <= set(told.rows.columns):
+        for scheme in schemes:
+            mine = told.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
+            low, high = (mine[name].cast(pl.Float64).to_numpy() * told.panel.factor for name in told.panel.ci)
+            places = [sizes.index(size) for size in mine["block_size_bytes"]]
+            axes.fill_between(places, low, high, alpha=0.18, color="#555555", linewidth=0, zorder=1.5)
+    if told.lower is not None:
+        for index, scheme in enumerate(schemes):
+            mine = told.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
+            places = [sizes.index(size) for size in mine["block_size_bytes"]]
+            values = mine[told.lower.metric].cast(pl.Float64).to_numpy() * told.lower.factor
+            axes.plot(
+                places, values, color="#777777", linewidth=1, linestyle=":",
+                label=told.lower.title if index == 0 else None,
+            )  # fmt: skip
+            shown += values.tolist()
+    scale_axis(axes, shown)
+    if shown and axes.get_yscale() == "linear":
+        axes.set_ylim(top=1.08 * max(shown))
+    axes.tick_params(labelsize=10)
+    axes.set_xlabel(size_axis_title(sizes))

@@ -1,0 +1,95 @@
+"""The summary of the paper's first figure: RS(10,4) beside 3-replication in six quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from stripesim.calibration.ledger.verdicts import Entry
+from stripesim.scenarios.figures.captions import three_digits
+from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.studies.koh2017.draw_claims import RIGHT, WRONG
+
+# Claim → what it compares, and how it becomes a factor of 3-replication.
+SUMMARY: Final[dict[str, tuple[str, str]]] = {
+    "koh2017-032": ("read bandwidth", "drop"),
+    "koh2017-034": ("write bandwidth", "drop"),
+    "koh2017-033": ("read latency", "rise"),
+    "koh2017-035": ("write latency", "factor"),
+    "koh2017-036": ("CPU time", "factor"),
+    "koh2017-104": ("private network", "factor"),
+    "koh2017-037": ("device reads", "factor"),
+    "koh2017-038": ("device writes", "factor"),
+}
+
+
+#: Nothing on the logarithmic axis lies below.
+FLOOR: Final = 1e-3
+
+
+def as_factor(value: float, kind: str) -> float:
+    """RS(10,4) over 3-replication, from a drop or a rise in percent or a factor.
+
+    Examples
+    --------
+    >>> as_factor(86.0, "drop"), as_factor(50.0, "rise"), as_factor(7.6, "factor")
+    (0.14, 1.5, 7.6)
+    """
+    return {"drop": round(1 - value / 100, 12), "rise": 1 + value / 100, "factor": value}[kind]
+
+
+def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
+    """Draw the six-way summary; None if none of its claims was computed."""
+    by_id = {entry.claim.id: entry for entry in entries}
+    told = []
+    for claim_id, (words, kind) in SUMMARY.items():
+        entry = by_id.get(claim_id)
+        if entry is None or not isinstance(entry.simulated, float):
+            continue
+        assert isinstance(entry.claim.published, float)
+        published, simulated = (as_factor(value, kind) for value in (entry.claim.published, entry.simulated))
+        told.append((words, published, max(simulated, FLOOR), entry))
+    if not told:
+        return None
+    with styled():
+        figure = new_figure((11.5, 5.0))
+        axes = figure.add_subplot()
+        for place, (_, published, simulated, entry) in enumerate(told):
+            colour, marker, word = RIGHT if entry.verdict == "right" else WRONG
+            slack, stated = entry.tolerance or 0.0, entry.claim.published
+            assert isinstance(stated, float)
+            # The tolerance belongs to the number as stated, and a drop of 86 % plus 20 % leaves nothing.
+            kind = SUMMARY[entry.claim.id][1]
+            low, high = (max(as_factor(stated * end, kind), FLOOR) for end in (1 - slack, 1 + slack))
+            axes.fill_between(
+                [place - 0.34, place + 0.34], low, high,
+                color="#56B4E9", alpha=0.3, linewidth=0, label="tolerance" if place == 0 else None,
+            )  # fmt: skip
+            axes.plot(
+                [place - 0.3, place + 0.3], [published] * 2, color="#222222", linewidth=2.4,
+                label="published" if place == 0 else None,
+            )  # fmt: skip
+            axes.plot([place], [simulated], marker=marker, color=colour, markersize=11, linestyle="none")
+            axes.annotate(
+                f"{word}\n{three_digits(published)} → {three_digits(simulated)}", (place, 0.02),
+                xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=10, color=colour,
+            )  # fmt: skip
+        axes.axhline(1.0, color="#444444", linewidth=1)
+        axes.set_yscale("log")
+        shown = [value for _, *pair, _ in told for value in pair]
+        axes.set_ylim(min(shown) / 4, max(shown) * 2.2)
+        axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+        axes.minorticks_off()
+        axes.set_xticks(range(len(told)), [words for words, *_ in told], rotation=15)
+        axes.set_ylabel("RS(10,4) / 3-replication")
+        axes.set_title("Fig 1  RS(10,4) as a factor of 3-replication")
+        for colour, marker, word in (RIGHT, WRONG):
+            axes.plot([], [], marker=marker, color=colour, linestyle="none", label=f"simulated, {word}")
+        axes.legend(loc="upper left", ncols=4, fontsize=10)
+    words = "; ".join(
+        f"{words} {three_digits(p)}, simulated {three_digits(s)} ({e.verdict}, {e.claim.role})"
+        for words, p, s, e in told
+    )
+    return CaptionedFigure(
+        figure, f"Figure 1 of the paper, RS(10,4) over 3-replication as published: {words}."
+    )

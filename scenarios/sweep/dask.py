@@ -1,0 +1,126 @@
+"""The tasks of a sweep on a Dask cluster."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from stripesim.scenarios.sweep.plan import SweepError
+from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
+
+__all__ = ["SweepLostError", "run_dask"]
+
+_CONNECT_TIMEOUT_S: Final = 20
+
+_SCHEMES: Final = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
+
+
+class SweepLostError(SweepError):
+    """What ran the tasks went away before all were done; rows that had come stay."""
+
+
+def run_dask(tasks: Sequence[SweepTask], address: str) -> Iterator[Outcome]:
+    """Run tasks on a Dask cluster.
+
+    Parameters
+    ----------
+    tasks : sequence of SweepTask
+    address : str
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file.
+
+    Yields
+    ------
+    Outcome
+        In order of completion. A task whose worker dies is given to another by the scheduler, which
+        gives it up after `distributed.scheduler.allowed-failures` further ones.
+
+    Raises
+    ------
+    SweepError
+        If Dask is not installed, the scheduler cannot be reached, it has no workers, or they hold another
+        stripesim.
+    SweepLostError
+        If the scheduler goes away.
+
+    Notes
+    -----
+    Workers read traces and CRUSH maps by the path the scenario gives: put them where all see them. Closing
+    the iterator cancels what has not begun.
+    """
+    try:
+        # By name, so that type checkers do not ask for what is an extra.
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise SweepError(
+            "--dask: got no dask.distributed in this Python, wanted it: pip install 'stripesim[cluster]'"
+        ) from None
+    client = _connect(distributed, address)
+    # Dask logs a traceback of its own when the scheduler goes away; that is said below, in a line.
+    log = logging.getLogger("distributed.client")
+    level_before = log.level
+    log.setLevel(logging.CRITICAL)
+    futures: dict[Any, SweepTask] = {}
+    try:
+        _check_workers(client, address)
+        for task in tasks:
+            # The name is that of the content, so what Dask already has under it is the same row.
+            key = f"stripesim-{task.task_id}"
+            futures[client.submit(attempt, task, key=key, pure=True)] = task
+        for future in distributed.as_completed(list(futures), loop=client.loop):
+            task = futures.pop(future)
+            if future.status == "finished":
+                yield future.result()
+            elif future.status == "error":
+                yield Outcome(task, None, _reason(future.exception()))
+            else:
+                raise SweepLostError(f"--dask: {address}: got a scheduler that went away, wanted it to stay")
+            # Without this the cluster would keep every row until the end.
+            future.release()
+    except (OSError, distributed.CancelledError) as error:
+        raise SweepLostError(
+            f"--dask: {address}: got {_reason(error)}, wanted a scheduler that stays"
+        ) from None
+    finally:
+        if futures and client.status == "running":
+            client.cancel(list(futures), force=True)
+        client.close(timeout=5)
+        log.setLevel(level_before)
+
+
+def _connect(distributed: Any, address: str) -> Any:
+    wanted = "wanted the address of a Dask scheduler, such as tcp://127.0.0.1:8786"
+    scheme, separator, _ = address.partition("://")
+    if separator and scheme not in _SCHEMES:
+        # A client refuses it as well, but then spends most of a minute on closing what it never opened.
+        raise SweepError(f"--dask: {address}: got the scheme {scheme}, {wanted}")
+    by_file = Path(address).is_file()
+    how = {"scheduler_file": address} if by_file else {"address": address}
+    try:
+        return distributed.Client(**how, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise SweepError(f"--dask: {address}: got {_reason(error)}, {wanted}") from None
+
+
+def _check_workers(client: Any, address: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT_S)
+    except TimeoutError:
+        raise SweepError(f"--dask: {address}: got a scheduler without workers, wanted one or more") from None
+    try:
+        found = client.run(code_sha256)
+    except ImportError as error:
+        raise SweepError(
+            f"--dask: {address}: got workers without stripesim ({_reason(error)}), wanted it installed there"
+        ) from None
+    others = sorted(worker for worker, code in found.items() if code != code_sha256())
+    if others:
+        raise SweepError(
+            f"--dask: {address}: got another stripesim at {', '.join(others)}, wanted the same on all workers"
+        )
+
+
+def _reason(error: BaseException | None) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

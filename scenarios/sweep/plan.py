@@ -1,0 +1,357 @@
+"""What a sweep is to run: from ``--over``, ``--zip`` and ``--list`` to points, and from points to tasks."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
+from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.sweep.task import SweepTask, make_task
+
+__all__ = ["SweepError", "SweepPlan", "plan_sweep", "split_values"]
+
+#: Beyond this a sweep is a slip of the hand: planning alone would take minutes.
+_POINTS_MAX: Final = 100_000
+
+_SEED_MAX: Final = 2**63 - 1
+
+
+class SweepError(ValueError):
+    """A sweep that cannot be run as asked; the text has one line for each fault."""
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """All that a sweep is to run.
+
+    Parameters
+    ----------
+    name : str
+        Of the scenario.
+    keys : tuple of str
+        Swept keys, as written.
+    points : int
+        Points of the grid or list.
+    tasks : tuple of SweepTask
+        In the order of the rows: point, cell, replication.
+    scenario : Scenario
+        Of the first point.
+    replications : int
+    asked : dict
+        The options the plan was made from, for the provenance.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    points: int
+    tasks: tuple[SweepTask, ...]
+    scenario: Scenario
+    replications: int
+    asked: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Keys that move together: one tuple of values for each step, and where each step was asked for."""
+
+    keys: tuple[str, ...]
+    steps: list[tuple[str, ...]]
+    places: list[str]
+
+
+def split_values(text: str) -> list[str]:
+    """Split values at the commas outside brackets and quotes.
+
+    Parameters
+    ----------
+    text
+        TOML values or bare words, with commas between.
+
+    Returns
+    -------
+    list of str
+        At least one; none of them empty.
+
+    Raises
+    ------
+    ValueError
+        If a bracket or quote stays open, or a value is empty.
+
+    Examples
+    --------
+    >>> split_values('["rs:6,3", "rep:3"], "a,b", 4k')
+    ['["rs:6,3", "rep:3"]', '"a,b"', '4k']
+    """
+    values: list[str] = []
+    start = depth = 0
+    quote = ""
+    escaped = False
+    for index, letter in enumerate(text):
+        if quote:
+            # Only double quotes know escapes in TOML.
+            if letter == quote and not escaped:
+                quote = ""
+            escaped = letter == "\\" and quote == '"' and not escaped
+        elif letter in "\"'" and (depth or not text[start:index].strip()):
+            quote = letter
+        elif letter in "[{":
+            depth += 1
+        elif letter in "]}":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            values.append(text[start:index].strip())
+            start = index + 1
+    if quote or depth:
+        raise ValueError("brackets and quotes that close")
+    values.append(text[start:].strip())
+    if not all(values):
+        raise ValueError("values between the commas")
+    return values
+
+
+def plan_sweep(
+    name_or_path: str | Path,
+    *,
+    over: Sequence[str] = (),
+    zipped: Sequence[str] = (),
+    list_file: str | Path | None = None,
+    sets: Sequence[str] = (),
+    seed: int | None = None,
+    replications: int = 1,
+    engine: str = "compiled",
+) -> SweepPlan:
+    """Work out what to run.
+
+    Parameters
+    ----------
+    name_or_path
+        Scenario, as for `stripesim.scenarios.schema.loader.load_scenario`.
+    over
+        ``key.path=value,value,…``; several make a grid, the last one moving fastest.
+    zipped
+        The same, but all of these move together: the first values make one step, then the second ones.
+    list_file
+        CSV file; its first line names keys, each further line is a step with one value for each.
+    sets, seed
+        Overrides of every point, as for `load_scenario`.
+    replications
+        Runs of each cell [count]; replication r, from 0, runs with the point's seed + r. All points
+        start at the same seed, so differences between them are not those of luck (common random numbers).
+    engine
+        ``compiled`` or ``simpy``.
+
+    Returns
+    -------
+    SweepPlan
+
+    Raises
+    ------
+    SweepError
+        If anything is wrong; all faults at once, one line each.
+    """
+    faults: list[str] = []
+    axes = [_axis([item], "--over", faults) for item in over]
+    axes.append(_axis(zipped, "--zip", faults))
+    if list_file is not None:
+        axes.append(_read_list(Path(list_file), faults))
+    told = [axis for axis in axes if axis is not None and axis.keys]
+    keys = tuple(key for axis in told for key in axis.keys)
+    faults += _clashes(told, sets)
+    if replications < 1:
+        faults.append(f"--replications: got {replications}, wanted a number of at least 1")
+    if math.prod(len(axis.steps) for axis in told) > _POINTS_MAX:
+        faults.append(f"--over: got more than {_POINTS_MAX:,} points, wanted fewer")
+        raise SweepError("\n".join(faults))
+    scenarios = _load(name_or_path, told, sets, seed, faults)
+    values = _swept_columns(keys, scenarios)
+    for scenario in scenarios[:1]:
+        if scenario.seed + replications - 1 > _SEED_MAX:
+            faults.append(
+                f"--replications: got {replications} from seed {scenario.seed}, wanted seeds below 2^63"
+            )
+    if faults:
+        raise SweepError("\n".join(dict.fromkeys(faults)))
+    tasks = [
+        make_task(scenario, cell, replication=replication, engine=engine, swept=swept)
+        for scenario, swept in zip(scenarios, values, strict=True)
+        for cell in cells(scenario)
+        for replication in range(replications)
+    ]
+    _refuse_repeats(tasks, keys)
+    return SweepPlan(
+        name=scenarios[0].name,
+        keys=keys,
+        points=len(scenarios),
+        tasks=tuple(tasks),
+        scenario=scenarios[0],
+        replications=replications,
+        asked={
+            "over": list(over),
+            "zip": list(zipped),
+            "list": None if list_file is None else str(list_file),
+            "set": list(sets),
+        },
+    )
+
+
+def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
+    """Read ``key=v1,v2`` items that move together; note what is wrong with them."""
+    columns: dict[str, list[str]] = {}
+    before = len(faults)
+    for item in items:
+        key, equals, text = item.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            faults.append(
+                f"{option}: {value_text(item)}: got no key and values, wanted key=value,value, "
+                "such as workload.queue_depth=16,64"
+            )
+            continue
+        if key in columns:
+            faults.append(f"{option}: {key}: got it twice, wanted each key once")
+            continue
+        try:
+            columns[key] = split_values(text)
+        except ValueError as error:
+            faults.append(f"{option}: {key}: got {value_text(text)}, wanted {error}")
+    if len({len(values) for values in columns.values()}) > 1:
+        counts = ", ".join(f"{len(values)} for {key}" for key, values in columns.items())
+        faults.append(f"{option}: {', '.join(columns)}: got {counts}, wanted as many values for each key")
+    if len(faults) > before:
+        return None
+    steps = list(zip(*columns.values(), strict=True))
+    return _Axis(tuple(columns), steps, [option] * len(steps))
+
+
+def _read_list(path: Path, faults: list[str]) -> _Axis | None:
+    """Read a list of points; note what is wrong with it."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        faults.append(f"--list: {path}: got {said}, wanted a CSV file that can be read")
+        return None
+    reader = csv.reader(text.splitlines(), skipinitialspace=True)
+    lines = [(reader.line_num, [part.strip() for part in line]) for line in reader if line]
+    if len(lines) < 2:
+        faults.append(
+            f"--list: {path}: got {len(lines)} lines, wanted a line of keys and one or more of values"
+        )
+        return None
+    (_, keys), *rest = lines
+    if not all(keys) or len(set(keys)) < len(keys):
+        faults.append(f"{path}:1: got {', '.join(keys)}, wanted a different key in each column")
+        return None
+    for number, line in rest:
+        if len(line) != len(keys) or not all(line):
+            got = sum(map(bool, line))
+            faults.append(f"{path}:{number}: got {got} values, wanted {len(keys)}")
+    kept = [(number, line) for number, line in rest if len(line) == len(keys) and all(line)]
+    return _Axis(tuple(keys), [tuple(line) for _, line in kept], [f"{path}:{number}" for number, _ in kept])
+
+
+def _covers(above: str, below: str) -> bool:
+    return above == below or below.startswith(f"{above}.")
+
+
+def _clashes(axes: Sequence[_Axis], sets: Sequence[str]) -> Iterator[str]:
+    """Keys given twice: one of them would silently win."""
+    keys = [key for axis in axes for key in axis.keys]
+    for first, second in itertools.combinations(keys, 2):
+        if _covers(first, second) or _covers(second, first):
+            both = "it twice" if first == second else f"{first} swept too"
+            yield f"--over: {second}: got {both}, wanted each key swept once"
+    for item in sets:
+        fixed = item.partition("=")[0].strip()
+        for key in keys:
+            if _covers(fixed, key) or _covers(key, fixed):
+                yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"
+
+
+def _load(
+    name_or_path: str | Path, axes: Sequence[_Axis], sets: Sequence[str], seed: int | None, faults: list[str]
+) -> list[Scenario]:
+    """Load the scenario of each point; gather the faults of all, each said once."""
+    scenarios: list[Scenario] = []
+    # What is said and whether it is of an option, with the points it is said of.
+    found: dict[tuple[str, bool], list[str]] = {}
+    incomplete = bool(faults)
+    count = 0
+    for steps in itertools.product(*(range(len(axis.steps)) for axis in axes)):
+        count += 1
+        values = {
+            key: (value, axis.places[step])
+            for axis, step in zip(axes, steps, strict=True)
+            for key, value in zip(axis.keys, axis.steps[step], strict=True)
+        }
+        own = [f"{key}={value}" for key, (value, _) in values.items()]
+        try:
+            scenarios.append(load_scenario(name_or_path, sets=[*sets, *own], seed=seed))
+        except ScenarioError as error:
+            for line in error.faults:
+                found.setdefault(_placed(line, values), []).append(" ".join(own))
+    for (line, of_option), where in found.items():
+        # A fault of some points only comes of their values, whatever line of the file it stands at.
+        some = len(where) < count and not of_option
+        # Where an axis was left out for its faults, what the file then lacks means nothing.
+        if of_option or not incomplete:
+            faults.append(f"{line} (at {where[0]})" if some else line)
+    return scenarios
+
+
+def _placed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, bool]:
+    """Say that a fault comes from the sweep where the loader says that it comes from an override.
+
+    Whether it comes from any option is said too: all others come from the scenario's file.
+    """
+    option, _, rest = line.partition(": ")
+    key = rest.partition(": ")[0]
+    if option != "--set":
+        return line, option == "--seed"
+    for swept, (value, place) in values.items():
+        if _covers(swept, key) or rest.startswith((value_text(f"{swept}={value}"), value_text(swept))):
+            hint = ""
+            if key == "schemes" and value[0] not in "[\"'":
+                hint = """; one with a comma in quotes, such as 'schemes="rs:6,3",rep:3'"""
+            return f"{place}: {rest}{hint}", True
+    return line, True
+
+
+def _swept_columns(keys: Sequence[str], scenarios: Sequence[Scenario]) -> list[dict[str, Any]]:
+    """Values of the swept keys at each point, each key's of one type: what a column of a table can hold."""
+    columns: dict[str, list[Any]] = {}
+    for key in keys:
+        found = [_value(scenario, key) for scenario in scenarios]
+        if all(isinstance(value, list) and len(value) == 1 for value in found):
+            found = [value[0] for value in found]
+        kinds = {type(value) for value in found}
+        if kinds == {int, float}:
+            found = [float(value) for value in found]
+        elif not kinds <= {str} and kinds not in ({int}, {float}, {bool}):
+            found = [value if isinstance(value, str) else json.dumps(value) for value in found]
+        columns[key] = found
+    return [{key: columns[key][index] for key in keys} for index in range(len(scenarios))]
+
+
+def _value(scenario: Scenario, key: str) -> Any:
+    value: Any = scenario.model_dump(mode="json", exclude_none=True)
+    for part in key.split("."):
+        value = value.get(part.strip().strip("\"'")) if isinstance(value, dict) else None
+    return value
+
+
+def _refuse_repeats(tasks: Sequence[SweepTask], keys: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for task in tasks:
+        if task.task_id in seen:
+            # A cell that two points share would be run, and counted, twice.
+            raise SweepError(f"--over: {', '.join(keys)}: got {task.label} twice, wanted each cell once")
+        seen.add(task.task_id)

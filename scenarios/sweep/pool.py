@@ -1,0 +1,174 @@
+"""Worker processes that may die: the task of a dead one is given to another."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from stripesim.scenarios.sweep.worker import work
+
+__all__ = ["ATTEMPTS_MAX", "Death", "PoolError", "cores_usable", "run_pool"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: A task whose workers died this often is given up.
+ATTEMPTS_MAX: Final = 3
+
+#: Deaths before any worker got ready, after which starting more of them is pointless.
+_FALSE_STARTS_MAX: Final = 3
+
+_STOP_TIMEOUT_S: Final = 5.0
+
+
+class PoolError(ValueError):
+    """Worker processes that cannot be started; the text says why in one line."""
+
+
+class Death(NamedTuple):
+    """A task was given up because its workers died."""
+
+    reason: str
+
+
+class _Job(NamedTuple, Generic[T]):
+    """An item and how many workers died over it."""
+
+    item: T
+    deaths: int
+
+
+class _Worker(Generic[T]):
+    """A process, the pipe to it, and what it is doing."""
+
+    def __init__(self, do: bytes) -> None:
+        # Numba's and Polars' threads do not survive a fork, so a fresh interpreter is started.
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process: BaseProcess = context.Process(target=work, args=(theirs, do), daemon=True)
+        # A Ctrl-C reaches every process of the terminal. Blocked here, the signal is blocked in the child
+        # from its first instruction, and reaches this process right afterwards.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        # With our copy closed, the death of the worker shows as the end of the pipe.
+        theirs.close()
+        self.ready = False
+        self.job: _Job[T] | None = None
+
+    def give(self, job: _Job[T]) -> None:
+        self.job = job
+        # A worker that has died meanwhile is noticed where its answer is awaited.
+        with contextlib.suppress(ConnectionError):
+            self.pipe.send(job.item)
+
+    def answer(self) -> tuple[Any] | None:
+        """Take what the worker sent; None if it has died."""
+        try:
+            return (self.pipe.recv(),)
+        except (EOFError, ConnectionError):
+            return None
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join(_STOP_TIMEOUT_S)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.process.close()
+
+    def last_words(self) -> str:
+        self.process.join(_STOP_TIMEOUT_S)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"killed by {signal.Signals(-code).name}"
+        return f"exit status {code}"
+
+
+def cores_usable() -> int:
+    """Count the processors this process may use, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_pool(
+    do: Callable[[T], R], items: Iterable[T], *, jobs: int, attempts_max: int = ATTEMPTS_MAX
+) -> Generator[tuple[T, R | Death], None, None]:
+    """Do something with each item in worker processes.
+
+    Parameters
+    ----------
+    do : callable
+        A function of a module that workers can import; it must not raise.
+    items : iterable
+        What to do it with, taken in order.
+    jobs : int
+        Processes [count], at least 1.
+    attempts_max : int
+        Workers an item may cost [count].
+
+    Yields
+    ------
+    tuple
+        An item and its result in order of completion, or a `Death` if each worker it was given to died.
+
+    Raises
+    ------
+    PoolError
+        If worker after worker dies before it is ready.
+
+    Notes
+    -----
+    Closing the iterator, or an exception in it such as KeyboardInterrupt, stops all workers at once;
+    what they were doing is lost. Should this process be killed, workers end by themselves.
+    """
+    waiting = deque(_Job(item, 0) for item in items)
+    workers: list[_Worker[T]] = []
+    false_starts = 0
+    # Workers set their environment first and load this afterwards, so it travels as bytes.
+    pickled = pickle.dumps(do)
+    try:
+        while waiting or any(worker.job for worker in workers):
+            busy = sum(worker.job is not None for worker in workers)
+            while len(workers) < min(jobs, busy + len(waiting)):
+                workers.append(_Worker(pickled))
+            by_pipe = {id(worker.pipe): worker for worker in workers}
+            for pipe in connection.wait([worker.pipe for worker in workers]):
+                worker = by_pipe[id(pipe)]
+                answer, job = worker.answer(), worker.job
+                if answer is not None:
+                    worker.job, worker.ready, false_starts = None, True, 0
+                    if waiting:
+                        worker.give(waiting.popleft())
+                    if job is not None:
+                        yield job.item, answer[0]
+                    continue
+                workers.remove(worker)
+                words = worker.last_words()
+                worker.stop()
+                if not worker.ready:
+                    false_starts += 1
+                    if false_starts >= _FALSE_STARTS_MAX:
+                        raise PoolError(f"workers: got {words} before they were ready, wanted them to start")
+                elif job is not None and job.deaths + 1 < attempts_max:
+                    waiting.appendleft(_Job(job.item, job.deaths + 1))
+                elif job is not None:
+                    yield job.item, Death(f"{attempts_max} workers died over it, the last {words}")
+    finally:
+        # Told all at once, they end side by side.
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.stop()

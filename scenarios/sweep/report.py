@@ -1,0 +1,80 @@
+"""The report of a sweep: its means, figure, warnings and failures on one page that loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stripesim.scenarios.figures.results import CaptionedFigure
+from stripesim.scenarios.report.page.render import Table, figure_blocks, render
+from stripesim.scenarios.report.study import pretty
+from stripesim.scenarios.report.words import moment_text
+from stripesim.scenarios.sweep.run import SweepPlan, SweepResult
+from stripesim.scenarios.sweep.table import NOTE, aggregated_table
+
+__all__ = ["report_of_sweep"]
+
+# Columns of words behind the keys: scheme, op, pattern, block.
+_CELL_COLUMNS = 4
+
+
+def report_of_sweep(plan: SweepPlan, result: SweepResult, figure: CaptionedFigure | None) -> str:
+    """Write the report of a sweep.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+    result : SweepResult
+        Of that plan; one that ended early gives a page of what there is.
+    figure : CaptionedFigure or None
+        From `stripesim.scenarios.sweep.figures.draw_sweep`.
+
+    Returns
+    -------
+    str
+        An HTML page that loads and links nothing outside itself.
+    """
+    source = result.provenance
+    contents = [("results", "Every point"), ("provenance", "Provenance")]
+    if figure is not None:
+        contents.insert(0, ("figures", "Figure"))
+    if result.failed:
+        contents.insert(-1, ("failed", "Failed"))
+    return render(
+        "sweep.html.j2",
+        kind="Sweep",
+        title=plan.name,
+        introduction=plan.scenario.description or f"Swept: {_listed(plan.keys)}.",
+        meta=[
+            f"Swept keys: {_listed(plan.keys)}. {result.rows.height} of {len(plan.tasks)} rows are done"
+            + ("" if result.stopped is None else f"; stopped: {result.stopped}"),
+            f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
+            f"replications of each cell: {source['replications']}",
+        ],
+        warnings=result.warnings,
+        inside="Every key of every point that its parameter set speaks of lies inside what the set was "
+        "calibrated or checked on.",
+        contents=contents,
+        figures=figure_blocks({} if figure is None else {"sweep": figure}),
+        results=_results(plan, result),
+        note=NOTE,
+        failed=_failed(result),
+        provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),
+    )
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(keys) or "nothing, one point"
+
+
+def _results(plan: SweepPlan, result: SweepResult) -> Table:
+    columns, rows = aggregated_table(result.aggregated, plan.keys)
+    words = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
+    return Table("Means of every point and cell", columns, rows, words=words)
+
+
+def _failed(result: SweepResult) -> Table | None:
+    if not result.failed:
+        return None
+    columns = [key for key in result.failed[0] if key != "task"]
+    rows = [[str(failed.get(key, "–")) for key in columns] for failed in result.failed]
+    return Table("Cells without a result", columns, rows, form="stack", numeric=False)

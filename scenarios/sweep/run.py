@@ -1,0 +1,236 @@
+"""Run the tasks of a sweep, keep each row as it comes, and put the table together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from stripesim._version import __version__
+from stripesim.scenarios.run.calibrated import warnings_of_all
+from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.run.stamp import where_and_when
+from stripesim.scenarios.sweep.dask import SweepLostError, run_dask
+from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep
+from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
+from stripesim.scenarios.sweep.stats import aggregate
+from stripesim.scenarios.sweep.store import PartStore
+from stripesim.scenarios.sweep.task import WALL_COLUMNS, Outcome, SweepTask, attempt, code_sha256
+
+__all__ = [
+    "WALL_COLUMNS",
+    "SweepError",
+    "SweepPlan",
+    "SweepResult",
+    "aggregate",
+    "plan_sweep",
+    "run_sweep",
+    "sweep_frame",
+]
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What a sweep gave, complete or not.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        A row for each task that has one, in the order of the plan; see `sweep_frame`.
+    aggregated : polars.DataFrame
+        Means and intervals over replications, see `aggregate`.
+    failed : list of dict
+        Tasks without a row that were tried: coordinates and ``reason``.
+    kept, executed : int
+        Rows that were there before; rows computed now.
+    damaged : int
+        Rows on disk that could not be used and were computed again.
+    stopped : str or None
+        Why the sweep ended early.
+    provenance : dict
+    warnings : list of str
+        Where points lie outside of what their parameter sets were calibrated on, each line once.
+    """
+
+    rows: pl.DataFrame
+    aggregated: pl.DataFrame
+    failed: list[dict[str, Any]]
+    kept: int
+    executed: int
+    damaged: int
+    stopped: str | None
+    provenance: dict[str, Any]
+    warnings: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``stripesim sweep --json -`` prints."""
+        return {
+            "rows": self.rows.to_dicts(),
+            "aggregated": self.aggregated.to_dicts(),
+            "provenance": self.provenance,
+            "failed": self.failed,
+            "warnings": self.warnings,
+        }
+
+
+def run_sweep(
+    plan: SweepPlan,
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    store: PartStore | None = None,
+    progress: Callable[[Outcome], None] | None = None,
+) -> SweepResult:
+    """Run what a plan asks for and is not there yet.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+    jobs : int, optional
+        Worker processes [count]; all usable cores if left out; 1 runs in this process.
+    dask : str, optional
+        Address of a Dask scheduler to run on instead.
+    store : PartStore, optional
+        Where rows are kept, and were kept by an earlier run.
+    progress : callable, optional
+        Called with each outcome.
+
+    Returns
+    -------
+    SweepResult
+        Also after a KeyboardInterrupt, with the rows that had come: `stopped` says so.
+
+    Raises
+    ------
+    SweepError
+        If the workers or the cluster cannot be used.
+
+    Notes
+    -----
+    All cells run their first replication before any runs its second, so that a sweep cut short covers as
+    much ground as possible. Serial, parallel and Dask runs give the same rows to the bit, but for
+    `WALL_COLUMNS`.
+    """
+    rows = (
+        {}
+        if store is None
+        else {t.task_id: store.rows[t.task_id] for t in plan.tasks if t.task_id in store.rows}
+    )
+    kept = len(rows)
+    missing = sorted(
+        (task for task in plan.tasks if task.task_id not in rows), key=lambda task: task.replication
+    )
+    failed: list[Outcome] = []
+    stopped = None
+    try:
+        with closing(_outcomes(missing, jobs, dask)) as outcomes:
+            for outcome in outcomes:
+                if outcome.row is None:
+                    failed.append(outcome)
+                else:
+                    if store is not None:
+                        store.add(outcome.task, outcome.row)
+                    rows[outcome.task.task_id] = outcome.row
+                if progress is not None:
+                    progress(outcome)
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    except SweepLostError as error:
+        stopped = str(error)
+    order = {task.task_id: index for index, task in enumerate(plan.tasks)}
+    failed.sort(key=lambda outcome: order[outcome.task.task_id])
+    frame = sweep_frame(plan, rows)
+    counts = {"tasks": len(plan.tasks), "rows": len(rows), "kept": kept, "executed": len(rows) - kept}
+    return SweepResult(
+        rows=frame,
+        aggregated=aggregate(frame, plan.keys),
+        failed=[_told(outcome) for outcome in failed],
+        kept=kept,
+        executed=len(rows) - kept,
+        damaged=0 if store is None else store.damaged,
+        stopped=stopped,
+        provenance=_provenance(plan, {**counts, "failed": len(failed), "stopped": stopped}),
+        warnings=warnings_of_all(task.scenario for task in plan.tasks),
+    )
+
+
+def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    """Put the table of a sweep together.
+
+    Parameters
+    ----------
+    plan : SweepPlan
+    rows : mapping
+        Task id → its row; tasks may be missing.
+
+    Returns
+    -------
+    polars.DataFrame
+        Swept keys, ``replication`` and ``seed``, then the columns of any result, ``steady``,
+        ``unsteady_reason`` and ``task`` among the last. Order of the plan.
+    """
+    listed = [
+        {**task.swept, **rows[task.task_id], "task": task.task_id}
+        for task in plan.tasks
+        if task.task_id in rows
+    ]
+    frame = rows_frame(listed)
+    first = [*plan.keys, "replication", "seed"]
+    named = list(rows_frame([]).columns)
+    # What a row lacks and what is null may differ in memory and on disk; neither shows in the table.
+    further = sorted(name for name in frame.columns if name not in named and name not in first)
+    further = [name for name in further if frame[name].null_count() < frame.height]
+    missing = [pl.lit(None).alias(name) for name in first if name not in frame.columns]
+    return frame.with_columns(missing).select(*first, *named, *further)
+
+
+def _outcomes(
+    tasks: Sequence[SweepTask], jobs: int | None, dask: str | None
+) -> Generator[Outcome, None, None]:
+    if not tasks:
+        return
+    if dask is not None:
+        yield from run_dask(tasks, dask)
+        return
+    processes = min(cores_usable() if jobs is None else jobs, len(tasks))
+    if processes == 1:
+        yield from map(attempt, tasks)
+        return
+    yield from _pooled(tasks, processes)
+
+
+def _pooled(tasks: Sequence[SweepTask], processes: int) -> Generator[Outcome, None, None]:
+    with closing(run_pool(attempt, tasks, jobs=processes)) as answers:
+        for task, answer in answers:
+            yield Outcome(task, None, answer.reason) if isinstance(answer, Death) else answer
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    task = outcome.task
+    return {
+        **task.swept,
+        **task.cell._asdict(),
+        "replication": task.replication,
+        "task": task.task_id,
+        "reason": outcome.reason,
+    }
+
+
+def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
+    first = plan.tasks[0]
+    return {
+        "stripesim": __version__,
+        "code_sha256": code_sha256(),
+        "scenario": plan.name,
+        "seed": plan.scenario.seed,
+        "engine": first.engine,
+        "replications": plan.replications,
+        "points": plan.points,
+        "sweep": {**plan.asked, **counts},
+        **where_and_when(),
+        # With the swept keys at their values of the first point.
+        "configuration": plan.scenario.model_dump(mode="json"),
+    }

@@ -1,0 +1,160 @@
+"""What replications say together, and whether a run was long enough to say anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stripesim.sim.observe.steady_state import mser5
+
+__all__ = ["CELL_COLUMNS", "aggregate", "unsteady_reason"]
+
+#: What tells one cell of a point from another.
+CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
+
+#: MSER-5 looks at batches of five requests; below ten batches its minimum is chance.
+_BATCH_REQUESTS: Final = 5
+_BATCHES_MIN: Final = 10
+
+#: `stripesim.sim.observe.recording.describe` falls back on the whole run below this many requests in its
+#: window.
+_WINDOW_REQUESTS_MIN: Final = 20
+
+#: Columns with nothing to average: bounds within one run, and the machine's own time.
+_NOT_AVERAGED: Final = frozenset(
+    {"replication", "seed", "steady", "throughput_ci_low", "throughput_ci_high", "engine_wall_s"}
+)
+
+_CONFIDENCE: Final = 0.95
+
+
+def unsteady_reason(
+    issued_ns: npt.NDArray[np.int64], completed_ns: npt.NDArray[np.int64], *, end_ns: int
+) -> str | None:
+    """Say why a run does not show its steady state; None if it does.
+
+    Parameters
+    ----------
+    issued_ns, completed_ns : ndarray of int64, shape (requests,)
+        Times of each request in order of issue [ns]; completion is negative where the run ended before.
+    end_ns : int
+        End of the run [ns].
+
+    Notes
+    -----
+    MSER-5 searches the first half of a run for the end of the transient. Three outcomes mean that the
+    row's means are not those of a steady state: fewer than ten batches of five requests; a minimum at the
+    end of the search, which says that the transient may go on; fewer than 20 completions between the end of
+    the transient and the last issue, where the row falls back on the whole run. A slow drift with a
+    period longer than the run cannot be seen from within it.
+
+    References
+    ----------
+    White: An effective truncation heuristic for bias reduction in simulation output,
+    Simulation 69(6), 1997.
+
+    Examples
+    --------
+    >>> unsteady_reason(np.arange(9), np.arange(9) + 5, end_ns=14)
+    '9 requests completed, wanted at least 50'
+    """
+    done = completed_ns >= 0
+    count = int(done.sum())
+    if count < _BATCHES_MIN * _BATCH_REQUESTS:
+        return f"{count} requests completed, wanted at least {_BATCHES_MIN * _BATCH_REQUESTS}"
+    times_ns = completed_ns[done]
+    order = np.argsort(times_ns, kind="stable")
+    skipped = mser5((times_ns - issued_ns[done])[order])
+    if skipped >= _BATCH_REQUESTS * (count // _BATCH_REQUESTS // 2):
+        return "the transient takes half of the run or more"
+    start_ns = times_ns[order][skipped - 1] if skipped else 0
+    # A closed loop runs dry after the last issue; a run bounded by time does not.
+    last_ns = int(issued_ns[-1]) if done.all() else end_ns
+    inside = int(((times_ns > start_ns) & (times_ns <= last_ns)).sum())
+    if inside < _WINDOW_REQUESTS_MIN:
+        return f"{inside} requests complete between the transient and the last issue, wanted at least 20"
+    return None
+
+
+def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
+    r"""Average replications, cell by cell.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        One row for each point, cell and replication.
+    swept : sequence of str
+        Columns that, with scheme, op, pattern and block size, tell cells apart.
+
+    Returns
+    -------
+    polars.DataFrame
+        Those columns; ``replications`` [count]; ``steady``, whether all were; ``bottleneck``, those named,
+        the most frequent first; then for each number ``x`` its mean ``x`` and the ends of its interval
+        ``x_ci_low``, ``x_ci_high``. Order of first occurrence.
+
+    Notes
+    -----
+    Over the n replications that hold a value,
+
+    .. math:: \bar x \pm t_{0.975, n-1} \, s / \sqrt n \tag{1}
+
+    with Student's t: replications are independent (other seeds) and their means nearly normal. The ends are
+    null for n = 1.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"scheme": ["rep:3"] * 2, "op": "read", "pattern": "seq",
+    ...     "block_size_bytes": 4096, "replication": [0, 1], "iops": [1.0, 3.0]})
+    >>> aggregate(rows).select("replications", "iops", pl.col("iops_ci_low").round(3)).rows()
+    [(2, 2.0, -10.706)]
+    """
+    keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
+    numbers = [
+        name
+        for name, dtype in rows.schema.items()
+        if dtype.is_numeric() and name not in keys and name not in _NOT_AVERAGED
+    ]
+    told: list[dict[str, Any]] = []
+    for _, group in rows.group_by(keys, maintain_order=True):
+        row: dict[str, Any] = {name: group[name][0] for name in keys}
+        row["replications"] = group.height
+        if "steady" in group.columns:
+            row["steady"] = bool(group["steady"].all())
+        if "bottleneck" in group.columns:
+            row["bottleneck"] = _by_frequency(group["bottleneck"])
+        for name in numbers:
+            row[name], row[f"{name}_ci_low"], row[f"{name}_ci_high"] = _student(group[name])
+        told.append(row)
+    schema: dict[str, Any] = {name: rows.schema[name] for name in keys} | {"replications": pl.Int64}
+    schema |= {name: rows.schema[name] for name in ("steady", "bottleneck") if name in rows.columns}
+    for name in numbers:
+        schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
+    return pl.DataFrame(told, schema=schema)
+
+
+def _by_frequency(names: pl.Series) -> str | None:
+    counted: dict[str, int] = {}
+    for name in names.drop_nulls():
+        counted[name] = counted.get(name, 0) + 1
+    return ", ".join(sorted(counted, key=lambda name: (-counted[name], name))) or None
+
+
+def _student(values: pl.Series) -> tuple[float | None, float | None, float | None]:
+    from scipy.stats import t as student
+
+    observed = values.drop_nulls().cast(pl.Float64).to_numpy()
+    if len(observed) == 0:
+        return None, None, None
+    # The sum of equal values, divided, need not give that value; centring first does.
+    mean = float(observed[0] + (observed - observed[0]).mean())
+    if len(observed) == 1:
+        return mean, None, None
+    deviation = math.sqrt(float(((observed - mean) ** 2).sum()) / (len(observed) - 1))
+    half = float(student.ppf((1 + _CONFIDENCE) / 2, len(observed) - 1)) * deviation / math.sqrt(len(observed))
+    return mean, mean - half, mean + half

@@ -1,0 +1,162 @@
+"""Rows of a sweep on disk as they come: each in a Parquet file of its own until there are many."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from io import BytesIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import polars as pl
+
+from stripesim.scenarios.run.results import rows_frame, write_files
+from stripesim.scenarios.sweep.plan import SweepError
+from stripesim.scenarios.sweep.task import SweepTask
+
+__all__ = ["PartStore"]
+
+#: Files of one row each, gathered into one from this number on: a folder of 100,000 files serves nobody.
+_SINGLE_FILES_MAX: Final = 256
+
+_TASK: Final = "task"
+_MERGED: Final = "merged-"
+_SWEPT: Final = "swept"
+
+
+class PartStore:
+    """The folder ``parts`` of a sweep's output, held by one process at a time.
+
+    Parameters
+    ----------
+    out_dir : Path
+        Folder of the sweep, made where missing.
+    resume : bool
+        Whether rows that are there already are welcome.
+
+    Attributes
+    ----------
+    rows : dict
+        Task id → row, of the sound rows found.
+    damaged : int
+        Files found that were not sound; their tasks are to be run again.
+
+    Raises
+    ------
+    SweepError
+        If the folder holds rows and `resume` is false, if another process is writing to it, or if it cannot
+        be written to.
+
+    Notes
+    -----
+    A file is written under another name and then renamed, and its name ends in the SHA-256 of its bytes:
+    neither half a file nor a flipped bit passes for a result, and no damaged file reaches the Parquet reader,
+    which some damage makes crash. Files that cannot be used are renamed to ``*.damaged`` and left for their
+    owner.
+    """
+
+    def __init__(self, out_dir: Path, *, resume: bool) -> None:
+        self._folder = out_dir / "parts"
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.damaged = 0
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self._folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise SweepError(
+                f"--out: {out_dir}: got {error.strerror or error}, wanted a folder results can be written to"
+            ) from None
+        try:
+            self._take(out_dir, resume=resume)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _take(self, out_dir: Path, *, resume: bool) -> None:
+        try:
+            # The system lets go of it when the process ends, however that happens.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SweepError(
+                f"--out: {out_dir}: got a folder that another sweep is writing to, wanted one of its own"
+            ) from None
+        files = self._files()
+        if files and not resume:
+            raise SweepError(
+                f"--out: {out_dir}: got a folder with rows of a sweep, wanted --resume to go on with it, "
+                "or another folder"
+            )
+        for stale in self._folder.glob(".*.tmp"):
+            stale.unlink(missing_ok=True)
+        for path in files:
+            self._read(path)
+        self._gather()
+
+    def __enter__(self) -> PartStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._lock)
+
+    def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:
+        """Keep the row of a task.
+
+        Raises
+        ------
+        stripesim.scenarios.run.results.ResultsError
+            If it cannot be written.
+        """
+        told = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
+        self._write(task.task_id, [told])
+        self.rows[task.task_id] = dict(row)
+        self._singles += 1
+        if self._singles >= _SINGLE_FILES_MAX:
+            self._gather()
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("*.parquet"))
+
+    def _write(self, stem: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        frame = rows_frame([{key: value for key, value in row.items() if value is not None} for row in rows])
+        buffer = BytesIO()
+        frame.write_parquet(buffer)
+        content = buffer.getvalue()
+        write_files(self._folder, {f"{stem}.{_digest(content)}.parquet": content})
+
+    def _read(self, path: Path) -> None:
+        try:
+            content = path.read_bytes()
+        except OSError:
+            content = b""
+        if path.name.split(".")[-2] != _digest(content):
+            self.damaged += 1
+            path.rename(path.with_suffix(".damaged"))
+            return
+        for told in pl.read_parquet(BytesIO(content)).to_dicts():
+            row = {name: value for name, value in told.items() if value is not None}
+            del row[_SWEPT]
+            self.rows[row.pop(_TASK)] = row
+
+    def _gather(self) -> None:
+        """Merge files of one row each into one file; whatever moment this is cut short at, no row is lost."""
+        singles = [path for path in self._files() if not path.name.startswith(_MERGED)]
+        self._singles = len(singles)
+        if self._singles < _SINGLE_FILES_MAX:
+            return
+        rows: list[dict[str, Any]] = []
+        for path in singles:
+            rows += pl.read_parquet(path).to_dicts()
+        self._write(f"{_MERGED}{len(rows)}", rows)
+        for path in singles:
+            path.unlink(missing_ok=True)
+        self._singles = 0
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

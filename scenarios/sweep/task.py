@@ -1,0 +1,293 @@
+"""One task of a sweep: a cell of a scenario under one seed, named by all that its row depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from stripesim._version import __version__
+from stripesim.models.kernel.tables import table_to_json
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import MODEL_NAMES, OPTIONAL_MODEL_NAMES, row_of, run_cell
+from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario
+from stripesim.scenarios.sweep.stats import unsteady_reason
+from stripesim.sim.ceph.cluster import Models
+
+__all__ = [
+    "WALL_COLUMNS",
+    "Outcome",
+    "SweepTask",
+    "attempt",
+    "code_sha256",
+    "make_task",
+    "run_task",
+    "source_files",
+]
+
+#: Columns that tell of the machine and not of the model: the same task gives other values each time.
+WALL_COLUMNS: Final = ("engine_wall_s",)
+
+#: Source that rows come from. Not what reads parameter sets and kernel tables, nor what checks a scenario:
+#: their outcome is hashed. A test compares this with the modules that a task loads.
+_SOURCE: Final = (
+    "models/**/*.py",
+    "sim/**/*.py",
+    "traces/**/*.py",
+    "scenarios/run/build.py",
+    "scenarios/run/execute.py",
+    "scenarios/run/failures.py",
+    "scenarios/schema/faults.py",
+    "scenarios/schema/toml_lines.py",
+    "scenarios/run/replay.py",
+    "scenarios/schema/keys.py",
+    "scenarios/schema/types.py",
+    "scenarios/sweep/stats.py",
+    "scenarios/sweep/task.py",
+    "scenarios/schema/units.py",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepTask:
+    """A cell of a scenario under one seed.
+
+    Parameters
+    ----------
+    task_id : str
+        SHA-256 of what the row depends on, 64 hex digits; see Notes.
+    scenario : Scenario
+        Narrowed to the cell; its seed is that of the replication.
+    cell : Cell
+    replication : int
+        From 0.
+    engine : str
+        ``compiled`` or ``simpy``.
+    swept : mapping
+        Swept key → its value at this point.
+    code, models : str
+        SHA-256 of the source that rows come from and of the numbers the models hold.
+
+    Notes
+    -----
+    The name covers the scenario (every default written out, without its name and description, which no row
+    depends on), cell, replication, engine, version and source of stripesim, the numbers of the parameter sets
+    and kernel table, and the content of trace and CRUSH map. What a row does not depend on is left out:
+    the cells beside it. So a sweep that is widened later keeps the rows it has.
+    """
+
+    task_id: str
+    scenario: Scenario
+    cell: Cell
+    replication: int
+    engine: str
+    swept: Mapping[str, Any] = field(default_factory=dict)
+    code: str
+    models: str
+
+    @property
+    def label(self) -> str:
+        """The task in a few words, for messages."""
+        parts = [str(part) for part in self.cell if part is not None]
+        parts += [f"{key}={value}" for key, value in self.swept.items()]
+        return " ".join([*parts, f"replication {self.replication}"])
+
+
+class Outcome(NamedTuple):
+    """What became of a task: its row, or why there is none."""
+
+    task: SweepTask
+    row: dict[str, Any] | None
+    reason: str | None
+
+
+def make_task(
+    scenario: Scenario,
+    cell: Cell,
+    *,
+    replication: int = 0,
+    engine: str = "compiled",
+    swept: Mapping[str, Any],
+) -> SweepTask:
+    """Name a task.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Of the point; replication `r` runs with its seed + r.
+    cell : Cell
+        One of the scenario's.
+    replication : int
+        From 0.
+    engine : str
+        ``compiled`` or ``simpy``.
+    swept : mapping
+        Swept key → value, for the row.
+
+    Raises
+    ------
+    ValueError
+        If a parameter set, kernel table, trace or map that the scenario names cannot be read.
+    """
+    narrowed = _narrowed(scenario, cell, replication)
+    configuration = narrowed.model_dump(mode="json", exclude={"name", "description"})
+    models = _models_sha256(*_models_key(scenario))
+    named = {
+        "scenario": configuration,
+        "cell": list(cell),
+        "replication": replication,
+        "engine": engine,
+        "stripesim": __version__,
+        "code": code_sha256(),
+        "models": models,
+        "files": [
+            None if path is None else _file_sha256(str(scenario.resolve(path)))
+            for path in (scenario.cluster.crush_map, scenario.workload.trace)
+        ],
+    }
+    return SweepTask(
+        task_id=_sha256_of_json(named),
+        scenario=narrowed,
+        cell=cell,
+        replication=replication,
+        engine=engine,
+        swept=dict(swept),
+        code=code_sha256(),
+        models=models,
+    )
+
+
+def run_task(task: SweepTask) -> dict[str, Any]:
+    """Run a task.
+
+    Returns
+    -------
+    dict
+        The cell's result row with ``replication``, ``seed``, ``steady`` and ``unsteady_reason``, plain Python
+        values. But for `WALL_COLUMNS` it is a pure function of the task's name.
+
+    Raises
+    ------
+    ValueError
+        If this machine's stripesim, parameter sets or kernel tables are not those of the task, or if the
+        scenario cannot be run.
+    """
+    if task.code != code_sha256():
+        raise ValueError(
+            f"worker: got the source of another stripesim (here {__version__}), wanted that of the sweep"
+        )
+    key = _models_key(task.scenario)
+    if task.models != _models_sha256(*key):
+        raise ValueError("worker: got other parameter sets or kernel tables, wanted those of the sweep")
+    result = run_cell(task.scenario, task.cell, task.engine, _models(*key))
+    reason = unsteady_reason(
+        result.requested.issued_ns, result.requested.completed_ns, end_ns=result.engine_run.end_ns
+    )
+    row = {
+        **row_of(task.scenario, task.cell, result),
+        "replication": task.replication,
+        "seed": task.scenario.seed,
+        "completions_sha256": result.sha256,
+        "steady": reason is None,
+        "unsteady_reason": reason,
+    }
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def attempt(task: SweepTask) -> Outcome:
+    """Run a task; an error becomes the reason why it has no row, so that it can cross between processes."""
+    try:
+        return Outcome(task, run_task(task), None)
+    except (ValueError, OSError) as error:
+        return Outcome(task, None, _first_line(error))
+    except Exception as error:
+        # A fault in stripesim itself: one cell must not take the others' rows away.
+        return Outcome(task, None, f"{type(error).__name__}: {_first_line(error)}")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
+    """Leave only what one cell depends on."""
+    workload: dict[str, Any] = {}
+    if cell.op in ("read", "write"):
+        workload["ops"] = (cell.op,)
+    if cell.pattern != "trace":
+        workload["patterns"] = (cell.pattern,)
+    if cell.block_size_bytes is not None:
+        workload["block_sizes_bytes"] = (cell.block_size_bytes,)
+    return scenario.model_copy(
+        update={
+            "schemes": (cell.scheme,),
+            "seed": scenario.seed + replication,
+            "workload": scenario.workload.model_copy(update=workload),
+        }
+    )
+
+
+def _sha256_of_json(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def code_sha256() -> str:
+    """Fingerprint of the source that rows come from: the version alone does not tell two checkouts apart."""
+    found = hashlib.sha256()
+    for name, path in sorted(source_files().items()):
+        found.update(f"{name}\0".encode())
+        found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()
+
+
+def source_files() -> dict[str, Path]:
+    """Files that `code_sha256` covers, by their names within the package."""
+    import stripesim
+
+    root = Path(next(iter(stripesim.__path__)))
+    files: dict[str, Path] = {}
+    for pattern in _SOURCE:
+        package, _, below = pattern.partition("/")
+        # Each folder may be a link to one that stands elsewhere, and globs do not follow links.
+        folder = (root / package).resolve()
+        files |= {f"{package}/{path.relative_to(folder).as_posix()}": path for path in folder.glob(below)}
+    return files
+
+
+@lru_cache(maxsize=32)
+def _file_sha256(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _models_key(scenario: Scenario) -> tuple[str, ClusterSpec]:
+    return scenario.generation, scenario.cluster
+
+
+@lru_cache(maxsize=64)
+def _models(generation: str, cluster: ClusterSpec) -> Models:
+    # Any scheme will do: the models depend on the cluster and the generation alone.
+    return build_models(Scenario.model_construct(schemes=("none",), generation=generation, cluster=cluster))
+
+
+@lru_cache(maxsize=4096)
+def _models_sha256(generation: str, cluster: ClusterSpec) -> str:
+    models = _models(generation, cluster)
+    parameters: list[Iterable[Mapping[str, Any]]] = [
+        getattr(models, name).parameters(f"{name}.")
+        for name in (*MODEL_NAMES, *OPTIONAL_MODEL_NAMES)
+        if getattr(models, name) is not None
+    ]
+    told = json.dumps([list(listed) for listed in parameters], sort_keys=True, default=_plain)
+    return hashlib.sha256(f"{told}\n{table_to_json(models.kernel)}".encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Convert NumPy's scalars and arrays, so that a row is the same wherever it was computed."""
+    return value.tolist() if hasattr(value, "tolist") else value

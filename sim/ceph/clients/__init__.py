@@ -1,0 +1,1 @@
+"""Clients: the requests that load generators and recorded traces issue."""

@@ -1,0 +1,272 @@
+"""A cluster: its models, its resources by index, and the binding of roles to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.device import DeviceModel
+from stripesim.models.kernel.buffers import EncodeBufferModel
+from stripesim.models.kernel.cost import KernelTable, KernelTableError
+from stripesim.models.messages import MessageModel
+from stripesim.models.nic import NicModel
+from stripesim.models.object_store.metadata_cache import MetadataLookup
+from stripesim.models.object_store.store import ObjectStoreModel
+from stripesim.models.pg_lock import PgLockModel
+from stripesim.sim.ceph import roles
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import BATCH, FIFO, GATE, POOL, UNBOUND, Resources
+
+NO_OSD = 2147483647
+
+# Resources of a host and of an OSD, in order, with the discipline of each.
+_HOST_KINDS = ("cpu", "public.tx", "public.rx", "private.tx", "private.rx")
+_OSD_KINDS = ("worker", "ssd", "kv", "sync", "recovery", "backfill")
+_GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
+_CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
+
+
+#: Kernels that the model of buffers was fitted with and is charged with. Jerasure without pyeclib's copies
+#: takes as long by itself as Ceph's plugin in all, so there is nothing to add.
+BUFFERED_KERNELS = "isa_l"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """The measured models of one cluster.
+
+    `kernel_backend` names the kernel that encodes, one of the table's; None: the table's first.
+    `encode_buffers` is what the modelled system pays around an encode call, charged where the table holds
+    the kernel without copies (Ceph's own tables hold both) and it is one of `BUFFERED_KERNELS`; None:
+    nothing. `lookup` is what finding an
+    object's metadata reads from the device; None: it is in memory.
+    """
+
+    client: ClientModel
+    cpu: CpuModel
+    public_nic: NicModel
+    private_nic: NicModel
+    messages: MessageModel
+    pg_lock: PgLockModel
+    ssd: DeviceModel
+    store: ObjectStoreModel
+    kernel: KernelTable
+    kernel_backend: str | None = None
+    encode_buffers: EncodeBufferModel | None = None
+    lookup: MetadataLookup | None = None
+
+    def backend_for(self, scheme: str) -> str | None:
+        """Return the kernel for a scheme: the one named, unless it does not offer such codes."""
+        named = self.kernel_backend
+        if named in self.kernel.backends and scheme not in self.kernel.schemes(named):
+            return None
+        return named
+
+    def encode_ns(self, scheme: str, data_bytes: float) -> float:
+        """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart."""
+        cost = self.kernel.cost(scheme=scheme, op="encode", backend=self.backend_for(scheme))
+        kernel_ns = cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
+        if self.encode_buffers is None or cost.copy is None or not cost.backend.startswith(BUFFERED_KERNELS):
+            return kernel_ns
+        code = parse_scheme(scheme)
+        return kernel_ns + self.encode_buffers.duration_ns(data_bytes, k=code.k, m=code.m)
+
+    def decode_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
+        """Processor time of decoding one stripe with so many shards absent [ns]."""
+        first = self.kernel.cost(scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme))
+        return self.kernel.decode_ns(
+            data_bytes,
+            scheme=scheme,
+            erasures=erasures,
+            backend=self.backend_for(scheme),
+            without_copy=first.copy is not None,
+        )
+
+    def rebuild_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
+        """Processor time of rebuilding so many lost shards of one stripe [ns]."""
+        if erasures > 1:
+            return self.decode_ns(scheme, data_bytes, erasures)
+        try:
+            cost = self.kernel.cost(
+                scheme=scheme, op="reconstruct", erasures=1, backend=self.backend_for(scheme)
+            )
+        except KernelTableError:
+            # Ceph's plugins have no call of their own for one shard: theirs is a decode of one erasure.
+            cost = self.kernel.cost(scheme=scheme, op="decode", erasures=1, backend=self.backend_for(scheme))
+        return cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveryLimits:
+    """Throttles of repair.
+
+    Parameters
+    ----------
+    max_active : int
+        Objects that one primary rebuilds at the same time (``osd_recovery_max_active``).
+    max_backfills : int
+        Reservations per OSD for being rebuilt onto (``osd_max_backfills``); each covers
+        `max_active` objects, because a reserved placement group rebuilds so many at once.
+    sleep_ns : int
+        Pause after each object (``osd_recovery_sleep``) [ns].
+    chunk_bytes : int
+        Most bytes of an object that one round moves (``osd_recovery_max_chunk``) [B].
+    """
+
+    max_active: int = 3
+    max_backfills: int = 1
+    sleep_ns: int = 0
+    chunk_bytes: int = 8 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """Hosts with OSDs, a client, and a pool of placement groups.
+
+    Parameters
+    ----------
+    osd_hosts : ndarray of int64, shape (osds,)
+        Host of each OSD.
+    acting : ndarray of int64, shape (groups, width)
+        OSD of each shard of each placement group; `NO_OSD` where there is none.
+    models : Models
+    recovery : RecoveryLimits
+    """
+
+    osd_hosts: IntArray
+    acting: IntArray
+    models: Models
+    recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
+
+    @property
+    def hosts(self) -> int:
+        """Number of storage hosts."""
+        return int(self.osd_hosts.max()) + 1
+
+    @property
+    def osds(self) -> int:
+        """Number of OSDs."""
+        return len(self.osd_hosts)
+
+    @property
+    def groups(self) -> int:
+        """Number of placement groups."""
+        return len(self.acting)
+
+    @property
+    def width(self) -> int:
+        """Shards of a placement group."""
+        return int(self.acting.shape[1])
+
+    @cached_property
+    def resources(self) -> Resources:
+        """All resources: the client's, each host's, each OSD's, each placement group's lock."""
+        models, limits = self.models, self.recovery
+        capacities = {
+            "client.submit": models.client.submit_threads_count,
+            "cpu": models.cpu.cores_per_host,
+            "worker": models.pg_lock.worker_threads_count,
+            "ssd": models.ssd.servers,
+            "recovery": limits.max_active,
+            "backfill": limits.max_backfills * limits.max_active,
+        }
+        pools = ("worker", "kv", "recovery", "backfill", "pg.lock", "pg.exec")
+        disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
+        owners = [("", kind) for kind in _CLIENT_KINDS]
+        owners += [(f"host.{host}.", kind) for host in range(self.hosts) for kind in _HOST_KINDS]
+        owners += [(f"osd.{osd}.", kind) for osd in range(self.osds) for kind in _OSD_KINDS]
+        owners += [(f"pg.{group:x}.", kind) for group in range(self.groups) for kind in _GROUP_KINDS]
+        kinds = tuple(kind for _, kind in owners)
+        return Resources(
+            names=tuple(f"{owner}{kind.removeprefix('pg.')}" for owner, kind in owners),
+            kinds=kinds,
+            capacities=np.array([capacities.get(kind, 1) for kind in kinds], dtype=np.int64),
+            disciplines=np.array([disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64),
+        )
+
+    def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
+        """Index of a host's resource, for an array of hosts."""
+        return len(_CLIENT_KINDS) + hosts * len(_HOST_KINDS) + _HOST_KINDS.index(kind)
+
+    def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
+        """Index of an OSD's resource, for an array of OSDs."""
+        first = len(_CLIENT_KINDS) + self.hosts * len(_HOST_KINDS)
+        return first + osds * len(_OSD_KINDS) + _OSD_KINDS.index(kind)
+
+    def group_resource(self, groups: IntArray, kind: str) -> IntArray:
+        """Index of a placement group's resource, for an array of groups."""
+        first = len(_CLIENT_KINDS) + self.hosts * len(_HOST_KINDS) + self.osds * len(_OSD_KINDS)
+        return first + groups * len(_GROUP_KINDS) + _GROUP_KINDS.index(kind)
+
+    def resources_of_osd(self, osd: int) -> IntArray:
+        """Indices of all that stops with an OSD."""
+        one = np.array([osd], dtype=np.int64)
+        return np.concatenate([self.osd_resource(one, kind) for kind in _OSD_KINDS])
+
+    def resources_of_host(self, host: int) -> IntArray:
+        """Indices of all that stops with a host besides its OSDs: processors and network."""
+        one = np.array([host], dtype=np.int64)
+        return np.concatenate([self.host_resource(one, kind) for kind in _HOST_KINDS])
+
+    def bind(self, acting: IntArray, primary_shards: IntArray, groups: IntArray) -> IntArray:
+        """Bind roles to resources.
+
+        Parameters
+        ----------
+        acting : ndarray of int64, shape (n, width)
+            OSD of each shard; `NO_OSD` where there is none.
+        primary_shards : ndarray of int64, shape (n,)
+            Shard whose OSD is the primary.
+        groups : ndarray of int64, shape (n,)
+            Placement group of each row, for its lock.
+
+        Returns
+        -------
+        ndarray of int64, shape (n, roles)
+            Resource of each role; `UNBOUND` where there is none: shards without an OSD, and
+            the network between shards that share a host with the primary.
+        """
+        rows = np.full((len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64)
+        primary = acting[np.arange(len(acting)), primary_shards]
+        assert (primary != NO_OSD).all(), "a placement group has no primary"
+        home = self.osd_hosts[primary]
+        rows[:, roles.CLIENT_SUBMIT : roles.CLIENT_RX + 1] = range(3)
+        rows[:, roles.PUBLIC_TX] = self.host_resource(home, "public.tx")
+        rows[:, roles.PUBLIC_RX] = rows[:, roles.PUBLIC_WIRE] = self.host_resource(home, "public.rx")
+        rows[:, roles.PRIMARY_WORKER] = self.osd_resource(primary, "worker")
+        rows[:, roles.PRIMARY_CPU] = self.host_resource(home, "cpu")
+        rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
+        rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
+        rows[:, roles.PG_PIPELINE] = self.group_resource(groups, "pg.pipeline")
+        rows[:, roles.RECOVERY_SLOT] = self.osd_resource(primary, "recovery")
+        self._bind_shards(rows, acting, home[:, None])
+        return rows
+
+    def _bind_shards(self, rows: IntArray, acting: IntArray, home: IntArray) -> None:
+        present = acting != NO_OSD
+        member = np.where(present, acting, 0)
+        host = self.osd_hosts[member]
+        remote = present & (host != home)
+        shards = range(acting.shape[1])
+
+        def fill(part: int, resources: IntArray, where: npt.NDArray[np.bool_]) -> None:
+            columns = [roles.shard_role(shard, part) for shard in shards]
+            rows[:, columns] = np.where(where, resources, UNBOUND)
+
+        fill(roles.WORKER, self.osd_resource(member, "worker"), present)
+        fill(roles.CPU, self.host_resource(host, "cpu"), present)
+        fill(roles.SSD, self.osd_resource(member, "ssd"), present)
+        fill(roles.KV, self.osd_resource(member, "kv"), present)
+        fill(roles.SYNC, self.osd_resource(member, "sync"), present)
+        fill(roles.BACKFILL_SLOT, self.osd_resource(member, "backfill"), present)
+        fill(roles.OUT_TX, self.host_resource(home, "private.tx"), remote)
+        fill(roles.OUT_WIRE, self.host_resource(home, "private.tx"), remote)
+        fill(roles.OUT_RX, self.host_resource(host, "private.rx"), remote)
+        fill(roles.BACK_TX, self.host_resource(host, "private.tx"), remote)
+        fill(roles.BACK_WIRE, self.host_resource(host, "private.tx"), remote)
+        fill(roles.BACK_RX, self.host_resource(home, "private.rx"), remote)

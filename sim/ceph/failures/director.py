@@ -1,0 +1,405 @@
+"""The director: from a failure to a clean cluster, placement group by placement group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from stripesim.models.recovery import min_size
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.agenda import Agenda
+from stripesim.sim.ceph.failures.groups import (
+    BACKFILL_WAIT,
+    BACKFILLING,
+    CLEAN,
+    DEGRADED,
+    INACTIVE,
+    INCOMPLETE,
+    PEERING,
+    RECOVERING,
+    RECOVERY_WAIT,
+    Group,
+)
+from stripesim.sim.ceph.failures.monitor import Change, Monitor
+from stripesim.sim.ceph.failures.outages import Outages
+from stripesim.sim.ceph.failures.recovery import (
+    DEGRADED_PRIORITY,
+    INACTIVE_PRIORITY,
+    MOVE_PRIORITY,
+    RECOVERY_PRIORITY,
+    Recovery,
+)
+from stripesim.sim.ceph.failures.schedule import FaultPlan
+from stripesim.sim.ceph.failures.timeline import Timeline
+from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.planner import Planned
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.program import PENDING, Action, Progress, Report, SetGroup, Wake
+
+
+class Client(Protocol):
+    """The client's stream, which remembers what it planned."""
+
+    @property
+    def planned(self) -> Planned:
+        """All that was planned so far."""
+        ...
+
+
+class FaultDirector:
+    """Makes things fail and lets the cluster deal with it, as Ceph's monitors and OSDs do.
+
+    Parameters
+    ----------
+    pool : Pool
+        In its healthy state.
+    book : Book
+    plan : FaultPlan
+    layout : Layout
+        What clients see of the placement groups; the director changes it.
+    client : Client
+        The foreground's stream.
+    client_stream, feed_stream : int
+        Numbers of the streams of the foreground and of the recovery operations.
+
+    Notes
+    -----
+    Failure → silence or refused connections → reports → down in a new map → its placement groups peer (held)
+    → they serve without the lost shards, if `min_size` are left → out → CRUSH names new OSDs → peering, with
+    the old members as stand-ins (``pg_temp``) → reservations → one object after another → a last map and
+    peering → clean.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/PeeringState.cc``, ``src/osd/OSD.cc``, ``src/mon/OSDMonitor.cc``.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        book: Book,
+        plan: FaultPlan,
+        layout: Layout,
+        client: Client,
+        *,
+        client_stream: int,
+        feed_stream: int,
+    ) -> None:
+        cluster = pool.cluster
+        plan.check(cluster.osd_hosts)
+        if not np.array_equal(plan.up_sets(()), cluster.acting):
+            raise ValueError(
+                "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
+            )
+        self._pool, self._book, self._plan, self._layout = pool, book, plan, layout
+        self._client, self._client_stream, self._feed_stream = client, client_stream, feed_stream
+        self._model = plan.model
+        self._min_size = min_size(kind=pool.scheme.kind, k=pool.scheme.k, width=pool.scheme.width)
+        self.timeline = Timeline(cluster.groups)
+        self._agenda = Agenda()
+        self._monitor = Monitor(
+            plan.model, self._agenda, cluster.osd_hosts, plan.osd_racks, self._on_map, self.timeline.note
+        )
+        self._monitor.up_thru = dict.fromkeys(range(cluster.osds), 1)
+        self.feed = RecoveryFeed(cluster.osds * plan.model.recovery_max_active_count)
+        operations = OperationBook(pool, book, layout)
+        self.shard_bytes = operations.shard_bytes
+        self.recovery = Recovery(
+            plan.model,
+            self._agenda,
+            operations,
+            self.feed,
+            osds=cluster.osds,
+            groups_count=cluster.groups,
+            is_up=self._is_up,
+            started=self._recovery_started,
+            finished=self._recovery_finished,
+        )
+        self.groups = self._initial_groups()
+        self._exchange_ns = plan.model.peering_rounds_count * _round_trip_ns(pool)
+        self._waiting: set[int] = set()
+        self._progress: Progress | None = None
+        self._seen = np.zeros(0, dtype=bool)
+        self._ended = 0
+        self._has_looked = False
+        self._actions: list[Action] = []
+        self._is_recovering = False
+        self._outages = Outages(
+            plan,
+            pool,
+            self._agenda,
+            self._monitor,
+            self.groups,
+            self.timeline,
+            act=self._do,
+            serve=self._serve,
+        )
+
+    def _initial_groups(self) -> list[Group]:
+        pool, plan = self._pool, self._plan
+        items: list[list[int]] = [[] for _ in range(pool.cluster.groups)]
+        if plan.prefilled:
+            objects = np.arange(plan.image_objects, dtype=np.int64)
+            for item, number in enumerate(pool.groups_of(np.zeros_like(objects), objects).tolist()):
+                items[number].append(item)
+        groups = [
+            Group(number, pool.scheme, row, items[number])
+            for number, row in enumerate(pool.cluster.acting.tolist())
+        ]
+        for group in groups:
+            if NO_OSD in group.up:
+                self.timeline.narrow += 1
+                self.timeline.enter(0, group.number, DEGRADED)
+        return groups
+
+    # What the engine asks.
+
+    def begin(self, progress: Progress) -> None:
+        """Take the engine's view of the run."""
+        self._progress = progress
+
+    def next_ns(self) -> int | None:
+        """Return the next moment at which something happens [ns]."""
+        return self._agenda.next_ns()
+
+    def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
+        """Let happen what happens now."""
+        self._actions = []
+        self._has_looked = False
+        for report in reports:
+            assert report.stream == self._feed_stream
+            self.recovery.done(now_ns, report.index)
+        self._agenda.run(now_ns)
+        if self.recovery.hand_over():
+            self._actions.append(Wake(self._feed_stream))
+        return self._actions
+
+    # What clients have written.
+
+    def _note_writes(self) -> None:
+        """Let copies that take no part fall behind by what clients have written since the last look.
+
+        It comes before members change for the first time in a moment, so that a write counts for those
+        who were members when it completed.
+        """
+        if self._has_looked:
+            return
+        self._has_looked = True
+        assert self._progress is not None
+        completed = self._progress.completed_ns(self._client_stream)[self._ended :]
+        seen = np.zeros(len(completed), dtype=bool)
+        seen[: len(self._seen)] = self._seen
+        fresh = np.flatnonzero((completed >= 0) & ~seen)
+        seen |= completed != PENDING
+        # What lies before the oldest request that has not ended need not be looked at again.
+        ended = int(seen.argmin()) if not seen.all() else len(seen)
+        first, self._ended, self._seen = self._ended, self._ended + ended, seen[ended:]
+        if not len(fresh):
+            return
+        planned = self._client.planned
+        fresh = fresh[planned.is_write[first + fresh]] + first
+        pairs, counts = np.unique(
+            np.stack([planned.groups[fresh], planned.objects[fresh]]), axis=1, return_counts=True
+        )
+        for (number, item), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
+            self.groups[number].written(item, count)
+
+    def _do(self, action: Action) -> None:
+        self._actions.append(action)
+
+    def _is_up(self, osd: int) -> bool:
+        return osd in self._monitor.up
+
+    # Maps and peering.
+
+    def _on_map(self, now_ns: int, changes: Sequence[Change]) -> None:
+        """Let every placement group that a new map concerns enter a new interval."""
+        restarted = {change.subject for change in changes if change.what in ("down", "up")}
+        remapped = any(change.what not in {"up_thru", "pg_temp"} for change in changes)
+        temps = {change.subject for change in changes if change.what == "pg_temp"}
+        for change in changes:
+            if change.what in ("down", "up", "out", "in"):
+                self.timeline.note(now_ns, change.what, f"osd.{change.subject}, map {self._monitor.epoch}")
+                self._outages.heed(now_ns, change)
+        raw = self._plan.up_sets(tuple(sorted(self._monitor.out))).tolist() if remapped else None
+        for group in self.groups:
+            up = group.up if raw is None else group.aligned(raw[group.number], self._is_up)
+            if up != group.up or group.members.osds & restarted or group.number in temps:
+                self._note_writes()
+                group.up = up
+                self._peer(now_ns, group)
+            elif group.peered and not group.is_clean and group.holds(restarted):
+                # Someone beyond the members has copies that recovery may need, or has needed.
+                self._serve(now_ns, group)
+        for number in sorted(self._waiting):
+            if self._is_recorded(self.groups[number]):
+                self._waiting.discard(number)
+                self._serve(now_ns, self.groups[number])
+
+    def _peer(self, now_ns: int, group: Group) -> None:
+        """Begin a new interval: hold what clients want, and ask the members what they have."""
+        self._note_writes()
+        self.recovery.cancel(now_ns, group)
+        self._waiting.discard(group.number)
+        group.interval += 1
+        group.since_epoch = self._monitor.epoch
+        group.peered = group.active = False
+        group.welcome()
+        group.members = group.decide(self._is_up)
+        self._actions.append(SetGroup(group.number, held=True, interrupt=True))
+        self._cut_recovery(group)
+        if not group.members.osds:
+            self.timeline.enter(now_ns, group.number, INCOMPLETE)
+            return
+        self.timeline.enter(now_ns, group.number, PEERING)
+        self._agenda.at(now_ns + self._exchange_ns, self._exchanged, group, group.interval)
+
+    def _cut_recovery(self, group: Group) -> None:
+        shadow = group.number + self._pool.cluster.groups
+        self._actions.append(SetGroup(shadow, held=False, interrupt=True))
+
+    def _exchanged(self, now_ns: int, group: Group, interval: int) -> None:
+        """The primary knows what everybody has."""
+        if group.interval != interval:
+            return
+        if self._needs_stand_ins(group) and not group.temp:
+            group.temp = True
+            self._monitor.propose(now_ns, Change("pg_temp", group.number))
+            return
+        if self._is_recorded(group):
+            self._serve(now_ns, group)
+            return
+        self._waiting.add(group.number)
+        lead = self._lead(group)
+        if lead is not None:
+            self._monitor.propose(now_ns, Change("up_thru", lead))
+
+    def _lead(self, group: Group) -> int | None:
+        primary = group.members.primary
+        return None if primary is None else group.members.acting[primary]
+
+    def _is_recorded(self, group: Group) -> bool:
+        """Tell whether the monitors know that the primary was alive in this interval (``up_thru``)."""
+        lead = self._lead(group)
+        return lead is None or self._monitor.up_thru.get(lead, 0) >= group.since_epoch
+
+    def _needs_stand_ins(self, group: Group) -> bool:
+        """Tell whether members join that cannot be in the acting set yet."""
+        return any(self._is_far_behind(group, shard) for shard in range(len(group.up)))
+
+    def _is_far_behind(self, group: Group, shard: int) -> bool:
+        osd = group.members.joining[shard]
+        if osd == NO_OSD:
+            return False
+        copy = group.copy_of(osd, shard)
+        if copy.missed_writes > self._model.log_entries_count:
+            copy.backfill = True
+        return copy.backfill or len(copy.missing) > self._model.async_recovery_min_count
+
+    # Serving and recovering.
+
+    def _serve(self, now_ns: int, group: Group) -> None:
+        """Decide what a placement group can do with the members it has, and let it."""
+        self._note_writes()
+        if self.recovery.cancel(now_ns, group):
+            self._cut_recovery(group)
+        group.welcome()
+        group.members = members = group.decide(self._is_up)
+        group.peered = True
+        shards = range(len(group.up))
+        joins = [shard for shard in shards if members.joining[shard] != NO_OSD]
+        serving = sum(osd != NO_OSD for osd in members.acting) + sum(
+            members.acting[shard] == NO_OSD and not self._is_far_behind(group, shard) for shard in joins
+        )
+        readable = members.primary is not None and self._pool.scheme.can_decode(members.missing)
+        group.active = readable and serving >= self._min_size
+        if group.active:
+            assert members.primary is not None
+            self._layout.set(
+                self._book,
+                group.number,
+                acting=members.acting,
+                joining=members.joining,
+                primary=members.primary,
+            )
+            self._actions.append(SetGroup(group.number, held=False, interrupt=False))
+        elif self.timeline.states[group.number] != PEERING:
+            self._actions.append(SetGroup(group.number, held=True, interrupt=True))
+        self.timeline.enter(now_ns, group.number, self._state(group, readable, bool(joins)))
+        if joins:
+            self.recovery.request(now_ns, group, self._priority(group))
+        elif group.active and not members.missing:
+            self._cleaned(now_ns, group)
+
+    def _state(self, group: Group, readable: bool, joins: bool) -> str:
+        if not readable:
+            return INCOMPLETE
+        if not group.active:
+            return INACTIVE
+        if joins:
+            return BACKFILL_WAIT if self._backfills(group) else RECOVERY_WAIT
+        return DEGRADED if group.members.missing else CLEAN
+
+    def _backfills(self, group: Group) -> bool:
+        return any(
+            osd != NO_OSD and group.copy_of(osd, shard).backfill
+            for shard, osd in enumerate(group.members.joining)
+        )
+
+    def _priority(self, group: Group) -> int:
+        if not group.active:
+            return INACTIVE_PRIORITY
+        if not self._backfills(group):
+            return RECOVERY_PRIORITY
+        return DEGRADED_PRIORITY if group.members.missing else MOVE_PRIORITY
+
+    def _recovery_started(self, now_ns: int, group: Group) -> None:
+        if not self._is_recovering:
+            self._is_recovering = True
+            self.timeline.note(now_ns, "recovering", f"pg {group.number:x} is the first")
+        if group.active:
+            state = BACKFILLING if self._backfills(group) else RECOVERING
+            self.timeline.enter(now_ns, group.number, state)
+
+    def _recovery_finished(self, now_ns: int, group: Group) -> None:
+        """All that could be recovered is: a last map takes the stand-ins away."""
+        lacking = 0
+        for shard, osd in enumerate(group.members.joining):
+            if osd != NO_OSD:
+                copy = group.copy_of(osd, shard)
+                lacking += len(copy.missing)
+                if not copy.missing:
+                    copy.backfill, copy.missed_writes = False, 0
+        if lacking:
+            self.timeline.note(
+                now_ns, "unfound", f"pg {group.number:x}: {lacking} shards are nowhere to be had"
+            )
+            if group.active:
+                self.timeline.enter(now_ns, group.number, DEGRADED)
+        elif group.temp:
+            group.temp = False
+            self._monitor.propose(now_ns, Change("pg_temp", group.number))
+        else:
+            self._serve(now_ns, group)
+
+    def _cleaned(self, now_ns: int, group: Group) -> None:
+        group.temp = False
+        group.drop_strays(self._is_up)
+        if self.timeline.all_clean:
+            self._is_recovering = False
+            self.timeline.note(now_ns, "clean", "all placement groups")
+
+
+def _round_trip_ns(pool: Pool) -> int:
+    """Return the time of a question and its answer between two OSDs, with little in them [ns]."""
+    models = pool.cluster.models
+    size_bytes = models.messages.sub_reply_bytes
+    way_ns = (
+        2 * models.cpu.message_ns(size_bytes)
+        + 2 * models.private_nic.serialise_ns(size_bytes)
+        + models.private_nic.latency_ns
+    )
+    return round(2 * way_ns)

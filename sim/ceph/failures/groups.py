@@ -1,0 +1,227 @@
+"""What each OSD holds of each placement group, and who serves it: the state that peering decides on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from stripesim.models.coding import RedundancyScheme
+from stripesim.sim.ceph.cluster import NO_OSD
+
+# States of a placement group, from well to ill; `stale` until the cluster knows of a dead member.
+CLEAN, STALE, PEERING = "active+clean", "stale", "peering"
+DEGRADED = "active+degraded"
+RECOVERY_WAIT, RECOVERING = "active+recovery_wait", "active+recovering"
+BACKFILL_WAIT, BACKFILLING = "active+backfill_wait", "active+backfilling"
+INACTIVE, INCOMPLETE = "inactive", "incomplete"
+STATES = (
+    CLEAN,
+    STALE,
+    PEERING,
+    DEGRADED,
+    RECOVERY_WAIT,
+    RECOVERING,
+    BACKFILL_WAIT,
+    BACKFILLING,
+    INACTIVE,
+    INCOMPLETE,
+)
+
+
+@dataclass
+class Copy:
+    """One OSD's copy of one shard of a placement group.
+
+    Parameters
+    ----------
+    missing : set of int
+        Objects that it lacks, or has in an old version, and is known to.
+    corrupt : set of int
+        Objects that are bad and that nobody has noticed yet.
+    backfill : bool
+        Whether its log does not reach the others': it has to be scanned as a whole.
+    missed_writes : int
+        Writes since it fell behind.
+    """
+
+    missing: set[int] = field(default_factory=set)
+    corrupt: set[int] = field(default_factory=set)
+    backfill: bool = False
+    missed_writes: int = 0
+
+
+@dataclass(frozen=True)
+class Members:
+    """Who serves a placement group in one interval.
+
+    Parameters
+    ----------
+    acting : tuple of int
+        OSD that serves each shard; `NO_OSD` where none is up to date.
+    joining : tuple of int
+        OSD that is to serve each shard and has to be brought up to date first.
+    """
+
+    acting: tuple[int, ...]
+    joining: tuple[int, ...]
+
+    @property
+    def primary(self) -> int | None:
+        """Shard whose OSD leads: the first that is there; None if nobody is."""
+        return next((shard for shard, osd in enumerate(self.acting) if osd != NO_OSD), None)
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """Shards that nobody serves."""
+        return frozenset(shard for shard, osd in enumerate(self.acting) if osd == NO_OSD)
+
+    @property
+    def osds(self) -> frozenset[int]:
+        """All OSDs that take part."""
+        return frozenset((*self.acting, *self.joining)) - {NO_OSD}
+
+
+class Group:
+    """A placement group: its objects, the copies of its shards, and its interval.
+
+    Parameters
+    ----------
+    number : int
+    scheme : RedundancyScheme
+    up : sequence of int
+        OSD of each shard in the beginning; `NO_OSD` in a hole.
+    objects : iterable of int
+        Objects that exist in the beginning.
+    """
+
+    def __init__(
+        self, number: int, scheme: RedundancyScheme, up: Sequence[int], objects: Iterable[int]
+    ) -> None:
+        self.number = number
+        self.objects = set(objects)
+        self._scheme = scheme
+        self._replicated = scheme.kind == "replicated"
+        self.up = tuple(up)
+        self.copies: dict[tuple[int, int], Copy] = {
+            (osd, self.content(shard)): Copy() for shard, osd in enumerate(up) if osd != NO_OSD
+        }
+        self.members = Members(self.up, (NO_OSD,) * len(self.up))
+        self.interval = 0
+        self.since_epoch = 1
+        self.temp = False
+        self.peered = True
+        self.active = True
+
+    def content(self, shard: int) -> int:
+        """Return what a shard holds: itself, or the same in all copies."""
+        return 0 if self._replicated else shard
+
+    def aligned(self, raw: Sequence[int], is_up: Callable[[int], bool]) -> tuple[int, ...]:
+        """Put the OSDs that CRUSH names into shards: an erasure code's are fixed, copies keep their place."""
+        chosen = [osd if osd != NO_OSD and is_up(osd) else NO_OSD for osd in raw]
+        if not self._replicated:
+            return tuple(chosen)
+        listed = [osd for osd in chosen if osd != NO_OSD]
+        kept = [osd if osd in listed else NO_OSD for osd in self.up]
+        new = [osd for osd in listed if osd not in kept]
+        return tuple(osd if osd != NO_OSD else (new.pop(0) if new else NO_OSD) for osd in kept)
+
+    def decide(self, is_up: Callable[[int], bool]) -> Members:
+        """Return who serves each shard, given who is up and what each holds."""
+        used = {osd for osd in self.up if osd != NO_OSD and self._complete(osd, self.up.index(osd))}
+        acting, joining = [], []
+        for shard, osd in enumerate(self.up):
+            if osd != NO_OSD and self._complete(osd, shard):
+                acting.append(osd)
+                joining.append(NO_OSD)
+                continue
+            joining.append(osd)
+            acting.append(self._stand_in(shard, used, is_up) if osd != NO_OSD else NO_OSD)
+            used.add(acting[-1])
+        return Members(tuple(acting), tuple(joining))
+
+    def _complete(self, osd: int, shard: int) -> bool:
+        copy = self.copies.get((osd, self.content(shard)))
+        return copy is not None and not copy.missing
+
+    def _stand_in(self, shard: int, used: set[int], is_up: Callable[[int], bool]) -> int:
+        """Return an OSD that is no longer meant to hold a shard, but still does."""
+        content = self.content(shard)
+        for (osd, held), copy in sorted(self.copies.items(), key=lambda item: item[0]):
+            if held == content and osd not in used and is_up(osd) and not copy.missing:
+                return osd
+        return NO_OSD
+
+    def welcome(self) -> None:
+        """Give every OSD that joins and holds nothing an empty copy."""
+        for shard, osd in enumerate(self.up):
+            if osd != NO_OSD and (osd, self.content(shard)) not in self.copies:
+                self.copies[osd, self.content(shard)] = Copy(missing=set(self.objects), backfill=True)
+
+    def copy_of(self, osd: int, shard: int) -> Copy:
+        """Return an OSD's copy of a shard."""
+        return self.copies[osd, self.content(shard)]
+
+    def holders(self, item: int, is_up: Callable[[int], bool]) -> dict[int, int]:
+        """Return for each shard of an object an OSD that has it, the acting one where it does.
+
+        For copies the shards are mere places: all holders, in order.
+        """
+        have = [
+            (osd, content)
+            for (osd, content), copy in self.copies.items()
+            if item not in copy.missing and is_up(osd)
+        ]
+        serving = set(self.members.acting)
+        have.sort(key=lambda pair: (pair[0] not in serving, pair[0]))
+        if self._replicated:
+            order = {osd: place for place, osd in enumerate(self.members.acting)}
+            have.sort(key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
+            return {place: osd for place, (osd, _) in enumerate(have[: len(self.up)])}
+        found: dict[int, int] = {}
+        for osd, content in have:
+            found.setdefault(content, osd)
+        return found
+
+    def decodable(self, item: int, keeps: Callable[[int], bool]) -> bool:
+        """Tell whether the copies on some OSDs are enough to read an object, unnoticed rot included."""
+        contents = {
+            content
+            for (osd, content), copy in self.copies.items()
+            if keeps(osd) and item not in copy.missing and item not in copy.corrupt
+        }
+        if self._replicated:
+            return bool(contents)
+        return self._scheme.can_decode(frozenset(range(len(self.up))) - contents)
+
+    def written(self, item: int, count: int) -> None:
+        """Note that clients have written an object: copies that do not take part fall behind."""
+        self.objects.add(item)
+        taking_part = self.members.osds
+        for (osd, _), copy in self.copies.items():
+            if osd not in taking_part:
+                copy.missing.add(item)
+                copy.missed_writes += count
+            # Who is being brought up to date gets the write, but cannot apply it to what it lacks.
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every shard has an OSD that is up to date and meant to hold it."""
+        return self.active and self.members.acting == self.up and NO_OSD not in self.up
+
+    def holds(self, osds: set[int]) -> bool:
+        """Tell whether one of some OSDs has a copy."""
+        return any(osd in osds for osd, _ in self.copies)
+
+    def wipe(self, osd: int) -> None:
+        """An OSD comes back with an empty device."""
+        for (holder, _), copy in self.copies.items():
+            if holder == osd:
+                copy.missing, copy.corrupt, copy.backfill = set(self.objects), set(), True
+
+    def drop_strays(self, is_up: Callable[[int], bool]) -> None:
+        """A clean placement group deletes the copies that OSDs hold beyond its members."""
+        members = self.members.osds
+        for osd, content in list(self.copies):
+            if osd not in members and is_up(osd):
+                del self.copies[osd, content]

@@ -1,0 +1,244 @@
+"""Recovery: which placement groups rebuild now, which objects, and at what pace."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from stripesim.models.recovery import RecoveryModel
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.agenda import Agenda
+from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.reservations import Reserver
+from stripesim.sim.ceph.failures.work import Operation, OperationBook, RecoveryFeed
+
+# Priorities of reservations: a group below its pool's min_size comes first, then what has lost redundancy
+# and what a log can tell, then backfill of the same, then mere moves (src/osd/osd_types.h).
+INACTIVE_PRIORITY, RECOVERY_PRIORITY, DEGRADED_PRIORITY, MOVE_PRIORITY = 220, 180, 140, 100
+
+
+@dataclass
+class Work:
+    """What one placement group has to recover in its interval.
+
+    Parameters
+    ----------
+    group : Group
+    lead : int
+        OSD that does the work and counts it: the primary.
+    targets : tuple of int
+        OSDs that are brought up to date, in the order in which their reservations are taken.
+    priority : int
+    """
+
+    group: Group
+    lead: int
+    targets: tuple[int, ...]
+    priority: int
+    items: deque[int] = field(default_factory=deque)
+    queued: deque[Operation] = field(default_factory=deque)
+    starting: list[Operation] = field(default_factory=list)
+    in_flight: set[int] = field(default_factory=set)
+    running: bool = False
+
+
+class Recovery:
+    """Hands out recovery operations under the limits of every OSD.
+
+    Parameters
+    ----------
+    model : RecoveryModel
+    agenda : Agenda
+    operations : OperationBook
+    feed : RecoveryFeed
+    osds : int
+    groups_count : int
+        Recovery operations belong to group ``number + groups_count``: clients may be held meanwhile.
+    is_up : callable
+    started, finished : callable
+        Called with time [ns] and group when its first operation may start, and when none is left.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``), ``src/osd/PeeringState.cc`` (``WaitLocal…`` and
+    ``WaitRemote…Reserved``).
+    """
+
+    def __init__(
+        self,
+        model: RecoveryModel,
+        agenda: Agenda,
+        operations: OperationBook,
+        feed: RecoveryFeed,
+        *,
+        osds: int,
+        groups_count: int,
+        is_up: Callable[[int], bool],
+        started: Callable[[int, Group], None],
+        finished: Callable[[int, Group], None],
+    ) -> None:
+        self._model = model
+        self._agenda = agenda
+        self._operations = operations
+        self._feed = feed
+        self._groups_count = groups_count
+        self._is_up = is_up
+        self._started = started
+        self._finished = finished
+        self._works: dict[int, Work] = {}
+        self._local = [Reserver(model.max_backfills_count) for _ in range(osds)]
+        self._remote = [Reserver(model.max_backfills_count) for _ in range(osds)]
+        self._queues: list[deque[int]] = [deque() for _ in range(osds)]
+        self._active = [0] * osds
+        self._free_ns = [0] * osds
+        self._timer = [False] * osds
+        self._flying: dict[int, tuple[int, Operation]] = {}
+        self._starting: list[Work] = []
+        # What each operation brought about: for the series and the bytes per byte lost.
+        self.log: list[Operation] = []
+
+    def request(self, now_ns: int, group: Group, priority: int) -> None:
+        """Let a placement group recover as soon as its reservations are granted."""
+        members = group.members
+        joining = sorted({osd for osd in members.joining if osd != NO_OSD})
+        lead_shard = members.primary
+        lead = members.acting[lead_shard] if lead_shard is not None else joining[0]
+        work = Work(group, lead, tuple(joining), priority)
+        missing = {
+            item
+            for shard, osd in enumerate(members.joining)
+            if osd != NO_OSD
+            for item in group.copy_of(osd, shard).missing
+        }
+        work.items = deque(sorted(missing))
+        self._works[group.number] = work
+        self._local[lead].ask(group.number, priority)
+        self._advance(now_ns)
+
+    def cancel(self, now_ns: int, group: Group) -> bool:
+        """Forget a placement group's work; tell whether something is in flight, which is to be cut off."""
+        work = self._works.pop(group.number, None)
+        if work is None:
+            return False
+        for index in work.in_flight:
+            del self._flying[index]
+            self._active[work.lead] -= 1
+        self._active[work.lead] -= len(work.starting)
+        work.starting = []
+        self._release(work)
+        self._agenda.at(now_ns, self._advance)
+        return bool(work.in_flight)
+
+    def _release(self, work: Work) -> None:
+        number = work.group.number
+        self._local[work.lead].cancel(number)
+        for osd in work.targets:
+            self._remote[osd].cancel(number)
+        if number in self._queues[work.lead]:
+            self._queues[work.lead].remove(number)
+
+    def done(self, now_ns: int, index: int) -> None:
+        """An operation has completed."""
+        number, operation = self._flying.pop(index)
+        work = self._works[number]
+        work.in_flight.discard(index)
+        self._active[work.lead] -= 1
+        for shard in operation.shards:
+            work.group.copy_of(work.group.members.joining[shard], shard).missing.discard(operation.item)
+        if work.in_flight or work.starting or self._more(work):
+            self._start(now_ns, work.lead)
+            return
+        del self._works[number]
+        self._release(work)
+        self._finished(now_ns, work.group)
+        self._advance(now_ns)
+
+    # Reservations.
+
+    def _advance(self, now_ns: int) -> None:
+        """Grant what can be granted, then start what may start."""
+        moved = True
+        while moved:
+            moved = False
+            for reserver in (*self._local, *self._remote):
+                number = reserver.grant()
+                if number is not None:
+                    moved = True
+                    self._reserved(now_ns, self._works[number])
+        for osd, queue in enumerate(self._queues):
+            if queue:
+                self._start(now_ns, osd)
+
+    def _reserved(self, now_ns: int, work: Work) -> None:
+        """One more reservation is there: ask for the next, or begin."""
+        for osd in work.targets:
+            if not self._remote[osd].holds(work.group.number):
+                self._remote[osd].ask(work.group.number, work.priority)
+                return
+        work.running = True
+        if not self._more(work):
+            # Nothing that can be recovered: what is missing is nowhere to be had.
+            del self._works[work.group.number]
+            self._release(work)
+            self._agenda.at(now_ns, self._end_idle, work.group, work.group.interval)
+            return
+        self._queues[work.lead].append(work.group.number)
+        self._started(now_ns, work.group)
+
+    def _end_idle(self, now_ns: int, group: Group, interval: int) -> None:
+        if group.interval == interval:
+            self._finished(now_ns, group)
+
+    # Operations.
+
+    def _more(self, work: Work) -> bool:
+        """Tell whether there is an operation left to start, and make it ready."""
+        while not work.queued and work.items:
+            item = work.items.popleft()
+            work.queued.extend(self._operations.operations(work.group, item, self._is_up))
+        return bool(work.queued)
+
+    def _start(self, now_ns: int, osd: int) -> None:
+        """Start as many operations of an OSD as its limits allow, one group after another."""
+        queue = self._queues[osd]
+        while queue and self._active[osd] < self._model.recovery_max_active_count:
+            if self._free_ns[osd] > now_ns:
+                self._wait(osd)
+                return
+            work = self._works[queue[0]]
+            queue.rotate(-1)
+            if not self._more(work):
+                queue.remove(work.group.number)
+                continue
+            work.starting.append(work.queued.popleft())
+            self._starting.append(work)
+            self._active[osd] += 1
+            self._free_ns[osd] = now_ns + self._model.recovery_sleep_ns
+
+    def hand_over(self) -> bool:
+        """Give the engine what is to start, at the end of a moment; tell whether there is something.
+
+        Not earlier: what is taken back within the moment must never reach the engine.
+        """
+        works, self._starting = self._starting, []
+        fed = False
+        for work in works:
+            starting, work.starting = work.starting, []
+            for operation in starting:
+                template, binding = self._operations.plan(work.group, operation, self._is_up)
+                index = self._feed.push(template, binding, work.group.number + self._groups_count)
+                self._flying[index] = (work.group.number, operation)
+                self.log.append(operation)
+                work.in_flight.add(index)
+                fed = True
+        return fed
+
+    def _wait(self, osd: int) -> None:
+        if not self._timer[osd]:
+            self._timer[osd] = True
+            self._agenda.at(self._free_ns[osd], self._slept, osd)
+
+    def _slept(self, now_ns: int, osd: int) -> None:
+        self._timer[osd] = False
+        self._start(now_ns, osd)

@@ -1,0 +1,272 @@
+"""What a run under faults comes to: phases, loads, bytes per byte lost, what was out of reach or is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.ceph.failures.director import FaultDirector
+from stripesim.sim.ceph.failures.groups import CLEAN, INACTIVE, INCOMPLETE, PEERING, STALE, STATES
+from stripesim.sim.ceph.failures.schedule import FaultPlan
+from stripesim.sim.ceph.failures.timeline import Timeline
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
+from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun
+from stripesim.sim.observe.recording import Requested
+
+
+def describe_faults(
+    director: FaultDirector, plan: FaultPlan, run: EngineRun, requested: Requested, book: Book, *, feed: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what faults add to a result row, and the timeline.
+
+    Parameters
+    ----------
+    director : FaultDirector
+        After the run.
+    plan : FaultPlan
+    run : EngineRun
+    requested : Requested
+        The client's requests.
+    book : Book
+    feed : int
+        Number of the stream of recovery operations.
+
+    Returns
+    -------
+    tuple of dict
+        Row keys, and a document with ``events``, ``pg_states``, ``foreground``, ``recovery``,
+        ``unavailable`` and ``lost``.
+    """
+    timeline = director.timeline
+    row = _endings(run.streams[0], requested)
+    row |= _phases(timeline, requested, run.end_ns)
+    row |= _recovered(director, run, book, feed)
+    row |= _reach(director, run.end_ns)
+    return row, _document(director, plan, run, requested, book, feed)
+
+
+def _endings(stream: StreamRun, requested: Requested) -> dict[str, Any]:
+    """Count how requests ended; every one ended in one of three ways."""
+    completed = requested.completed_ns
+    told = {
+        "requests_issued": len(completed),
+        "requests_failed": int((completed == FAILED).sum()),
+        "requests_pending": int((completed == PENDING).sum()),
+        "requests_retried": int((stream.retries > 0).sum()),
+        "retries": int(stream.retries.sum()),
+    }
+    done = int((completed >= 0).sum())
+    assert done + told["requests_failed"] + told["requests_pending"] == told["requests_issued"]
+    return told
+
+
+def _first(timeline: Timeline, what: str, after_ns: int = 0) -> int | None:
+    events = timeline.events
+    return next((event.time_ns for event in events if event.what == what and event.time_ns >= after_ns), None)
+
+
+def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, int]]]:
+    """Return when each phase held, as spans [ns]; a phase that did not come is left out.
+
+    ``before`` the first failure; then ``degraded`` while some placement group is not clean and none
+    recovers yet; ``recovery`` from the first recovery operation to the moment when all are clean;
+    ``after``: all clean again. A later failure begins anew with ``degraded``.
+    """
+    starts = [_first(timeline, what) for what in ("failed", "corrupted")]
+    failed = min((time_ns for time_ns in starts if time_ns is not None), default=end_ns)
+    times_ns, counts = timeline.series()
+    clean = counts[:, STATES.index(CLEAN)] >= timeline.groups - timeline.narrow
+    begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
+    borders = sorted({failed, end_ns, *times_ns.tolist(), *begun})
+    spans: dict[str, list[tuple[int, int]]] = {}
+    recovering = False
+    for start_ns, stop_ns in pairwise([0, *(border for border in borders if 0 < border <= end_ns)]):
+        is_clean = bool(clean[np.searchsorted(times_ns, start_ns, side="right") - 1])
+        recovering = not is_clean and (recovering or start_ns in begun)
+        if start_ns < failed:
+            phase = "before"
+        else:
+            phase = "after" if is_clean else "recovery" if recovering else "degraded"
+        listed = spans.setdefault(phase, [])
+        if listed and listed[-1][1] == start_ns:
+            listed[-1] = (listed[-1][0], stop_ns)
+        else:
+            listed.append((start_ns, stop_ns))
+    return spans
+
+
+def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, Any]:
+    failed, down, out = (_first(timeline, what) for what in ("failed", "down", "out"))
+    recovering = _first(timeline, "recovering", failed or 0)
+    clean = _first(timeline, "clean", failed or 0)
+
+    def since(start_ns: int | None, stop_ns: int | None) -> float | None:
+        return None if start_ns is None or stop_ns is None else (stop_ns - start_ns) / 1e9
+
+    told: dict[str, Any] = {
+        "detection_s": since(failed, down),
+        "down_out_s": since(down, out),
+        "checking_s": since(failed, recovering),
+        "recovery_s": since(recovering, _first(timeline, "clean", recovering or 0)),
+        "failure_to_clean_s": since(failed, clean),
+        "clean_at_end": timeline.all_clean,
+    }
+    completed = requested.completed_ns
+    for phase, spans in phase_spans(timeline, end_ns).items():
+        inside = np.zeros(len(completed), dtype=bool)
+        for start_ns, stop_ns in spans:
+            inside |= (completed > start_ns) & (completed <= stop_ns)
+        seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
+        told[f"iops_{phase}"] = float(inside.sum()) / seconds
+        if inside.any():
+            latencies = (completed - requested.issued_ns)[inside]
+            told[f"latency_p50_{phase}_ns"], told[f"latency_p99_{phase}_ns"] = (
+                float(value) for value in np.percentile(latencies, [50, 99])
+            )
+    return told
+
+
+def operation_totals(stream: StreamRun, book: Book) -> IntArray:
+    """Return what each operation of a stream accounts by its plan, shape (operations, counters)."""
+    totals = np.zeros((len(stream.issued_ns), len(COUNTERS)), dtype=np.int64)
+    if not len(totals):
+        return totals
+    pairs, inverse = np.unique(
+        np.stack([stream.templates, stream.bindings], axis=1), axis=0, return_inverse=True
+    )
+    each = np.stack(
+        [
+            book.templates[template].totals(np.append(book.bindings[binding] >= 0, False))
+            for template, binding in pairs.tolist()
+        ]
+    )
+    found: IntArray = each[inverse.reshape(-1)]
+    return found
+
+
+def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
+    """Sum the recovery: objects, bytes rebuilt, bytes moved for each of them."""
+    stream = run.streams[feed]
+    done = stream.completed_ns >= 0
+    shards = np.array([len(operation.shards) for operation in director.recovery.log], dtype=np.int64)
+    rebuilt_bytes = int(shards[: len(done)][done].sum()) * director.shard_bytes
+    told: dict[str, Any] = {
+        "recovery_operations": int(done.sum()),
+        "recovery_operations_cut": int((~done).sum()),
+        "recovery_bytes": rebuilt_bytes,
+    }
+    totals = operation_totals(stream, book)[done].sum(axis=0)
+    for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
+        moved = int(totals[COUNTER_INDEX[counter]])
+        told[f"recovery_{counter}"] = moved
+        told[f"recovery_{counter}_per_lost_byte"] = moved / rebuilt_bytes if rebuilt_bytes else None
+    return told
+
+
+def _reach(director: FaultDirector, end_ns: int) -> dict[str, Any]:
+    """Say what clients could not reach, and what nobody ever can again."""
+    timeline = director.timeline
+    spans = timeline.spans()
+    groups = {group for group, *_ in spans}
+    return {
+        "pgs_unavailable": len(groups),
+        "objects_unavailable": sum(len(director.groups[group].objects) for group in groups),
+        "unavailable_pg_s": sum(timeline.seconds_in(state, end_ns) for state in (INACTIVE, INCOMPLETE)),
+        "peering_pg_s": timeline.seconds_in(PEERING, end_ns),
+        "stale_pg_s": timeline.seconds_in(STALE, end_ns),
+        "pgs_lost": len(timeline.lost),
+        "objects_lost": sum(map(len, timeline.lost.values())),
+    }
+
+
+def _document(
+    director: FaultDirector, plan: FaultPlan, run: EngineRun, requested: Requested, book: Book, feed: int
+) -> dict[str, Any]:
+    timeline = director.timeline
+    times_ns, counts = timeline.series()
+    return {
+        "events": [
+            {"time_s": event.time_ns / 1e9, "what": event.what, "text": event.text}
+            for event in timeline.events
+        ],
+        "pg_states": {
+            "time_s": (times_ns / 1e9).tolist(),
+            **{state: counts[:, index].tolist() for index, state in enumerate(STATES)},
+        },
+        "phases": {
+            phase: [[start_ns / 1e9, stop_ns / 1e9] for start_ns, stop_ns in spans]
+            for phase, spans in phase_spans(timeline, run.end_ns).items()
+        },
+        "end_s": run.end_ns / 1e9,
+        "foreground": _foreground_series(requested, plan.series_ns, run.end_ns),
+        "recovery": _recovery_series(director, run.streams[feed], book, plan.series_ns, run.end_ns),
+        "unavailable": [
+            {
+                "pg": f"{group:x}",
+                "from_s": start_ns / 1e9,
+                "to_s": None if stop_ns is None else stop_ns / 1e9,
+                "state": state,
+                "objects": len(director.groups[group].objects),
+            }
+            for group, start_ns, stop_ns, state in timeline.spans()
+        ],
+        "lost": [
+            {"pg": f"{group:x}", "objects": sorted(items)} for group, items in sorted(timeline.lost.items())
+        ],
+    }
+
+
+def _bins(end_ns: int, width_ns: int) -> IntArray:
+    return np.arange(-(-max(1, end_ns) // width_ns), dtype=np.int64)
+
+
+def _foreground_series(requested: Requested, width_ns: int, end_ns: int) -> dict[str, Any]:
+    """Rate and latency of the requests completed in each bin."""
+    bins = _bins(end_ns, width_ns)
+    done = requested.completed_ns >= 0
+    place = np.minimum(requested.completed_ns[done] // width_ns, len(bins) - 1)
+    latencies = requested.latencies_ns
+    order = np.argsort(place, kind="stable")
+    parts: Sequence[IntArray] = np.split(latencies[order], np.searchsorted(place[order], bins[1:]))
+    per_s = 1e9 / width_ns
+    lengths = np.bincount(place, weights=requested.lengths_bytes[done], minlength=len(bins))
+    return {
+        "time_s": (bins * width_ns / 1e9).tolist(),
+        "iops": (np.bincount(place, minlength=len(bins)) * per_s).tolist(),
+        "throughput_bytes_per_s": (lengths * per_s).tolist(),
+        **{
+            f"latency_p{share}_ns": [
+                float(np.percentile(part, share)) if len(part) else None for part in parts
+            ]
+            for share in (50, 99)
+        },
+    }
+
+
+def _recovery_series(
+    director: FaultDirector, stream: StreamRun, book: Book, width_ns: int, end_ns: int
+) -> dict[str, Any]:
+    """Bytes rebuilt, read, written and sent by the operations completed in each bin, per second."""
+    bins = _bins(end_ns, width_ns)
+    done = stream.completed_ns >= 0
+    place = np.minimum(stream.completed_ns[done] // width_ns, len(bins) - 1)
+    totals = operation_totals(stream, book)[done]
+    shards = np.array([len(operation.shards) for operation in director.recovery.log], dtype=np.int64)
+    per_s = 1e9 / width_ns
+
+    def summed(weights: IntArray) -> list[float]:
+        found = np.bincount(place, weights=weights, minlength=len(bins)) * per_s
+        return [float(value) for value in found]
+
+    return {
+        "time_s": (bins * width_ns / 1e9).tolist(),
+        "rebuilt_bytes_per_s": summed(shards[: len(done)][done] * director.shard_bytes),
+        **{
+            f"{name}_per_s": summed(totals[:, COUNTER_INDEX[name]])
+            for name in ("device_read_bytes", "device_write_bytes", "private_net_bytes")
+        },
+    }

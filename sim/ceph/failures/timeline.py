@@ -1,0 +1,123 @@
+"""What happened when: the events of a run under faults, and the state of every placement group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stripesim.sim.ceph.failures.groups import CLEAN, INACTIVE, INCOMPLETE, STATES
+from stripesim.sim.engine.graph import IntArray
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the timeline.
+
+    Parameters
+    ----------
+    time_ns : int
+    what : str
+        ``failed``, ``detected``, ``down``, ``out``, ``active``, ``recovering``, ``clean``, ``lost`` …
+    text : str
+        The same with who and why.
+    """
+
+    time_ns: int
+    what: str
+    text: str
+
+
+@dataclass
+class Timeline:
+    """Events, and states of placement groups, as they came.
+
+    Parameters
+    ----------
+    groups : int
+        Number of placement groups; all begin clean.
+    narrow : int
+        Placement groups for which CRUSH never found enough OSDs: the cluster is whole without them.
+    """
+
+    groups: int
+    events: list[Event] = field(default_factory=list)
+    changes: list[tuple[int, int, str]] = field(default_factory=list)
+    states: list[str] = field(default_factory=list)
+    narrow: int = 0
+    lost: dict[int, set[int]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.states = [CLEAN] * self.groups
+        self.counts = dict.fromkeys(STATES, 0) | {CLEAN: self.groups}
+
+    def note(self, time_ns: int, what: str, text: str) -> None:
+        """Add an event."""
+        self.events.append(Event(time_ns, what, text))
+
+    def enter(self, time_ns: int, group: int, state: str) -> None:
+        """Let a placement group enter a state."""
+        before = self.states[group]
+        if before == state:
+            return
+        self.changes.append((time_ns, group, state))
+        self.states[group] = state
+        self.counts[before] -= 1
+        self.counts[state] += 1
+
+    @property
+    def all_clean(self) -> bool:
+        """Whether every placement group that can be is clean just now."""
+        return self.counts[CLEAN] >= self.groups - self.narrow
+
+    def series(self) -> tuple[IntArray, IntArray]:
+        """Count placement groups by state over time.
+
+        Returns
+        -------
+        tuple of ndarray
+            Moments [ns], shape (n,), ascending from 0; from each on, how many groups are in each of
+            `STATES`, shape (n, states).
+        """
+        times: list[int] = [0]
+        counts = np.zeros(len(STATES), dtype=np.int64)
+        now = dict.fromkeys(range(self.groups), CLEAN)
+        counts[STATES.index(CLEAN)] = self.groups
+        rows = [counts.copy()]
+        for time_ns, group, state in self.changes:
+            counts[STATES.index(now[group])] -= 1
+            counts[STATES.index(state)] += 1
+            now[group] = state
+            if time_ns == times[-1]:
+                rows[-1] = counts.copy()
+            else:
+                times.append(time_ns)
+                rows.append(counts.copy())
+        return np.array(times, dtype=np.int64), np.stack(rows)
+
+    def spans(
+        self, states: tuple[str, ...] = (INACTIVE, INCOMPLETE)
+    ) -> list[tuple[int, int, int | None, str]]:
+        """List when which placement group was in one of some states.
+
+        Returns
+        -------
+        list of tuple
+            Group, from [ns], to [ns] (None: to the end of the run), state; by time.
+        """
+        found: list[tuple[int, int, int | None, str]] = []
+        open_since: dict[int, tuple[int, str]] = {}
+        for time_ns, group, state in self.changes:
+            if group in open_since:
+                start_ns, was = open_since.pop(group)
+                found.append((group, start_ns, time_ns, was))
+            if state in states:
+                open_since[group] = (time_ns, state)
+        found += [(group, start_ns, None, was) for group, (start_ns, was) in open_since.items()]
+        return sorted(found, key=lambda span: (span[1], span[0]))
+
+    def seconds_in(self, state: str, end_ns: int) -> float:
+        """Return how long placement groups were in a state, all together [s]."""
+        listed = self.spans((state,))
+        return sum((end_ns if to_ns is None else to_ns) - from_ns for _, from_ns, to_ns, _ in listed) / 1e9

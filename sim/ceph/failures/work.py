@@ -1,0 +1,173 @@
+"""Recovery operations: what has to move for one object, as templates and bindings for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.paths import move_path, repair_path
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.program import RequestChunk
+
+
+@dataclass(frozen=True)
+class Operation:
+    """The recovery of one object on one or several OSDs.
+
+    Parameters
+    ----------
+    group, item : int
+        Placement group and object.
+    shards : tuple of int
+        Shards that come into being; their OSDs are the members that join.
+    moves : bool
+        Whether a shard is copied from an OSD that still has it, instead of rebuilt.
+    """
+
+    group: int
+    item: int
+    shards: tuple[int, ...]
+    moves: bool
+
+
+class RecoveryFeed:
+    """The stream of recovery operations, which the director fills.
+
+    Parameters
+    ----------
+    depth : int
+        Operations that may be in flight; the director never asks for more.
+    """
+
+    reports = True
+    feed = True
+    timeout_ns = 0
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self._queue: list[tuple[int, int, int]] = []
+        self.given = 0
+
+    def push(self, template: int, binding: int, group: int) -> int:
+        """Add an operation; return its number in the stream."""
+        self._queue.append((template, binding, group))
+        self.given += 1
+        return self.given - 1
+
+    def take(self, count: int) -> RequestChunk:
+        """Hand out what there is."""
+        taken, self._queue = self._queue[:count], self._queue[count:]
+        rows = np.array(taken, dtype=np.int64).reshape(-1, 3)
+        return RequestChunk(templates=rows[:, 0], bindings=rows[:, 1], groups=rows[:, 2])
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Operations that were cut off are not issued again."""
+        raise AssertionError(f"recovery operations {indices.tolist()} cannot be planned anew")
+
+
+class OperationBook:
+    """Makes operations and compiles them, each kind once.
+
+    Parameters
+    ----------
+    pool : Pool
+    book : Book
+        Receives templates and binding rows.
+    layout : Layout
+    """
+
+    def __init__(self, pool: Pool, book: Book, layout: Layout) -> None:
+        self._pool = pool
+        self._book = book
+        self._layout = layout
+        self._templates: dict[tuple[object, ...], int] = {}
+        scheme = pool.scheme
+        self.shard_bytes = (
+            pool.geometry.stripe_count(pool.object_bytes) * pool.stripe_unit_bytes
+            if scheme.kind == "erasure"
+            else pool.object_bytes
+        )
+
+    def operations(self, group: Group, item: int, is_up: Callable[[int], bool]) -> Iterator[Operation]:
+        """Yield what an object needs; nothing if nobody lacks it, or nobody can supply it."""
+        lacking = [
+            shard
+            for shard, osd in enumerate(group.members.joining)
+            if osd != NO_OSD and item in group.copy_of(osd, shard).missing
+        ]
+        if not lacking:
+            return
+        holders = group.holders(item, is_up)
+        width = len(group.up)
+        if self._pool.scheme.kind == "replicated":
+            # One place of the binding is the source's, the others are for who is pushed to.
+            for start in range(0, len(lacking) if holders else 0, max(1, width - 1)):
+                yield Operation(group.number, item, tuple(lacking[start : start + width - 1]), False)
+            return
+        for shard in lacking:
+            if shard in holders:
+                yield Operation(group.number, item, (shard,), True)
+        rebuilt = tuple(shard for shard in lacking if shard not in holders)
+        if rebuilt and self._pool.scheme.can_decode(frozenset(range(width)).difference(holders)):
+            yield Operation(group.number, item, rebuilt, False)
+
+    def plan(self, group: Group, operation: Operation, is_up: Callable[[int], bool]) -> tuple[int, int]:
+        """Return template and binding row of an operation, as things are now."""
+        holders = group.holders(operation.item, is_up)
+        targets = [group.members.joining[shard] for shard in operation.shards]
+        if self._pool.scheme.kind == "replicated":
+            return self._push(group, holders, targets)
+        lead = group.members.primary
+        if lead is None or lead not in holders:
+            lead = min(holders)
+        if operation.moves:
+            return self._move(group, holders[lead], holders[operation.shards[0]], targets[0])
+        row = [holders.get(shard, NO_OSD) for shard in range(len(group.up))]
+        for shard, osd in zip(operation.shards, targets, strict=True):
+            row[shard] = osd
+        missing = frozenset(shard for shard, osd in enumerate(row) if osd == NO_OSD)
+        return self._rebuild(group.number, row, lead, missing, operation.shards)
+
+    def _push(self, group: Group, holders: dict[int, int], targets: list[int]) -> tuple[int, int]:
+        width = len(group.up)
+        row = [holders[min(holders)], *targets]
+        lost = tuple(range(1, len(row)))
+        missing = frozenset(range(len(row), width))
+        row += [NO_OSD] * (width - len(row))
+        return self._rebuild(group.number, row, 0, missing, lost)
+
+    def _rebuild(
+        self, group: int, row: list[int], lead: int, missing: frozenset[int], lost: tuple[int, ...]
+    ) -> tuple[int, int]:
+        context = self._layout.context(lead, missing)
+
+        def compiled() -> Template:
+            return repair_path(context, lost=lost, object_size_bytes=self._pool.object_bytes, throttled=False)
+
+        return self._known(("rebuild", lead, missing, lost), compiled), self._layout.row(
+            self._book, row, lead, group
+        )
+
+    def _move(self, group: Group, lead: int, source: int, target: int) -> tuple[int, int]:
+        width = len(group.up)
+        row = [lead, target] if source == lead else [lead, target, source]
+        place = 0 if source == lead else 2
+        missing = frozenset(range(len(row), width))
+        row += [NO_OSD] * (width - len(row))
+        context = self._layout.context(0, missing)
+
+        def compiled() -> Template:
+            return move_path(context, source=place, target=1, shard_bytes=self.shard_bytes)
+
+        return self._known(("move", place), compiled), self._layout.row(self._book, row, 0, group.number)
+
+    def _known(self, key: tuple[object, ...], compiled: Callable[[], Template]) -> int:
+        if key not in self._templates:
+            self._templates[key] = self._book.add(compiled())
+        return self._templates[key]

@@ -1,0 +1,108 @@
+"""The background stream of pings with which OSDs watch each other over the private network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster
+from stripesim.sim.ceph.paths.stage import PathContext, Stage
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import RequestChunk
+
+
+def heartbeat_peers(cluster: Cluster) -> IntArray:
+    """List who pings whom: OSDs that share a placement group, and the neighbours by number.
+
+    Returns
+    -------
+    ndarray of int64, shape (pairs, 2)
+        The OSD that pings and the one that answers, ascending.
+
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/OSD.cc``, ``maybe_update_heartbeat_peers``.
+    """
+    watches = np.zeros((cluster.osds, cluster.osds), dtype=bool)
+    for left in range(cluster.width):
+        for right in range(cluster.width):
+            pairs = cluster.acting[:, [left, right]]
+            pairs = pairs[(pairs != NO_OSD).all(axis=1)]
+            watches[pairs[:, 0], pairs[:, 1]] = True
+    numbers = np.arange(cluster.osds)
+    for step in (-1, 1):
+        watches[numbers, (numbers + step) % cluster.osds] = True
+    np.fill_diagonal(watches, False)
+    return np.argwhere(watches).astype(np.int64)
+
+
+class HeartbeatSource:
+    """Every OSD pings each of its peers once an interval, and each answers.
+
+    Parameters
+    ----------
+    pool : Pool
+    book : Book
+        Receives the one template and a binding row per pair.
+    interval_ns : int
+        Time between two pings of a pair [ns], above 0.
+    size_bytes : int
+        A ping or an answer, with the messenger's envelope [B].
+    until_ns : int
+        No ping starts at or after this time [ns].
+    seed : int
+        Of each OSD's moment within the interval.
+
+    Notes
+    -----
+    An OSD pings all its peers at once. Pairs on one host do not cross the wire. Only the cluster (back)
+    side is sent; the public side carries as much again and is left out, as are acknowledgements of the
+    transport.
+    """
+
+    depth = 0
+
+    def __init__(
+        self, pool: Pool, book: Book, *, interval_ns: int, size_bytes: int, until_ns: int, seed: int = 0
+    ) -> None:
+        if interval_ns <= 0:
+            raise ValueError(f"heartbeats: interval_ns: got {interval_ns}, wanted above 0")
+        cluster = pool.cluster
+        if cluster.width < 2:
+            raise ValueError(f"heartbeats: got a pool of width {cluster.width}, wanted at least 2")
+        self.pairs: IntArray = heartbeat_peers(cluster)
+        acting = np.full((len(self.pairs), cluster.width), NO_OSD, dtype=np.int64)
+        acting[:, :2] = self.pairs
+        nobody = np.zeros(len(self.pairs), dtype=np.int64)
+        rows = book.add_bindings(cluster.bind(acting, nobody, nobody))
+        template = book.add(_ping(replace(pool.contexts[0], primary=0, missing=frozenset()), size_bytes))
+        phases = np.random.default_rng([seed, 5]).integers(0, interval_ns, cluster.osds)
+        starts = phases[self.pairs[:, 0]]
+        rounds = np.arange(-(-until_ns // interval_ns), dtype=np.int64) * interval_ns
+        times = (rounds[:, None] + starts[None, :]).reshape(-1)
+        bindings = np.tile(rows, len(rounds))
+        order = np.argsort(times, kind="stable")
+        order = order[times[order] < until_ns]
+        self._times, self._bindings = times[order].astype(np.int64), bindings[order]
+        self._template = template
+        self._at = 0
+
+    def take(self, count: int) -> RequestChunk:
+        """Return the next pings."""
+        start, self._at = self._at, min(len(self._times), self._at + count)
+        times = self._times[start : self._at]
+        return RequestChunk(
+            templates=np.full(len(times), self._template, dtype=np.int64),
+            bindings=self._bindings[start : self._at],
+            groups=np.zeros(len(times), dtype=np.int64),
+            arrivals_ns=times,
+        )
+
+
+def _ping(context: PathContext, size_bytes: int) -> Template:
+    graph = GraphBuilder("heartbeat")
+    stage = Stage(graph, context)
+    answered = stage.back(1, size_bytes, stage.out(1, size_bytes, graph.issue, "ping"), "ping reply")
+    return graph.finish(reply=answered)

@@ -1,0 +1,104 @@
+"""How each placement group looks to clients just now: who leads, what is missing, who is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stripesim.sim.ceph.cluster import NO_OSD
+from stripesim.sim.ceph.paths import PathContext
+from stripesim.sim.ceph.pool import Book, Pool
+
+
+class Layout:
+    """Views and bindings of a pool's placement groups, which may change during a run.
+
+    Parameters
+    ----------
+    pool : Pool
+        As it is in the beginning.
+
+    Attributes
+    ----------
+    contexts : list of PathContext
+        The different ways a placement group has looked so far.
+    views : ndarray of int64, shape (groups,)
+        Index into `contexts` of each placement group. What is catching up is missing to reads and writes
+        alike; writes reach it besides.
+    bindings : ndarray of int64, shape (groups,)
+        Binding row of each placement group.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.contexts: list[PathContext] = list(pool.contexts)
+        self.bindings = np.arange(pool.cluster.groups, dtype=np.int64)
+        self.views = np.array(pool.views, dtype=np.int64)
+        self._known = {
+            (context.primary, context.missing, context.catching_up): index
+            for index, context in enumerate(self.contexts)
+        }
+        self._rows: dict[tuple[int, ...], int] = {}
+
+    def context(
+        self, primary: int, missing: frozenset[int], catching_up: frozenset[int] = frozenset()
+    ) -> PathContext:
+        """Return the context of one way to look."""
+        return self.contexts[self._view(primary, missing, catching_up)]
+
+    def row(self, book: Book, acting: Sequence[int], primary: int, group: int) -> int:
+        """Return the binding row of these OSDs, made where it is new."""
+        key = (group, primary, *acting)
+        if key not in self._rows:
+            rows = self._pool.cluster.bind(
+                np.array([acting], dtype=np.int64),
+                np.array([primary], dtype=np.int64),
+                np.array([group], dtype=np.int64),
+            )
+            self._rows[key] = int(book.add_bindings(rows)[0])
+        return self._rows[key]
+
+    def set(
+        self, book: Book, group: int, *, acting: Sequence[int], joining: Sequence[int], primary: int
+    ) -> None:
+        """Let a placement group look otherwise from now on.
+
+        Parameters
+        ----------
+        book : Book
+            Receives the binding row.
+        group : int
+        acting : sequence of int
+            OSD that serves each shard; `NO_OSD` where none does.
+        joining : sequence of int
+            OSD that is being brought up to date for each shard; `NO_OSD` where none is. Where the
+            shard is still served by another OSD, clients see that one.
+        primary : int
+            Shard whose OSD leads.
+        """
+        members = [
+            serves if serves != NO_OSD else joins for serves, joins in zip(acting, joining, strict=True)
+        ]
+        missing = frozenset(shard for shard, osd in enumerate(acting) if osd == NO_OSD)
+        catching_up = frozenset(shard for shard in missing if members[shard] != NO_OSD)
+        self.views[group] = self._view(primary, missing, catching_up)
+        self.bindings[group] = self.row(book, members, primary, group)
+
+    def _view(self, primary: int, missing: frozenset[int], catching_up: frozenset[int]) -> int:
+        key = (primary, missing, catching_up)
+        if key not in self._known:
+            pool = self._pool
+            self._known[key] = len(self.contexts)
+            self.contexts.append(
+                PathContext(
+                    models=pool.cluster.models,
+                    scheme=pool.scheme,
+                    geometry=pool.geometry,
+                    primary=primary,
+                    missing=missing,
+                    recovery=pool.cluster.recovery,
+                    catching_up=catching_up,
+                )
+            )
+        return self._known[key]

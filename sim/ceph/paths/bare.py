@@ -1,0 +1,32 @@
+"""A bare device: what the scheme ``none`` means, with no cluster around it."""
+
+from __future__ import annotations
+
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.paths.stage import PathContext, Stage
+from stripesim.sim.engine.graph import GraphBuilder, Template
+
+
+def bare_path(context: PathContext, *, write: bool, length_bytes: int, device_bytes: int) -> Template:
+    """Compile one transfer between a load generator and its local device.
+
+    Parameters
+    ----------
+    context : PathContext
+    write : bool
+    length_bytes : int
+        Size of the request [B].
+    device_bytes : int
+        What the device has to do for it [B]: whole blocks, or less where the host's cache holds the rest.
+
+    Notes
+    -----
+    Only the submission by the client and the device remain: no network, daemon or log.
+    """
+    graph = GraphBuilder(f"{'write' if write else 'read'} bare {length_bytes} B")
+    stage = Stage(graph, context)
+    step = graph.use(roles.CLIENT_SUBMIT, 0, after=[graph.issue], label="client submits")
+    if device_bytes:
+        transfer = stage.ssd_write if write else stage.ssd_read
+        step = transfer(context.primary, device_bytes, [step])
+    return graph.finish(reply=step)

@@ -1,0 +1,193 @@
+"""The repair of one object: read what the code needs, decode, write to the new home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stripesim.models.coding import ShardExtent
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather
+from stripesim.sim.engine.graph import GraphBuilder, Template
+
+
+def repair_path(
+    context: PathContext, *, lost: Sequence[int], object_size_bytes: int, throttled: bool = True
+) -> Template:
+    """Compile the repair of the lost shards of one object.
+
+    Parameters
+    ----------
+    context : PathContext
+        `missing` names shards that are neither sources nor targets.
+    lost : sequence of int
+        Shards to rebuild, in the order in which their reservations are taken; in the binding they
+        have their new OSDs. All objects must take the reservations of two OSDs in the same order.
+    object_size_bytes : int
+        Size of the object [B].
+    throttled : bool
+        Whether the object takes slots and sleeps by itself; not where a director hands out the work.
+
+    Notes
+    -----
+    The object holds a recovery slot of the primary and a backfill reservation of each
+    target from its first read to its last commit, and the configured sleep. It moves in
+    rounds of at most ``recovery.chunk_bytes`` of the object, one after another, as
+    ``RecoveryOp`` does: read, decode, push, commit.
+
+    References
+    ----------
+    Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
+    ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.
+    """
+    graph = GraphBuilder(f"repair {context.name} of shards {sorted(lost)}")
+    stage = Stage(graph, context)
+    if not throttled:
+        step = graph.issue
+        for size_bytes in _rounds(context, object_size_bytes):
+            step = _round(stage, frozenset(lost), size_bytes, step)
+        return graph.finish(reply=step)
+    step = graph.acquire(roles.RECOVERY_SLOT, after=[graph.issue], label="recovery slot")
+    for shard in lost:
+        step = graph.acquire(
+            roles.shard_role(shard, roles.BACKFILL_SLOT), after=[step], label="backfill reservation"
+        )
+    for size_bytes in _rounds(context, object_size_bytes):
+        step = _round(stage, frozenset(lost), size_bytes, step)
+    if context.recovery.sleep_ns:
+        step = graph.delay(-1, context.recovery.sleep_ns, after=[step], label="recovery sleep")
+    for shard in lost:
+        step = graph.release(
+            roles.shard_role(shard, roles.BACKFILL_SLOT), after=[step], label="reservation back"
+        )
+    step = graph.release(roles.RECOVERY_SLOT, after=[step], label="recovery slot back")
+    return graph.finish(reply=step)
+
+
+def move_path(context: PathContext, *, source: int, target: int, shard_bytes: int) -> Template:
+    """Compile the move of one shard of an object from an OSD that still serves it to its new one.
+
+    Parameters
+    ----------
+    context : PathContext
+        Its `primary` leads; the binding has primary, source and target in their places.
+    source, target : int
+        Places of the OSDs in the binding; the source may be the primary.
+    shard_bytes : int
+        Size of the shard [B].
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``get_min_avail_to_read_shards``): a shard that some OSD has is
+    read from there, not decoded.
+    """
+    graph = GraphBuilder(f"move {context.name}")
+    stage = Stage(graph, context)
+    models, step = context.models, graph.issue
+    most = context.recovery.chunk_bytes
+    while shard_bytes > 0:
+        piece_bytes = min(most, shard_bytes)
+        shard_bytes -= piece_bytes
+        remote = sum(shard != context.primary for shard in (source, target))
+        work_ns = models.cpu.op_prepare_ns + remote * models.cpu.sub_op_send_ns
+        step = stage.primary_cpu(work_ns, [step], "start move")
+        device_bytes = models.store.read_bytes(0, piece_bytes)
+        step = gather(stage, {source: (piece_bytes, device_bytes)}, step, "move read")
+        io = models.store.write_io(0, piece_bytes, existing_bytes=0)
+        message_bytes = models.messages.sub_write_header_bytes + piece_bytes
+        step = stage.transaction(target, io, message_bytes, step, "push")[0]
+    return graph.finish(reply=step)
+
+
+def _rounds(context: PathContext, object_size_bytes: int) -> list[int]:
+    """Split an object into rounds of whole stripes [B]."""
+    unit = context.geometry.stripe_bytes
+    most = -(-context.recovery.chunk_bytes // unit) * unit
+    whole, rest = divmod(object_size_bytes, most)
+    return [most] * whole + ([rest] if rest else [])
+
+
+def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> int:
+    """Read, decode, push and commit one piece of the object."""
+    context, models = stage.context, stage.models
+    plan = context.scheme.plan_repair(
+        lost=lost,
+        object_size_bytes=size_bytes,
+        geometry=context.geometry,
+        unavailable=context.missing,
+    )
+    reads = by_shard(plan.reads)
+    remote = sum(shard != context.primary for shard in reads)
+    work_ns = models.cpu.op_prepare_ns + remote * models.cpu.sub_op_send_ns
+    step = stage.primary_cpu(work_ns, [after], "start repair")
+    step = _gather_runs(stage, reads, step)
+    writes = {shard: _total(extents) for shard, extents in by_shard(plan.writes).items()}
+    work_ns = sum(shard != context.primary for shard in writes) * models.cpu.sub_op_send_ns
+    if plan.decode_stripes:
+        # Kernel costs are told for a stripe's data, also where a code reads less than that.
+        stripe_bytes = context.geometry.stripe_bytes
+        work_ns += plan.decode_stripes * models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
+    step = stage.primary_cpu(work_ns, [step], "decode and push", encode_bytes=plan.decode_data_bytes)
+    known = []
+    for shard, payload in writes.items():
+        io = models.store.write_io(0, payload, existing_bytes=0)
+        size_bytes = models.messages.sub_write_header_bytes + payload
+        known.append(stage.transaction(shard, io, size_bytes, step, "push")[0])
+    return stage.graph.join(known, label="all pushed")
+
+
+def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: int) -> int:
+    """Bring what the code needs to the primary.
+
+    A source with one run is read as for any other gather. One with several, as sub-chunks make
+    them, asks its store once for each, one after another on one thread; the device reads whole
+    allocation units, and one that two runs share only once, for the second finds it cached.
+    """
+    context, store = stage.context, stage.models.store
+    cpu, messages = stage.models.cpu, stage.models.messages
+    whole = {
+        shard: (_total(extents), store.read_bytes(0, _total(extents)))
+        for shard, extents in reads.items()
+        if len(extents) == 1
+    }
+    if len(whole) == len(reads):
+        return gather(stage, whole, after, "repair read")
+    arrivals = [gather(stage, whole, after, "repair read")] if whole else []
+    for shard, extents in reads.items():
+        if shard in whole:
+            continue
+        work_ns = cpu.store_read_ns * len(extents)
+        pieces = _device_runs(extents, store.min_alloc_bytes)
+        if shard == context.primary:
+            arrivals.append(_read_runs(stage, shard, work_ns, pieces, after))
+            continue
+        step = stage.out(shard, messages.sub_read_request_bytes, after, "repair read")
+        step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step)
+        size_bytes = messages.sub_read_reply_header_bytes + _total(extents)
+        step = stage.back(shard, size_bytes, step, "repair read reply")
+        arrivals.append(stage.primary_cpu(cpu.sub_reply_ns, [step], "repair read reply"))
+    return stage.graph.join(arrivals, label="all data here")
+
+
+def _read_runs(stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int) -> int:
+    """Read several pieces of one shard: the thread waits for each before it asks for the next."""
+    graph = stage.graph
+    worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
+    step = graph.acquire(worker, after=[after], label="thread for repair read")
+    step = stage.on_core(cpu, cpu_ns, [step], "repair read", handoffs=1 + len(pieces))
+    step = stage.ssd_chain(shard, pieces, stage.lookup(shard, step))
+    return graph.release(worker, after=[step], label="thread back from repair read")
+
+
+def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:
+    """What the device reads for each extent in turn [B], without units that an earlier one brought."""
+    pieces, known = [], 0
+    for extent in sorted(extents):
+        first = max(known, extent.offset_bytes // unit_bytes)
+        known = -(-extent.end_bytes // unit_bytes)
+        if known > first:
+            pieces.append((known - first) * unit_bytes)
+    return pieces
+
+
+def _total(extents: list[ShardExtent]) -> int:
+    return sum(extent.length_bytes for extent in extents)

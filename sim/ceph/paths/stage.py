@@ -1,0 +1,480 @@
+"""What all paths are made of: a message, a stay on a core, a stay at a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
+from stripesim.models.object_store.pacific import PacificStore, metadata_log_bytes, sync_log_bytes
+from stripesim.models.object_store.store import StoreIo
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.cluster import Models, RecoveryLimits
+from stripesim.sim.engine.graph import SSD_READ, SSD_WRITE, GraphBuilder
+
+Item = TypeVar("Item")
+
+# Most steps that one transfer, or one chain of reads of a shard, becomes. What has more pieces is told in
+# steps that stand for several, one after another, so that a graph holds any object; the times add up alike.
+TRANSFER_STEPS_MAX = 64
+CHAIN_STEPS_MAX = 24
+
+
+@dataclass(frozen=True)
+class PathContext:
+    """Everything a path depends on besides the request itself.
+
+    Parameters
+    ----------
+    models : Models
+    scheme : RedundancyScheme
+    geometry : StripeGeometry
+    primary : int
+        Shard whose OSD is the primary.
+    missing : frozenset of int
+        Shards that cannot be read from.
+    recovery : RecoveryLimits
+    catching_up : frozenset of int
+        Those of `missing` that take part in writes all the same: their OSDs are being brought up to date.
+    """
+
+    models: Models
+    scheme: RedundancyScheme
+    geometry: StripeGeometry
+    primary: int = 0
+    missing: frozenset[int] = frozenset()
+    recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
+    catching_up: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        # How long the lock is held may depend on the kind of pool, which is known here.
+        lock = self.models.pg_lock.of_pool(erasure=self.scheme.kind == "erasure")
+        object.__setattr__(self, "models", replace(self.models, pg_lock=lock))
+
+    @property
+    def name(self) -> str:
+        """Scheme and state, for template names."""
+        state = f" without {sorted(self.missing)}" if self.missing else ""
+        caught = f", {sorted(self.catching_up)} catching up" if self.catching_up else ""
+        return f"{self.scheme.name}{state}{caught}"
+
+    @property
+    def members(self) -> list[int]:
+        """Shards that take part in writes."""
+        absent = self.missing - self.catching_up
+        return [shard for shard in range(self.scheme.width) if shard not in absent]
+
+    def plan_read(self, *, offset_bytes: int, length_bytes: int, object_size_bytes: int) -> ReadPlan:
+        """Plan a read from what is up to date."""
+        return self.scheme.plan_read(
+            offset_bytes=offset_bytes,
+            length_bytes=length_bytes,
+            object_size_bytes=object_size_bytes,
+            geometry=self.geometry,
+            missing=self.missing,
+        )
+
+    def plan_write(self, *, offset_bytes: int, length_bytes: int, object_size_bytes: int) -> WritePlan:
+        """Plan a write: read from what is up to date, write to all members."""
+        plan = partial(
+            self.scheme.plan_write,
+            offset_bytes=offset_bytes,
+            length_bytes=length_bytes,
+            object_size_bytes=object_size_bytes,
+            geometry=self.geometry,
+        )
+        planned = plan(missing=self.missing)
+        if not self.catching_up:
+            return planned
+        wider = plan(missing=self.missing - self.catching_up)
+        more = tuple(extent for extent in wider.writes if extent.shard in self.catching_up)
+        return replace(planned, writes=planned.writes + more)
+
+
+class Stage:
+    """Adds the recurring groups of steps to a graph.
+
+    Parameters
+    ----------
+    graph : GraphBuilder
+    context : PathContext
+    """
+
+    def __init__(self, graph: GraphBuilder, context: PathContext) -> None:
+        self.graph = graph
+        self.context = context
+        self.models = context.models
+
+    # The client and the public network.
+
+    def request(self, payload_bytes: int) -> int:
+        """Client to primary: submission, both sides of the wire, the messenger; return the arrival."""
+        graph, models = self.graph, self.models
+        nic = models.public_nic
+        size_bytes = models.messages.request_header_bytes + payload_bytes
+        step = graph.use(
+            roles.CLIENT_SUBMIT, models.client.submit_ns, after=[graph.issue], label="client submits"
+        )
+        step = graph.use(
+            roles.CLIENT_TX,
+            nic.serialise_ns(size_bytes),
+            after=[step],
+            label="request sent",
+            public_net_bytes=nic.traffic_bytes(size_bytes),
+            messages=1,
+        )
+        step = graph.delay(roles.PUBLIC_WIRE, nic.latency_ns, after=[step], label="public wire")
+        step = graph.use(
+            roles.PUBLIC_RX, nic.serialise_ns(size_bytes), after=[step], label="request received"
+        )
+        return self.messenger(roles.PRIMARY_CPU, size_bytes, step, "request")
+
+    def reply(self, payload_bytes: int, after: int) -> int:
+        """Primary to client; return the arrival, the request's completion."""
+        graph, nic = self.graph, self.models.public_nic
+        size_bytes = self.models.messages.reply_bytes + payload_bytes
+        step = self.messenger(roles.PRIMARY_CPU, size_bytes, after, "reply")
+        step = graph.use(
+            roles.PUBLIC_TX,
+            nic.serialise_ns(size_bytes),
+            after=[step],
+            label="reply sent",
+            public_net_bytes=nic.traffic_bytes(size_bytes),
+            messages=1,
+        )
+        step = graph.delay(roles.PUBLIC_WIRE, nic.latency_ns, after=[step], label="public wire")
+        return graph.use(roles.CLIENT_RX, nic.serialise_ns(size_bytes), after=[step], label="reply received")
+
+    # The private network. Between shards on one host only the messengers' work remains.
+
+    def out(self, shard: int, size_bytes: int, after: int, what: str) -> int:
+        """Primary to shard; return the arrival."""
+        step = self.messenger(roles.PRIMARY_CPU, size_bytes, after, what)
+        step = self._wire(shard, (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX), size_bytes, step, what)
+        return self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, step, what)
+
+    def back(self, shard: int, size_bytes: int, after: int, what: str) -> int:
+        """Shard to primary; return the arrival."""
+        step = self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, after, what)
+        step = self._wire(shard, (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX), size_bytes, step, what)
+        return self.messenger(roles.PRIMARY_CPU, size_bytes, step, what)
+
+    def _wire(self, shard: int, parts: tuple[int, int, int], size_bytes: int, after: int, what: str) -> int:
+        graph, nic = self.graph, self.models.private_nic
+        tx, wire, rx = (roles.shard_role(shard, part) for part in parts)
+        step = graph.use(
+            tx,
+            nic.serialise_ns(size_bytes),
+            after=[after],
+            label=f"{what} sent",
+            private_net_bytes=nic.traffic_bytes(size_bytes),
+            messages=1,
+        )
+        step = graph.delay(wire, nic.latency_ns, after=[step], label="private wire")
+        return graph.use(rx, nic.serialise_ns(size_bytes), after=[step], label=f"{what} received")
+
+    # Processors. A stage is one hand-off to a thread and one stay on a core.
+
+    def messenger(self, cpu: int, size_bytes: int, after: int, what: str) -> int:
+        """One side of one message, on a messenger thread."""
+        return self.on_core(cpu, self.models.cpu.message_ns(size_bytes), [after], f"messenger, {what}")
+
+    def primary_cpu(self, cpu_ns: float, after: Iterable[int], label: str, *, encode_bytes: int = 0) -> int:
+        """A stage of the primary: under the placement group's own mutex, on a worker thread."""
+        graph = self.graph
+        locked = self.models.pg_lock.scope != "none"
+        steps = list(after)
+        if locked:
+            steps = [graph.acquire(roles.PG_EXEC, after=steps, label=f"PG for {label}")]
+        step = graph.acquire(roles.PRIMARY_WORKER, after=steps, label=f"thread for {label}")
+        step = self.on_core(roles.PRIMARY_CPU, cpu_ns, [step], label, encode_bytes=encode_bytes)
+        step = graph.release(roles.PRIMARY_WORKER, after=[step], label=f"thread back from {label}")
+        if locked:
+            step = graph.release(roles.PG_EXEC, after=[step], label=f"PG back from {label}")
+        return step
+
+    def shard_cpu(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
+        """A stage of a shard's OSD, on a worker thread."""
+        graph = self.graph
+        worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
+        step = graph.acquire(worker, after=after, label=f"thread for {label}")
+        step = self.on_core(cpu, cpu_ns, [step], label)
+        return graph.release(worker, after=[step], label=f"thread back from {label}")
+
+    def on_core(
+        self,
+        cpu: int,
+        cpu_ns: float,
+        after: Iterable[int],
+        label: str,
+        *,
+        handoffs: int = 1,
+        encode_bytes: int = 0,
+    ) -> int:
+        """Stay on a core; no step at all if there is nothing to do."""
+        if not cpu_ns:
+            return self.graph.join(after)
+        return self.graph.use(
+            cpu,
+            cpu_ns,
+            after=after,
+            label=label,
+            cpu_ns=round(cpu_ns),
+            context_switches=round(handoffs * self.models.cpu.switches_per_handoff_count),
+            encode_bytes=encode_bytes,
+        )
+
+    # Devices.
+
+    def ssd_read(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD read") -> int:
+        """Read from a shard's device, in the pieces that the device makes of it."""
+        return self.graph.join(
+            [
+                self.graph.use(
+                    roles.shard_role(shard, roles.SSD),
+                    sum(self.models.ssd.read_ns(piece) for piece in pieces),
+                    after=after,
+                    label=label,
+                    spread=SSD_READ,
+                    device_read_bytes=sum(pieces),
+                    device_read_ops=requests,
+                )
+                for pieces, requests in self._transfers(size_bytes)
+            ]
+        )
+
+    def _transfers(self, size_bytes: int) -> list[tuple[Sequence[int], int]]:
+        """Return what a device serves in parallel [B], each with the requests that it is counted as."""
+        device = self.models.ssd
+        pieces = device.pieces_bytes(size_bytes)
+        if len(pieces) == 1:
+            # Several requests keep the channels of a drive busy; a single one is spread over them.
+            return [([part], int(index == 0)) for index, part in enumerate(device.parts_bytes(pieces[0]))]
+        return [(batch, len(batch)) for batch in batches(pieces, TRANSFER_STEPS_MAX)]
+
+    def lookup(self, shard: int, after: int) -> int:
+        """Find where an object's bytes lie: the mean of what look-ups read; no step if all is in memory."""
+        told = self.models.lookup
+        if told is None or not told.miss_fraction:
+            return after
+        return self.graph.use(
+            roles.shard_role(shard, roles.SSD),
+            told.miss_fraction * self.models.ssd.read_ns(told.read_bytes),
+            after=[after],
+            label="metadata read",
+            spread=SSD_READ,
+            device_read_bytes=round(told.miss_fraction * told.read_bytes),
+        )
+
+    def ssd_chain(self, shard: int, sizes_bytes: Sequence[int], after: int, label: str = "SSD read") -> int:
+        """Read several pieces of one object from a shard's device, each after the one before it."""
+        device, step = self.models.ssd, after
+        reads = [
+            (piece, device.read_ns(piece) if index == 0 else device.read_next_ns(piece))
+            for index, size_bytes in enumerate(sizes_bytes)
+            for piece in device.pieces_bytes(size_bytes)
+        ]
+        for batch in batches(reads, CHAIN_STEPS_MAX):
+            step = self.graph.use(
+                roles.shard_role(shard, roles.SSD),
+                sum(read_ns for _, read_ns in batch),
+                after=[step],
+                label=label,
+                spread=SSD_READ,
+                device_read_bytes=sum(piece for piece, _ in batch),
+                device_read_ops=len(batch),
+            )
+        return step
+
+    def ssd_write(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD write") -> int:
+        """Write to a shard's device, in the pieces that the device makes of it."""
+        return self.graph.join(
+            [
+                self.graph.use(
+                    roles.shard_role(shard, roles.SSD),
+                    sum(self.models.ssd.write_ns(piece) for piece in pieces),
+                    after=after,
+                    label=label,
+                    spread=SSD_WRITE,
+                    device_write_bytes=sum(pieces),
+                    device_write_ops=requests,
+                )
+                for pieces, requests in self._transfers(size_bytes)
+            ]
+        )
+
+    def commit(self, shard: int, log_bytes: int, after: Iterable[int]) -> int:
+        """Commit through the store's key-value log; return the commit.
+
+        One thread of the OSD submits a transaction; one sync serves all transactions that wait for
+        it. After the commit the same thread finishes the transaction: nobody waits for that, but
+        the thread is busy.
+        """
+        cpu = self.models.cpu
+        step = self._kv_thread(shard, cpu.kv_transaction_ns, after, "kv submit")
+        committed = self.graph.use(
+            roles.shard_role(shard, roles.SYNC),
+            self.models.ssd.sync_ns(log_bytes),
+            after=[step],
+            label="kv sync",
+            spread=SSD_WRITE,
+            device_write_bytes=log_bytes,
+            device_log_bytes=log_bytes,
+            device_write_ops=1,
+        )
+        # What a sync writes once, however many transactions it serves.
+        shared_bytes = sync_log_bytes(self.models.store)
+        if shared_bytes:
+            self.graph.per_service(committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes)
+        finish_ns = cpu.kv_finish_ns
+        if self.context.scheme.kind == "erasure":
+            finish_ns *= cpu.ec_kv_finish_factor
+        if finish_ns:
+            self._kv_thread(shard, finish_ns, [committed], "kv finish")
+        return committed
+
+    def _kv_thread(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
+        graph, thread = self.graph, roles.shard_role(shard, roles.KV)
+        step = graph.acquire(thread, after=after, label=f"kv thread for {label}")
+        step = self.on_core(roles.shard_role(shard, roles.CPU), cpu_ns, [step], label)
+        return graph.release(thread, after=[step], label=f"kv thread back from {label}")
+
+    def transaction(
+        self, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
+    ) -> tuple[int, int]:
+        """One member's part of a write: message, transaction, device, commit, acknowledgement.
+
+        Returns
+        -------
+        tuple of int
+            The step at which the primary knows of the commit, and the commit.
+        """
+        cpu, messages = self.models.cpu, self.models.messages
+        step, work_ns = after, cpu.store_transaction_ns
+        local = shard == self.context.primary
+        if not local:
+            step = self.out(shard, payload_bytes, step, what)
+            work_ns += cpu.sub_op_prepare_ns
+        step = self.shard_cpu(shard, work_ns, [step], "transaction")
+        if io.read_bytes:
+            step = self.ssd_read(shard, io.read_bytes, [step], "SSD read (padding)")
+        if io.data_bytes:
+            step = self.ssd_write(shard, io.data_bytes, [step])
+        commit = self.commit(shard, io.log_bytes, [step])
+        if io.deferred_bytes:
+            self.ssd_write(shard, io.deferred_bytes, [commit], "deferred write")
+        if local:
+            return commit, commit
+        step = self.back(shard, messages.sub_reply_bytes, commit, f"{what} reply")
+        return self.primary_cpu(cpu.sub_reply_ns, [step], f"{what} reply"), commit
+
+    # The lock of the placement group.
+
+    def lock(self, after: int) -> int:
+        """Take the lock of the placement group, if there is one."""
+        if self.models.pg_lock.scope == "none":
+            return after
+        return self.graph.acquire(roles.PG_LOCK, after=[after], label="PG lock")
+
+    def unlock(self, after: int) -> int:
+        """Give the lock back, if there is one."""
+        if self.models.pg_lock.scope == "none":
+            return after
+        return self.graph.release(roles.PG_LOCK, after=[after], label="PG unlock")
+
+
+def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, what: str = "sub-read") -> int:
+    """Read from several shards and bring the data to the primary.
+
+    Parameters
+    ----------
+    stage : Stage
+    sources : mapping of int to (int, int)
+        For each shard the bytes that its store returns and those that its device reads
+        [B]; the two differ by what a cache holds and by padding.
+    after : int
+        Step after which the primary may ask; its stage has paid for making the sub-reads.
+    what : str
+        For labels.
+
+    Returns
+    -------
+    int
+        The step at which the primary has all of it.
+    """
+    cpu, messages = stage.models.cpu, stage.models.messages
+    arrivals = []
+    for shard, (data_bytes, device_bytes) in sources.items():
+        if shard == stage.context.primary:
+            arrivals.append(local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what))
+            continue
+        step = stage.out(shard, messages.sub_read_request_bytes, after, what)
+        work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
+        step = local_read(stage, shard, work_ns, device_bytes, step, what)
+        step = stage.back(shard, messages.sub_read_reply_header_bytes + data_bytes, step, f"{what} reply")
+        arrivals.append(stage.primary_cpu(cpu.sub_reply_ns, [step], f"{what} reply"))
+    return stage.graph.join(arrivals, label="all data here")
+
+
+def local_read(stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after: int, what: str) -> int:
+    """Serve one store read on a shard: the thread waits for the device, as `store->read` does."""
+    graph = stage.graph
+    worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
+    step = graph.acquire(worker, after=[after], label=f"thread for {what}")
+    # Waiting for the device is one more hand-off.
+    step = stage.on_core(cpu, cpu_ns, [step], what, handoffs=2 if device_bytes else 1)
+    step = stage.lookup(shard, step)
+    if device_bytes:
+        step = stage.ssd_read(shard, device_bytes, [step])
+    return graph.release(worker, after=[step], label=f"thread back from {what}")
+
+
+def shard_store_io(
+    context: PathContext,
+    extents: list[ShardExtent],
+    object_size_bytes: int,
+    unit_states: tuple[int, int] | None = None,
+) -> tuple[int, StoreIo]:
+    """Return a shard's payload [B] and its store's device traffic.
+
+    `unit_states` tells what is known of the first and last unit (see
+    `stripesim.models.object_store.pacific`); None: what
+    lies below the object's size is there and has to be read.
+    """
+    store, erasure = context.models.store, context.scheme.kind == "erasure"
+    existing = object_size_bytes
+    if erasure:
+        existing = context.geometry.stripe_count(object_size_bytes) * context.geometry.stripe_unit_bytes
+    if unit_states is not None and isinstance(store, PacificStore):
+        parts = [store.partial_write_io(e.offset_bytes, e.length_bytes, unit_states) for e in extents]
+    else:
+        parts = [store.write_io(e.offset_bytes, e.length_bytes, existing_bytes=existing) for e in extents]
+    # One transaction, however many extents: its metadata is written once.
+    other_log_bytes = sum(part.log_bytes - store.metadata_bytes for part in parts)
+    io = StoreIo(
+        read_bytes=sum(part.read_bytes for part in parts),
+        data_bytes=sum(part.data_bytes for part in parts),
+        log_bytes=other_log_bytes + metadata_log_bytes(store, erasure=erasure),
+        deferred_bytes=sum(part.deferred_bytes for part in parts),
+    )
+    return sum(extent.length_bytes for extent in extents), io
+
+
+def by_shard(extents: Iterable[ShardExtent]) -> dict[int, list[ShardExtent]]:
+    """Group extents by shard, shards ascending."""
+    grouped: dict[int, list[ShardExtent]] = {}
+    for extent in sorted(extents):
+        grouped.setdefault(extent.shard, []).append(extent)
+    return grouped
+
+
+def batches(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """Split items into runs of equal length, but the last, of which there are at most so many.
+
+    >>> [len(run) for run in batches(range(7), 3)]
+    [3, 3, 1]
+    """
+    length = -(-len(items) // most)
+    return [items[start : start + length] for start in range(0, len(items), max(1, length))]

@@ -1,0 +1,383 @@
+"""From requests to templates: object, placement group, geometry, all of it before the clock runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.object_store.pacific import PacificStore
+from stripesim.sim.ceph.clients.workload import Requests, Workload
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.paths import bare_path, pipelined_write_path, read_path, roll_forward_path, write_path
+from stripesim.sim.ceph.paths.pipeline import PARTIAL, WRITTEN
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.ceph.read_cache import ReadCache, sizes_before
+from stripesim.sim.ceph.small_writes import SmallWrites
+from stripesim.sim.engine.conditions import KEY_RANGES
+from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.program import RequestChunk
+
+# Columns of a geometry key.
+_WRITE, _VIEW, _OFFSET, _LENGTH, _SIZE, _HEAD, _TAIL = range(7)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What the planner handed out, for the recording; one row per part of a request.
+
+    Parameters
+    ----------
+    owners : ndarray of int64, shape (parts,)
+        Client request that each part belongs to.
+    is_write : ndarray of bool, shape (parts,)
+    lengths_bytes : ndarray of int64, shape (parts,)
+    groups, objects : ndarray of int64, shape (parts,)
+        Placement group and object of each part; an object's number counts over all images.
+    """
+
+    owners: IntArray
+    is_write: npt.NDArray[np.bool_]
+    lengths_bytes: IntArray
+    groups: IntArray
+    objects: IntArray
+
+
+def _columns(planned: Planned) -> tuple[npt.NDArray[Any], ...]:
+    return (planned.owners, planned.is_write, planned.lengths_bytes, planned.groups, planned.objects)
+
+
+class RequestPlanner:
+    """Plans a workload on a pool, chunk by chunk, in the order of issue.
+
+    Parameters
+    ----------
+    pool : Pool
+    book : Book
+        Receives the templates.
+    workload : Workload
+    prefilled : bool
+        Whether every object of the image exists in full beforehand.
+    layout : Layout, optional
+        How the placement groups look, if that changes during the run; None: as the pool has it.
+    timeout_ns : int
+        Time after which a client gives a request up [ns]; 0: never.
+
+    Notes
+    -----
+    A request that crosses objects becomes several parts, each its own request to the
+    engine; the recording joins them. In a closed loop each part counts against the depth.
+
+    What depends on the sequence of requests is decided here: the size of an object at the
+    time of issue (and with it object initialisation) and what the read caches hold. Under
+    a lock that spans the commit no two writes of a placement group are in flight at once,
+    so the extents of writes in flight serve no read. Where erasure-coded writes of a group overlap,
+    the planner only names the stripes of each request; which of them are in flight is asked in time.
+
+    Two requests share a template if they are alike up to a shift by whole stripes (or
+    allocation units, for copies) of the object: only then are all their steps alike.
+    """
+
+    reports = False
+    feed = False
+
+    def __init__(
+        self,
+        pool: Pool,
+        book: Book,
+        workload: Workload,
+        *,
+        prefilled: bool,
+        layout: Layout | None = None,
+        timeout_ns: int = 0,
+    ) -> None:
+        self.depth = workload.depth
+        self.timeout_ns = timeout_ns
+        self._layout = layout or Layout(pool)
+        # What is needed to plan a request anew; kept only where that can happen.
+        self._keep = layout is not None
+        self._shapes: list[IntArray] = []
+        self._pool = pool
+        self._book = book
+        self._workload = workload
+        self._prefilled = prefilled
+        store = pool.cluster.models.store
+        self._erasure = pool.scheme.kind == "erasure"
+        self._pipelined = self._erasure and pool.cluster.models.pg_lock.scope == "dispatch"
+        unit, alloc = pool.stripe_unit_bytes, store.min_alloc_bytes
+        self._granule = pool.geometry.stripe_bytes if self._erasure else alloc
+        self._shift = self._granule * (lcm(unit, alloc) // unit) if self._erasure else alloc
+        # A stripe in the cache takes one chunk on each of k OSDs, an allocation unit one on one.
+        capacity = pool.cluster.osds * store.read_cache_bytes // self._granule
+        self._cache = ReadCache(capacity)
+        self._per_object = -(-pool.object_bytes // self._granule)
+        self._sizes: dict[int, int] = {}
+        self._templates: dict[tuple[int, ...], int] = {}
+        # The same by what a template really depends on: extents within a stripe differ in name only.
+        self._alike: dict[tuple[object, ...], int] = {}
+        self._roll_forwards: dict[int, Template] = {}
+        self._small: SmallWrites | None = None
+        if pool.scheme.kind == "replicated" and isinstance(store, PacificStore):
+            self._small = SmallWrites(store, depth=workload.depth, prefilled=prefilled)
+        self._owners = 0
+        self._planned: list[Planned] = []
+
+    def take(self, count: int) -> RequestChunk:
+        """Plan the next requests."""
+        requests, owners = self._split(self._workload.take(count))
+        pool, object_bytes = self._pool, self._pool.object_bytes
+        objects = requests.offsets_bytes // object_bytes
+        offsets = requests.offsets_bytes - objects * object_bytes
+        groups = pool.groups_of(requests.images, objects)
+        # One number per object over all images.
+        keys = objects + requests.images * (np.int64(1) << 40)
+        sizes = self._sizes_before(requests, keys, offsets)
+        templates = self._plan(requests, keys, offsets, sizes, groups)
+        self._planned.append(Planned(owners, requests.is_write, requests.lengths_bytes, groups, keys))
+        return RequestChunk(
+            templates=templates,
+            bindings=self._layout.bindings[groups],
+            groups=groups,
+            arrivals_ns=requests.arrivals_ns,
+            keys=self._key_ranges(requests, keys, offsets, sizes) if self._pipelined else None,
+        )
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Plan requests anew, as their placement groups look now.
+
+        Notes
+        -----
+        What the planner knew of an object's size and of the caches when it planned the request first still
+        counts; what changes is who takes part.
+        """
+        assert self._keep, "only a planner with a layout can plan anew"
+        if len(self._shapes) > 1:
+            self._shapes = [np.concatenate(self._shapes)]
+        groups = self.planned.groups[indices]
+        rows = self._shapes[0][indices].copy()
+        rows[:, _VIEW] = self._layout.views[groups]
+        return RequestChunk(
+            templates=self._templates_of(rows),
+            bindings=self._layout.bindings[groups],
+            groups=groups,
+        )
+
+    @property
+    def pool(self) -> Pool:
+        """The pool that it plans on."""
+        return self._pool
+
+    @property
+    def planned(self) -> Planned:
+        """All that was planned so far."""
+        if len(self._planned) > 1:
+            columns = zip(*(_columns(part) for part in self._planned), strict=True)
+            self._planned = [Planned(*(np.concatenate(column) for column in columns))]
+        return self._planned[0]
+
+    def under(self, models: Models, templates: Iterable[int]) -> dict[int, Template]:
+        """Compile templates that this planner has handed out once more, under other models.
+
+        Parameters
+        ----------
+        models : Models
+        templates : iterable of int
+            Indices in the book.
+
+        Returns
+        -------
+        dict of int to Template
+            By index; the book stays as it is.
+
+        Raises
+        ------
+        KeyError
+            If a template is not this planner's.
+        """
+        pool = replace(self._pool, cluster=replace(self._pool.cluster, models=models))
+        other = RequestPlanner(pool, Book(self._book.bindings), self._workload, prefilled=self._prefilled)
+        # Every way in which a placement group has looked during the run.
+        other._layout.contexts = [replace(context, models=models) for context in self._layout.contexts]
+        keys = {index: key for key, index in self._templates.items()}
+        return {index: other._compile(keys[index]) for index in templates}
+
+    def _split(self, requests: Requests) -> tuple[Requests, IntArray]:
+        """Cut requests at the borders of objects."""
+        size = self._pool.object_bytes
+        start, length = requests.offsets_bytes, requests.lengths_bytes
+        parts = np.maximum(1, (start + length - 1) // size - start // size + 1)
+        owners = np.repeat(np.arange(len(requests), dtype=np.int64), parts)
+        if len(owners) > len(requests):
+            index = np.arange(len(owners)) - np.repeat(np.cumsum(parts) - parts, parts)
+            begin = np.maximum(start[owners], (start[owners] // size + index) * size)
+            end = np.minimum(start[owners] + length[owners], (start[owners] // size + index + 1) * size)
+            requests = Requests(
+                requests.is_write[owners],
+                requests.images[owners],
+                begin,
+                end - begin,
+                None if requests.arrivals_ns is None else requests.arrivals_ns[owners],
+            )
+        owners += self._owners
+        self._owners += len(np.unique(owners))
+        return requests, owners
+
+    def _sizes_before(self, requests: Requests, keys: IntArray, offsets: IntArray) -> IntArray:
+        """Return the size of each request's object at its issue [B]."""
+        if self._prefilled or not len(requests):
+            return np.full(len(requests), self._pool.object_bytes, dtype=np.int64)
+        ends = np.where(requests.is_write, offsets + requests.lengths_bytes, 0)
+        return sizes_before(keys, offsets, ends, self._sizes)
+
+    def _key_ranges(self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray) -> IntArray:
+        """Name the stripes that each write writes, and the partial one that it asks for first."""
+        stripe = self._granule
+        ends = offsets + requests.lengths_bytes
+        first, stop, old_stop = offsets // stripe, -(-ends // stripe), -(-sizes // stripe)
+        partial = np.where((offsets % stripe != 0) & (first < old_stop), first, stop - 1)
+        ranges = np.zeros((len(requests), KEY_RANGES, 2), dtype=np.int64)
+        ranges[:, WRITTEN, 0], ranges[:, WRITTEN, 1] = np.minimum(first, old_stop), stop
+        ranges[:, PARTIAL, 0], ranges[:, PARTIAL, 1] = partial, partial + 1
+        ranges += (keys * self._per_object)[:, None, None]
+        return ranges
+
+    def _plan(
+        self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray, groups: IntArray
+    ) -> IntArray:
+        """Return the template of each request."""
+        if not len(requests):
+            return np.empty(0, dtype=np.int64)
+        lengths, is_write = requests.lengths_bytes, requests.is_write
+        head, tail = self._cached(keys, offsets, lengths, sizes, is_write)
+        if self._small is not None:
+            # A write's own columns say what is known of its units; a read's, what the caches hold.
+            space = keys * self._per_object * self._granule + offsets
+            for column, states in zip((head, tail), self._small.states(requests, space, groups), strict=True):
+                column[is_write] = states[is_write]
+        rows = np.empty((len(requests), 7), dtype=np.int64)
+        rows[:, _WRITE], rows[:, _LENGTH] = is_write, lengths
+        rows[:, _VIEW] = self._layout.views[groups]
+        rows[:, _HEAD], rows[:, _TAIL] = head, tail
+        # Shift request and object together by whole periods of the layout. Only stripes are filled from the
+        # object's end to the request: there the distance matters, for a copy it does not.
+        whole_size = -(-sizes // self._granule) * self._granule
+        base = np.minimum(offsets, whole_size) if self._erasure else offsets
+        base = base // self._shift * self._shift
+        rows[:, _OFFSET] = offsets - base
+        # Beyond the request's last granule the size makes no difference.
+        reach = -(-(offsets + lengths - base) // self._granule) * self._granule
+        rows[:, _SIZE] = np.clip(sizes - base, 0, reach)
+        if self._keep:
+            self._shapes.append(rows)
+        return self._templates_of(rows)
+
+    def _templates_of(self, rows: IntArray) -> IntArray:
+        """Return the template of each shape of a request."""
+        unique, inverse = np.unique(rows, axis=0, return_inverse=True)
+        found = np.array([self._template(tuple(row)) for row in unique.tolist()], dtype=np.int64)
+        return found[inverse.reshape(-1)]
+
+    def _cached(
+        self,
+        keys: IntArray,
+        offsets: IntArray,
+        lengths: IntArray,
+        sizes: IntArray,
+        is_write: npt.NDArray[np.bool_],
+    ) -> tuple[IntArray, IntArray]:
+        """Count the granules at the head and the tail of each request that need no device read."""
+        head, tail = np.zeros(len(keys), dtype=np.int64), np.zeros(len(keys), dtype=np.int64)
+        if not self._cache.capacity:
+            return head, tail
+        granule, cache = self._granule, self._cache
+        first = keys * self._per_object + offsets // granule
+        stop = keys * self._per_object - (-(offsets + lengths) // granule)
+        for index, (low, high, write) in enumerate(
+            zip(first.tolist(), stop.tolist(), is_write.tolist(), strict=True)
+        ):
+            if not write:
+                if offsets[index] < sizes[index]:
+                    head[index], tail[index] = cache.read(low, high)
+                continue
+            if self._erasure:
+                # A partial stripe is read before it is written, and may be held.
+                if offsets[index] % granule or lengths[index] < granule:
+                    head[index] = cache.read(low, low + 1)[0]
+                if high - low > 1 and (offsets[index] + lengths[index]) % granule:
+                    tail[index] = cache.read(high - 1, high)[0]
+            cache.drop(low, high)
+        return head, tail
+
+    def _roll_forward(self, view: int) -> Template:
+        """Return the roll-forward of one view of a placement group, which its writes share."""
+        if view not in self._roll_forwards:
+            self._roll_forwards[view] = roll_forward_path(self._layout.contexts[view])
+            self._book.add(self._roll_forwards[view])
+        return self._roll_forwards[view]
+
+    def _template(self, key: tuple[int, ...]) -> int:
+        found = self._templates.get(key)
+        if found is None:
+            essence = self._essence(key)
+            if essence not in self._alike:
+                self._alike[essence] = self._book.add(self._compile(key))
+            found = self._templates[key] = self._alike[essence]
+        return found
+
+    def _essence(self, key: tuple[int, ...]) -> tuple[object, ...]:
+        """Return what a template depends on besides the models: for an erasure code the plan, in stripes."""
+        write, view, offset, length, size, head, tail = key
+        context = self._layout.contexts[view]
+        if not self._erasure:
+            return key
+        extent = {"offset_bytes": offset, "length_bytes": length, "object_size_bytes": size}
+        if not write:
+            return (view, context.plan_read(**extent), head, tail)
+        stripes = context.geometry.stripe_count(size)
+        return (view, length, context.plan_write(**extent), stripes, self._cached_stripes(key))
+
+    def _cached_stripes(self, key: tuple[int, ...]) -> frozenset[int]:
+        """Return which of the stripes that a write touches need no device read."""
+        _, view, offset, length, _, head, tail = key
+        first, stop = self._layout.contexts[view].geometry.stripe_range(offset, length)
+        return frozenset(({first} if head else set()) | ({stop - 1} if tail else set()))
+
+    def _compile(self, key: tuple[int, ...]) -> Template:
+        write, view, offset, length, size, head, tail = key
+        context = self._layout.contexts[view]
+        if context.scheme.name == "none":
+            blocks_bytes = context.models.ssd.blocks_bytes(length)
+            return bare_path(context, write=bool(write), length_bytes=length, device_bytes=blocks_bytes)
+        if write:
+            cached = self._cached_stripes(key)
+            if self._pipelined:
+                return pipelined_write_path(
+                    context,
+                    offset_bytes=offset,
+                    length_bytes=length,
+                    object_size_bytes=size,
+                    cached_stripes=cached,
+                    roll_forward=self._roll_forward(view),
+                )
+            return write_path(
+                context,
+                offset_bytes=offset,
+                length_bytes=length,
+                object_size_bytes=size,
+                cached_stripes=frozenset() if self._small else cached,
+                unit_states=(head, tail) if self._small else None,
+            )
+        per_source = context.geometry.stripe_unit_bytes if self._erasure else self._granule
+        return read_path(
+            context,
+            offset_bytes=offset,
+            length_bytes=length,
+            object_size_bytes=size,
+            cached_head_bytes=head * per_source,
+            cached_tail_bytes=tail * per_source,
+        )

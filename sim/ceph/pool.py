@@ -1,0 +1,147 @@
+"""A pool on a cluster: its scheme, its objects, and how each placement group looks just now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from stripesim.models.coding import RedundancyScheme, StripeGeometry
+from stripesim.models.placement import pgs_of_objects
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster
+from stripesim.sim.ceph.paths import PathContext
+from stripesim.sim.engine.graph import IntArray, Template
+
+
+class UnavailableError(ValueError):
+    """A placement group has lost more shards than its scheme tolerates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """A pool of objects under one scheme.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Its `acting` sets belong to this pool.
+    scheme : RedundancyScheme
+    stripe_unit_bytes : int
+        Chunk of one stripe on one shard [B]; a code whose chunks consist of parts rounds it up.
+    object_bytes : int
+        Size at which an image is cut into objects [B].
+    """
+
+    cluster: Cluster
+    scheme: RedundancyScheme
+    stripe_unit_bytes: int
+    object_bytes: int
+
+    def __post_init__(self) -> None:
+        # Whoever asks the pool for its chunk gets the one that the scheme really stores.
+        object.__setattr__(self, "stripe_unit_bytes", self.geometry.stripe_unit_bytes)
+
+    @property
+    def geometry(self) -> StripeGeometry:
+        """The scheme's stripes."""
+        return self.scheme.geometry(self.stripe_unit_bytes)
+
+    @cached_property
+    def primaries(self) -> IntArray:
+        """Shard that is the primary of each placement group: the first that is there, shape (groups,)."""
+        present = self.cluster.acting != NO_OSD
+        if not present.any(axis=1).all():
+            lost = int(np.flatnonzero(~present.any(axis=1))[0])
+            raise UnavailableError(f"placement group {lost:x}: no OSD is left")
+        first: IntArray = present.argmax(axis=1).astype(np.int64)
+        return first
+
+    @cached_property
+    def _views(self) -> tuple[list[PathContext], IntArray]:
+        contexts: list[PathContext] = []
+        index: dict[tuple[int, frozenset[int]], int] = {}
+        views = np.empty(self.cluster.groups, dtype=np.int64)
+        absent = self.cluster.acting == NO_OSD
+        for group, (primary, row) in enumerate(zip(self.primaries.tolist(), absent, strict=True)):
+            missing = frozenset(np.flatnonzero(row).tolist())
+            key = (primary, missing)
+            if key not in index:
+                if not self.scheme.can_decode(missing):
+                    raise UnavailableError(
+                        f"placement group {group:x}: {self.scheme.name} has lost shards {sorted(missing)}, "
+                        f"it tolerates {self.scheme.failures_tolerated}"
+                    )
+                index[key] = len(contexts)
+                contexts.append(
+                    PathContext(
+                        models=self.cluster.models,
+                        scheme=self.scheme,
+                        geometry=self.geometry,
+                        primary=primary,
+                        missing=missing,
+                        recovery=self.cluster.recovery,
+                    )
+                )
+            views[group] = index[key]
+        return contexts, views
+
+    @property
+    def contexts(self) -> list[PathContext]:
+        """The different ways a placement group looks: primary and missing shards."""
+        return self._views[0]
+
+    @property
+    def views(self) -> IntArray:
+        """Index into `contexts` of each placement group, shape (groups,)."""
+        return self._views[1]
+
+    def bindings(self) -> IntArray:
+        """Bind the roles of every placement group, shape (groups, roles)."""
+        return self.cluster.bind(
+            self.cluster.acting, self.primaries, np.arange(self.cluster.groups, dtype=np.int64)
+        )
+
+    def groups_of(self, images: IntArray, objects: IntArray) -> IntArray:
+        """Return the placement group of each object of each image, shape (n,)."""
+        groups = np.empty(len(objects), dtype=np.int64)
+        for image in np.unique(images).tolist():
+            here = images == image
+            unique, inverse = np.unique(objects[here], return_inverse=True)
+            found = pgs_of_objects(image_prefix(image), unique, self.cluster.groups)
+            groups[here] = np.asarray(found, dtype=np.int64)[inverse]
+        return groups
+
+
+@lru_cache(maxsize=1024)
+def image_prefix(image: int) -> str:
+    """Return the object-name prefix of an image, in the form RBD gives it."""
+    return f"rbd_data.{0x5717_0000 + image:x}"
+
+
+class Book:
+    """Templates and bindings of a run; templates are added as requests need them."""
+
+    def __init__(self, bindings: IntArray) -> None:
+        self.templates: list[Template] = []
+        self._rows = bindings
+        self._used = len(bindings)
+
+    @property
+    def bindings(self) -> IntArray:
+        """Binding rows, shape (rows, roles)."""
+        return self._rows[: self._used]
+
+    def add(self, template: Template) -> int:
+        """Add a template; return its index."""
+        self.templates.append(template)
+        return len(self.templates) - 1
+
+    def add_bindings(self, rows: IntArray) -> IntArray:
+        """Append binding rows; return their indices."""
+        start, self._used = self._used, self._used + len(rows)
+        if self._used > len(self._rows):
+            room = np.empty((self._used, *rows.shape[1:]), dtype=np.int64)
+            self._rows = np.concatenate([self._rows[:start], room])
+        self._rows[start : self._used] = rows
+        return np.arange(start, self._used, dtype=np.int64)

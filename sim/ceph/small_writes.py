@@ -1,0 +1,88 @@
+"""What stores know of the units that small writes cover in part, in the order of issue."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from stripesim.models.object_store.pacific import DEFERRED, FRESH, IN_MEMORY, STORED, PacificStore
+from stripesim.sim.ceph.clients.workload import Requests
+from stripesim.sim.engine.graph import IntArray
+
+
+class SmallWrites:
+    """Tells, for each write of a replicated pool, the states of its first and its last unit.
+
+    Parameters
+    ----------
+    store : PacificStore
+    depth : int
+        Requests in flight; what they wrote is still in memory. 0 (open loop): nothing is.
+    prefilled : bool
+        Whether every unit holds data beforehand.
+
+    Notes
+    -----
+    A unit that is overwritten in part goes into the log at once and later to its place. Deferred writes
+    are collected, here per placement group (in the daemon: per OSD); one unit is written once for all of a
+    batch. It is read first, whole, unless it waits in the batch or a request in flight has written it.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_do_write_small``, ``_deferred_queue``,
+    ``_kv_finalize_thread``).
+    """
+
+    def __init__(self, store: PacificStore, *, depth: int, prefilled: bool) -> None:
+        self._unit = store.min_alloc_bytes
+        self._batch_count = store.deferred_batch_count
+        self._prefilled = prefilled
+        self._written: set[int] = set()
+        self._recent: deque[range] = deque(maxlen=max(0, depth - 1))
+        self._batches: dict[int, tuple[int, set[int]]] = {}
+
+    def states(
+        self, requests: Requests, first_bytes: IntArray, groups: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """Return the states of the first and the last unit of each request; 0 for reads and whole units.
+
+        Parameters
+        ----------
+        requests : Requests
+        first_bytes : ndarray of int64, shape (n,)
+            Place of each request's first byte, the same space for all objects [B].
+        groups : ndarray of int64, shape (n,)
+        """
+        unit = self._unit
+        heads, tails = np.zeros(len(requests), dtype=np.int64), np.zeros(len(requests), dtype=np.int64)
+        ends = first_bytes + requests.lengths_bytes
+        for index, (start, end, group) in enumerate(
+            zip(first_bytes.tolist(), ends.tolist(), groups.tolist(), strict=True)
+        ):
+            if not requests.is_write[index]:
+                continue
+            touched = range(start // unit, -(-end // unit))
+            if start % unit or end - start < unit:
+                heads[index] = self._state(touched[0], group)
+            if end % unit:
+                tails[index] = self._state(touched[-1], group) if len(touched) > 1 else heads[index]
+            if not self._prefilled:
+                self._written.update(touched)
+            self._recent.append(touched)
+        return heads, tails
+
+    def _state(self, unit: int, group: int) -> int:
+        if not self._prefilled and unit not in self._written:
+            return FRESH
+        count, waiting = self._batches.get(group, (0, set()))
+        state = DEFERRED if unit in waiting else IN_MEMORY if self._in_flight(unit) else STORED
+        if count + 1 >= self._batch_count:
+            self._batches[group] = (0, set())
+        else:
+            waiting.add(unit)
+            self._batches[group] = (count + 1, waiting)
+        return state
+
+    def _in_flight(self, unit: int) -> bool:
+        return any(unit in touched for touched in self._recent)

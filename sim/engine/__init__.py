@@ -1,0 +1,1 @@
+"""Two engines and what they share: op graphs, branch conditions, programs, checks. Start with ENGINE.md."""

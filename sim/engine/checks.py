@@ -1,0 +1,284 @@
+"""What is wrong with a program is told before it runs, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from stripesim.sim.engine.conditions import ALONE, CACHED, GATE_EMPTY, IDLE, KEY_RANGES
+from stripesim.sim.engine.graph import (
+    ACQUIRE,
+    DROP,
+    ENTER,
+    FILL,
+    LEAVE,
+    RELEASE,
+    TURN,
+    USE,
+    WORDS,
+    IntArray,
+    Template,
+)
+from stripesim.sim.engine.program import (
+    BATCH,
+    CACHE,
+    DISCIPLINES,
+    FIFO,
+    GATE,
+    KEY_MAX,
+    POOL,
+    Action,
+    DirectedSource,
+    Program,
+    ProgramError,
+    RequestChunk,
+    SetGroup,
+    Wake,
+)
+
+
+def check_program(program: Program) -> None:
+    """Check what is known before a run.
+
+    Raises
+    ------
+    ProgramError
+        If the numbers of the requests to follow do not ascend, or a stream is named that is not there; if
+        there is a director, and a client waits for its newest request, or a stream cannot plan anew or is a
+        feed without a depth.
+    """
+    if len(program.followed) and (program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()):
+        raise ProgramError("followed requests: got numbers that are not ascending from 0, wanted them so")
+    strangers = [index for index in sorted(program.newest_only) if not (0 <= index < len(program.streams))]
+    if strangers:
+        raise ProgramError(f"newest only: got stream {strangers[0]}, wanted below {len(program.streams)}")
+    if program.director is None:
+        return
+    if program.newest_only:
+        raise ProgramError(
+            "got a director and a client that waits for its newest request, wanted one of them"
+        )
+    for index, stream in enumerate(program.streams):
+        if not isinstance(stream, DirectedSource):
+            raise ProgramError(f"stream {index}: got one that cannot plan anew, which a director asks for")
+        if stream.feed and not stream.depth:
+            raise ProgramError(f"stream {index}: got a feed with arrival times, wanted one with a depth")
+        if stream.timeout_ns < 0:
+            raise ProgramError(f"stream {index}: got a timeout of {stream.timeout_ns} ns, wanted at least 0")
+
+
+def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: int) -> None:
+    """Check a chunk that a stream gave.
+
+    Parameters
+    ----------
+    after_ns : int
+        Arrival of the stream's last request before this chunk [ns].
+
+    Raises
+    ------
+    ProgramError
+        If it refers to what is not there, or its arrivals are missing or not ascending.
+    """
+    where = f"stream {stream}"
+    _check_plan(where, program, chunk)
+    if program.streams[stream].depth:
+        return
+    if chunk.arrivals_ns is None:
+        raise ProgramError(f"{where}: got no arrival times, wanted them in an open stream")
+    if chunk.arrivals_ns[0] < after_ns or (np.diff(chunk.arrivals_ns) < 0).any():
+        raise ProgramError(f"{where}: got arrivals that go back in time, wanted them ascending")
+
+
+def check_replanned(program: Program, stream: int, chunk: RequestChunk, before: RequestChunk) -> None:
+    """Check requests that a stream planned anew.
+
+    Parameters
+    ----------
+    chunk : RequestChunk
+        What `DirectedSource.replan` gave.
+    before : RequestChunk
+        The same requests with their groups and keys.
+
+    Raises
+    ------
+    ProgramError
+        If they are not as many, or refer to what is not there.
+    """
+    _check_plan(
+        f"stream {stream}, planned anew",
+        program,
+        replace(before, templates=chunk.templates, bindings=chunk.bindings),
+    )
+
+
+def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
+    shape = (len(chunk),)
+    if chunk.templates.shape != shape or chunk.bindings.shape != shape:
+        shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
+        raise ProgramError(f"{where}: got templates and bindings of shape {shapes}, wanted {shape}")
+    for what, array, count in (
+        ("template", chunk.templates, len(program.book.templates)),
+        ("binding", chunk.bindings, len(program.book.bindings)),
+        ("group", chunk.groups, program.groups),
+    ):
+        if array.min() < 0 or array.max() >= count:
+            raise ProgramError(f"{where}: got {what} {array.min()} to {array.max()}, wanted 0 to {count - 1}")
+    present = np.flatnonzero(np.bincount(chunk.templates))
+    used = [program.book.templates[index] for index in present.tolist()]
+    _check_keys(where, chunk, used)
+    _check_spawned(where, program, used)
+    _check_disciplines(where, program, chunk)
+
+
+def check_moment(now_ns: int, next_ns: int | None) -> None:
+    """Check the moment that a director named.
+
+    Raises
+    ------
+    ProgramError
+        If it has passed.
+    """
+    if next_ns is not None and next_ns < now_ns:
+        raise ProgramError(f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}")
+
+
+def check_actions(program: Program, actions: Sequence[Action]) -> None:
+    """Check what a director does.
+
+    Raises
+    ------
+    ProgramError
+        If an action names a group, a resource or a feed that is not there.
+    """
+    for action in actions:
+        if isinstance(action, SetGroup):
+            _check_index("group", (action.group,), program.groups)
+        elif isinstance(action, Wake):
+            _check_index("stream", (action.stream,), len(program.streams))
+            if not cast(DirectedSource, program.streams[action.stream]).feed:
+                raise ProgramError(f"director: got stream {action.stream} to wake, wanted a feed")
+        else:
+            _check_index("resource", action.resources, len(program.resources))
+
+
+def _check_index(what: str, indices: Iterable[int], count: int) -> None:
+    for index in indices:
+        if not 0 <= index < count:
+            raise ProgramError(f"director: got {what} {index}, wanted 0 to {count - 1}")
+
+
+def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> None:
+    keys = chunk.keys
+    if keys is None:
+        for template in used:
+            if template.keyed:
+                raise ProgramError(f"{where}: got no keys, template '{template.name}' wants them")
+        return
+    shape = (len(chunk), KEY_RANGES, 2)
+    if keys.shape != shape:
+        raise ProgramError(f"{where}: got keys of shape {keys.shape}, wanted {shape}")
+    if keys.min() < 0 or keys.max() >= KEY_MAX or (keys[:, :, 0] > keys[:, :, 1]).any():
+        raise ProgramError(f"{where}: got key ranges that are none, wanted 0 <= first <= stop < 2**60")
+
+
+def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> None:
+    spawners = [template for template in used if template.dynamics and template.dynamics.spawned]
+    if not spawners:
+        return
+    known = {id(template) for template in program.book.templates}
+    while spawners:
+        template = spawners.pop()
+        assert template.dynamics is not None
+        for other in template.dynamics.spawned:
+            if id(other) not in known:
+                raise ProgramError(
+                    f"{where}: template '{template.name}' spawns '{other.name}', wanted that in the book too"
+                )
+            if other.dynamics:
+                spawners.append(other)
+
+
+_DISCIPLINES_OF_WORDS = {
+    USE: (FIFO, BATCH),
+    ACQUIRE: (POOL,),
+    RELEASE: (POOL,),
+    ENTER: (GATE,),
+    TURN: (GATE,),
+    LEAVE: (GATE,),
+    FILL: (CACHE,),
+    DROP: (CACHE,),
+}
+_DISCIPLINES_OF_TESTS = {
+    GATE_EMPTY: (GATE,),
+    ALONE: (GATE,),
+    CACHED: (CACHE,),
+    IDLE: (FIFO, BATCH),
+}
+
+
+def _wanted_bits() -> IntArray:
+    """Return the disciplines that a word with a test asks for, as bits, shape (words, tests); 0: any."""
+    bits = np.zeros((len(WORDS), IDLE + 1), dtype=np.int64)
+    for test, wanted in _DISCIPLINES_OF_TESTS.items():
+        bits[:, test] = sum(1 << one for one in wanted)
+    for word, wanted in _DISCIPLINES_OF_WORDS.items():
+        bits[word] = sum(1 << one for one in wanted)
+    return bits
+
+
+_WANTED_BITS = _wanted_bits()
+
+
+def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
+    """Check that gates and caches are asked for where they are bound, and nothing else is."""
+    disciplines = program.resources.disciplines
+    if not ((disciplines == GATE) | (disciplines == CACHE)).any() and all(
+        template.dynamics is None for template in program.book.templates
+    ):
+        return
+    # As a rule a role is bound to one kind of resource in all rows; then one look per template is enough.
+    rows = program.book.bindings[np.unique(chunk.bindings)]
+    kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
+    bound = np.bitwise_or.reduce(kinds, axis=0)
+    doubtful = [
+        index
+        for index in np.unique(chunk.templates).tolist()
+        if any(_differs(bound, path) for path in _paths(program.book.templates[index]))
+    ]
+    for index in doubtful:
+        used = program.book.bindings[np.unique(chunk.bindings[chunk.templates == index])]
+        for path in _paths(program.book.templates[index]):
+            _check_path(where, program, path, used)
+
+
+def _paths(template: Template) -> tuple[Template, ...]:
+    """Return a template and all that it spawns, also by what it spawns."""
+    spawned = template.dynamics.spawned if template.dynamics else ()
+    return (template, *(path for other in spawned for path in _paths(other)))
+
+
+def _differs(bound: IntArray, path: Template) -> bool:
+    """Tell whether a role is bound to a discipline, told as bits, that a word or a test does not ask for."""
+    roles, words, tests = path.role_words.T
+    wanted = _WANTED_BITS[words, tests]
+    return bool((bound[roles] & ~wanted)[wanted > 0].any())
+
+
+def _check_path(where: str, program: Program, path: Template, rows: IntArray) -> None:
+    disciplines = program.resources.disciplines
+    for role, word, test in path.role_words.tolist():
+        wanted = int(_WANTED_BITS[word, test])
+        if not wanted:
+            continue
+        bound = rows[:, role]
+        bound = bound[bound >= 0]
+        wrong = bound[(1 << disciplines[bound]) & ~wanted != 0]
+        if len(wrong):
+            name = program.resources.names[wrong[0]]
+            kind = DISCIPLINES[disciplines[wrong[0]]]
+            told = " or ".join(DISCIPLINES[one] for one in range(len(DISCIPLINES)) if wanted >> one & 1)
+            raise ProgramError(f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {told}")

@@ -1,0 +1,61 @@
+"""What steps of the compiled engine account, and when they end. Part of the inner loop.
+
+This module imports numba; only what is compiled imports it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stripesim.sim.engine.compiled.opcodes import at, inlined
+from stripesim.sim.engine.compiled.world import NOBODY, World
+from stripesim.sim.engine.graph import USE
+
+
+@inlined
+def account(world: World, request: Any, step: Any, number_of_step: int) -> None:
+    """Add what a step accounts to the bin of the current time."""
+    clock = world.clock[0]
+    if step.role >= 0 and world.bindings[at(request.row * clock.roles + step.role)] < 0:
+        return
+    clock.bins_used = max(clock.bins_used, clock.bin + 1)
+    if step.accounts:
+        amounts = world.amounts[request.first_step + number_of_step]
+        for counter in range(len(amounts)):
+            world.bins[clock.bin, counter] += amounts[counter]
+
+
+@inlined
+def account_service(world: World, request: Any, cell: int) -> None:
+    """Account what a step accounts once for a service; the calendar holds the one that does."""
+    clock = world.clock[0]
+    amounts = world.once[request.first_step + (cell & ((1 << clock.cell_bits) - 1))]
+    if clock.bin_ns:
+        clock.bins_used = max(clock.bins_used, clock.bin + 1)
+    for counter in range(len(amounts)):
+        world.taken[request.stream, counter] += amounts[counter]
+        if clock.bin_ns:
+            world.bins[clock.bin, counter] += amounts[counter]
+
+
+@inlined
+def account_taken(world: World, request: Any, step: Any, number_of_step: int) -> None:
+    """Add up what a completed step of a template with branches accounts."""
+    if step.role >= 0 and world.bindings[at(request.row * world.clock[0].roles + step.role)] < 0:
+        return
+    amounts = world.amounts[request.first_step + number_of_step]
+    for counter in range(len(amounts)):
+        world.taken[request.stream, counter] += amounts[counter]
+    if step.word == USE:
+        world.taken[request.stream, len(amounts)] += 1
+
+
+@inlined
+def note_end(world: World, request: Any, number_of_step: int) -> None:
+    """Note the end of a step of a request that is followed."""
+    number, streams = request.number, len(world.streams)
+    if number % streams or number // streams >= len(world.followed):
+        return
+    row = world.followed[at(number // streams)]
+    if row != NOBODY:
+        world.ends_ns[row, number_of_step] = world.clock[0].now_ns

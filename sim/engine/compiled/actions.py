@@ -1,0 +1,296 @@
+"""What a director does to the world of the compiled engine, between two calls of its kernel.
+
+Read beside ``simpy/director.py``:
+
+=====================  ===============================================
+here                   there
+=====================  ===============================================
+``void_services``      ``_stop``
+``cut_off``            ``_cut_off``, ``_leave_services``, ``_leave_gates``
+``wake``               ``_wake``
+``start_again``        ``Stream.issue_again``
+``oldest_pending``     ``_time_out_ns``
+=====================  ===============================================
+
+This module imports numba; ``compiled/director.py`` imports it only when there is a director.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stripesim.sim.engine.compiled.calendar import push as _push
+from stripesim.sim.engine.compiled.kernel import cached as _cached
+from stripesim.sim.engine.compiled.kernel import sources as _sources
+from stripesim.sim.engine.compiled.opcodes import append as _append
+from stripesim.sim.engine.compiled.opcodes import at, inlined
+from stripesim.sim.engine.compiled.opcodes import change_pins as _change_pins
+from stripesim.sim.engine.compiled.opcodes import empty_cache as _empty_cache
+from stripesim.sim.engine.compiled.opcodes import pass_tickets as _pass_tickets
+from stripesim.sim.engine.compiled.requests import start as _start
+from stripesim.sim.engine.compiled.service import first as _first
+from stripesim.sim.engine.compiled.service import hand_over as _hand_over
+from stripesim.sim.engine.compiled.world import (
+    NOBODY,
+    ROOT,
+    SKIPPED,
+    TICKET_LEFT,
+    TICKET_WAITS,
+    UNIT_MOVED,
+    Array,
+    World,
+)
+from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
+from stripesim.sim.engine.program import BATCH, CACHE, FIFO, GATE, PENDING, POOL
+
+# What is compiled here holds on to it, to be compiled anew when another file that goes into it changes.
+_SOURCES = _sources()
+
+
+# ---------------------------------------------------------------------------- requests cut off
+
+
+@inlined
+def _server(world: World, cell: int) -> int:
+    """Return the server that a cell of the calendar is in service at, `NOBODY` if at none."""
+    clock = world.clock[0]
+    request = world.requests[at(cell >> clock.cell_bits)]
+    step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    if step.word != USE:
+        return NOBODY
+    return int(world.bindings[at(request.row * clock.roles + step.role)])
+
+
+@inlined
+def _without(world: World, marked: Array, cell: int) -> int:
+    """Take the cells of marked slots out of a chain of links; return its first cell."""
+    bits = world.clock[0].cell_bits
+    head = last = NOBODY
+    while cell != NOBODY:
+        behind = world.links[at(cell)]
+        if not marked[at(cell >> bits)]:
+            if head == NOBODY:
+                head = cell
+            else:
+                world.links[at(last)] = cell
+            last = cell
+        cell = behind
+    if last != NOBODY:
+        world.links[at(last)] = NOBODY
+    return int(head)
+
+
+@inlined
+def _leave_services(world: World, marked: Array, times_ns: Array, cells: Array, lost: Array) -> int:
+    """Lay the calendar out again without marked slots; return the number of services lost."""
+    clock = world.clock[0]
+    clock.calendar_end = ROOT
+    count = 0
+    for place in range(len(cells)):
+        cell = int(cells[place])
+        server = _server(world, cell)
+        if server != NOBODY and world.resources[at(server)].discipline == BATCH:
+            # The first that is left stands for the service now.
+            cell = _without(world, marked, cell)
+        elif marked[at(cell >> clock.cell_bits)]:
+            cell = NOBODY
+        if cell != NOBODY:
+            _push(world, times_ns[place], cell)
+        elif server != NOBODY:
+            lost[count].end_ns = times_ns[place]
+            lost[count].resource = server
+            count += 1
+    return count
+
+
+@inlined
+def _leave_queue(world: World, marked: Array, resource: Any) -> None:
+    """Take marked slots out of a resource's queue, or their tickets off a gate's list."""
+    clock = world.clock[0]
+    cell = resource.first
+    while cell != NOBODY:
+        if marked[at(cell >> clock.cell_bits)]:
+            state = world.pending[at(cell)]
+            if resource.discipline != GATE or state <= TICKET_WAITS:
+                resource.waiting -= 1
+                resource.waited_ns += clock.now_ns
+        cell = world.links[at(cell)]
+    resource.first = cell = _without(world, marked, resource.first)
+    while cell != NOBODY:
+        resource.last = cell
+        cell = world.links[at(cell)]
+
+
+@inlined
+def _give_back(world: World, slot: int, touched: Array) -> None:
+    """Give back what a request holds, and note whose it was; nobody goes on yet."""
+    clock, request = world.clock[0], world.requests[at(slot)]
+    cell = slot << clock.cell_bits
+    for number in range(world.templates[at(world.log[at(request.entry)].template)].steps):
+        step = world.steps[at(request.first_step + number)]
+        state = world.pending[at(cell + number)]
+        if step.role < 0 or state >= 0 or state == SKIPPED:
+            continue
+        bound = world.bindings[at(request.row * clock.roles + step.role)]
+        change = 0
+        if step.word == ENTER:
+            change = 0 if state == TICKET_LEFT else 1
+        elif state == UNIT_MOVED:
+            change = 1 if step.word == ACQUIRE else -1 if step.word == RELEASE else 0
+        if change:
+            world.resources[at(bound)].free += change
+            world.resources[at(bound)].held_ns += change * clock.now_ns
+            touched[at(bound)] = 1
+    if len(world.keys):
+        for which in range(2):
+            pinned = world.keys[at(slot)].held[which]
+            if pinned:
+                _change_pins(world, world.keys[at(slot)], which, -pinned)
+
+
+def _cut_off(told: int) -> Any:
+    def cut_off(
+        world: World, marked: Array, touched: Array, times_ns: Array, cells: Array, lost: Array
+    ) -> int:
+        """Take the requests of marked slots out of everything.
+
+        Parameters
+        ----------
+        marked : ndarray of uint8, shape (slots,)
+        touched : ndarray of uint8, shape (resources,)
+            Receives a 1 where something was given back.
+        times_ns, cells : ndarray
+            The calendar's entries as they were.
+        lost : ndarray of LOST, as long
+            Receives the services that nobody waits for any more.
+
+        Returns
+        -------
+        int
+            Number of services lost.
+        """
+        assert told
+        clock = world.clock[0]
+        count = _leave_services(world, marked, times_ns, cells, lost)
+        for number in range(len(world.resources)):
+            resource = world.resources[at(number)]
+            gate = resource.discipline == GATE and resource.first != NOBODY
+            if gate or (resource.discipline != CACHE and resource.waiting):
+                _leave_queue(world, marked, resource)
+        for slot in range(len(marked)):
+            if marked[slot]:
+                _give_back(world, slot, touched)
+                world.free_slots[at(clock.slots_free)] = slot
+                clock.slots_free += 1
+        return count
+
+    return cut_off
+
+
+# --------------------------------------------------------------------------------- resources
+
+
+def _void_services(told: int) -> Any:
+    def void_services(world: World, times_ns: Array, cells: Array) -> None:
+        """Lay the calendar out again without the services of servers that have stopped; empty such caches."""
+        assert told
+        world.clock[0].calendar_end = ROOT
+        for place in range(len(cells)):
+            server = _server(world, cells[place])
+            if server == NOBODY or not world.resources[at(server)].stopped:
+                _push(world, times_ns[place], cells[place])
+        for number in range(len(world.resources)):
+            if world.resources[at(number)].discipline == CACHE and world.resources[at(number)].stopped:
+                _empty_cache(world, number)
+
+    return void_services
+
+
+@inlined
+def _wake_one(world: World, resource: Any) -> None:
+    """Let those go on that wait for what has been given back or has been started."""
+    clock = world.clock[0]
+    if resource.discipline in (FIFO, BATCH):
+        while resource.waiting and resource.free:
+            resource.free -= 1
+            _hand_over(world, resource)
+    elif resource.discipline == POOL:
+        while resource.waiting and resource.free > 0:
+            waiter = _first(world, resource)
+            resource.free -= 1
+            resource.held_ns -= clock.now_ns
+            world.pending[at(waiter)] = UNIT_MOVED
+            _append(world, waiter)
+    elif resource.discipline == GATE:
+        _pass_tickets(world, resource)
+
+
+def _wake(told: int) -> Any:
+    def wake(world: World, touched: Array) -> None:
+        """Let those go on that wait for one of the resources that are marked, ascending."""
+        assert told
+        for number in range(len(touched)):
+            if touched[number] and not world.resources[at(number)].stopped:
+                _wake_one(world, world.resources[at(number)])
+
+    return wake
+
+
+def _free_server(told: int) -> Any:
+    def free_server(world: World, number: int) -> None:
+        """End a service that nobody waits for."""
+        assert told
+        _hand_over(world, world.resources[at(number)])
+
+    return free_server
+
+
+# ---------------------------------------------------------------------------------- requests
+
+
+def _start_again(told: int) -> Any:
+    def start_again(world: World, parked: Array, chosen: Array) -> None:
+        """Start requests that were cut off or that waited; there is room for them.
+
+        Parameters
+        ----------
+        parked : ndarray of PARKED, shape (n,)
+        chosen : ndarray of int64, shape (n, 3)
+            Template, binding row, retries.
+        """
+        assert told
+        for place in range(len(parked)):
+            request, entry = parked[place], world.log[at(parked[place].entry)]
+            template, row, retries = chosen[place, 0], chosen[place, 1], chosen[place, 2]
+            entry.template = template
+            entry.binding = row
+            slot = _start(world, entry.stream, request.number, request.entry, template, row, retries)
+            if len(world.keys):
+                for which in range(2):
+                    world.keys[at(slot)].first[which] = request.first[which]
+                    world.keys[at(slot)].stop[which] = request.stop[which]
+                    world.keys[at(slot)].held[which] = 0
+
+    return start_again
+
+
+def _oldest_pending(told: int) -> Any:
+    def oldest_pending(world: World, index: int, entry: int) -> int:
+        """Return the first place in the log, from one on, of an unfinished request of a stream."""
+        assert told
+        while entry < world.clock[0].logged:
+            row = world.log[at(entry)]
+            if row.stream == index and row.completed_ns == PENDING:
+                break
+            entry += 1
+        return entry
+
+    return oldest_pending
+
+
+cut_off: Any = _cached(_cut_off(_SOURCES))
+void_services: Any = _cached(_void_services(_SOURCES))
+wake: Any = _cached(_wake(_SOURCES))
+free_server: Any = _cached(_free_server(_SOURCES))
+start_again: Any = _cached(_start_again(_SOURCES))
+oldest_pending: Any = _cached(_oldest_pending(_SOURCES))

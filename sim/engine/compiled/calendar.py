@@ -1,0 +1,95 @@
+"""The calendar of the compiled engine: a heap with four children a node. Part of the inner loop.
+
+This module imports numba; only what is compiled imports it.
+"""
+
+from __future__ import annotations
+
+from stripesim.sim.engine.compiled.opcodes import at, inlined
+from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
+
+
+@inlined
+def precedes(world: World, cell: int, other: int) -> bool:
+    """Tell whether a cell comes before another of the same time: by request, then step."""
+    bits = world.clock[0].cell_bits
+    number, other_number = world.requests[at(cell >> bits)].number, world.requests[at(other >> bits)].number
+    return bool(number < other_number or (number == other_number and cell < other))
+
+
+@inlined
+def sift_down(world: World, time_ns: int, cell: int) -> None:
+    """Put an entry at the root and let it sink to its place."""
+    times_ns, cells = world.times_ns, world.cells
+    end = world.clock[0].calendar_end
+    place = ROOT
+    while True:
+        child = 4 * place - 8
+        if child >= end:
+            break
+        # Places of the last group that are not taken hold NEVER_NS.
+        t0, t1, t2, t3 = (
+            times_ns[at(child)],
+            times_ns[at(child + 1)],
+            times_ns[at(child + 2)],
+            times_ns[at(child + 3)],
+        )
+        left = t1 if t1 < t0 else t0
+        right = t3 if t3 < t2 else t2
+        least = right if right < left else left
+        if least > time_ns:
+            break
+        at_0, at_1, at_2, at_3 = t0 == least, t1 == least, t2 == least, t3 == least
+        if int(at_0) + int(at_1) + int(at_2) + int(at_3) == 1:
+            best = child + at_1 + 2 * at_2 + 3 * at_3
+        else:
+            best = child + (0 if at_0 else 1 if at_1 else 2)
+            for rival in range(best + 1, min(child + 4, end)):
+                if times_ns[at(rival)] == least and precedes(world, cells[at(rival)], cells[at(best)]):
+                    best = rival
+        if least == time_ns and precedes(world, cell, cells[at(best)]):
+            break
+        times_ns[at(place)] = least
+        cells[at(place)] = cells[at(best)]
+        place = best
+    times_ns[at(place)] = time_ns
+    cells[at(place)] = cell
+
+
+@inlined
+def push(world: World, time_ns: int, cell: int) -> None:
+    """Put a cell into the calendar."""
+    clock = world.clock[0]
+    if clock.calendar_hole:
+        # The entry just taken left its place: no need to close it first.
+        clock.calendar_hole = 0
+        sift_down(world, time_ns, cell)
+        return
+    times_ns, cells = world.times_ns, world.cells
+    place = clock.calendar_end
+    clock.calendar_end = place + 1
+    if place & 3 == 0:
+        times_ns[at(place + 1)] = times_ns[at(place + 2)] = times_ns[at(place + 3)] = NEVER_NS
+    while place > ROOT:
+        parent = (place + 8) >> 2
+        above_ns = times_ns[at(parent)]
+        if above_ns < time_ns or (above_ns == time_ns and not precedes(world, cell, cells[at(parent)])):
+            break
+        times_ns[at(place)] = above_ns
+        cells[at(place)] = cells[at(parent)]
+        place = parent
+    times_ns[at(place)] = time_ns
+    cells[at(place)] = cell
+
+
+@inlined
+def close_hole(world: World) -> None:
+    """Fill the place of the entry taken last with the calendar's last entry."""
+    clock = world.clock[0]
+    clock.calendar_hole = 0
+    end = clock.calendar_end - 1
+    clock.calendar_end = end
+    time_ns, cell = world.times_ns[at(end)], world.cells[at(end)]
+    world.times_ns[at(end)] = NEVER_NS
+    if end > ROOT:
+        sift_down(world, time_ns, cell)

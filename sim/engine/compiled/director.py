@@ -1,0 +1,368 @@
+"""A director at work on the compiled engine: the Python side, between two calls of the kernel.
+
+Read beside ``simpy/director.py``; methods of one name do the same thing. What goes through all that is in
+flight is compiled too (``compiled/actions.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from stripesim.sim.engine.checks import check_replanned
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.world import NEVER_NS
+from stripesim.sim.engine.conditions import KEY_RANGES
+from stripesim.sim.engine.direction import Consulted, planning
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import (
+    BATCH,
+    CUT,
+    FAILED,
+    FIFO,
+    GATE,
+    PENDING,
+    POOL,
+    Action,
+    DirectedSource,
+    Director,
+    Report,
+    RequestChunk,
+    SetGroup,
+    Start,
+    Stop,
+    Wake,
+)
+
+if TYPE_CHECKING:
+    from stripesim.sim.engine.compiled.engine import CompiledRun
+
+Array = np.ndarray[Any, Any]
+
+
+class Direction:
+    """A director at work on a run.
+
+    Parameters
+    ----------
+    run : CompiledRun
+    director : Director
+    """
+
+    def __init__(self, run: CompiledRun, director: Director) -> None:
+        self.run = run
+        self.director = director
+        self._consulted = Consulted(director, run.program, run)
+        # How often requests were cut off to be issued again, by their place in the log.
+        self.retries: dict[int, int] = {}
+        self._next_ns: int | None = None
+        # Services that nobody waits for: when they end, where.
+        self._lost: list[tuple[int, int]] = []
+        # Place in the log before which every request of a stream has ended.
+        self._oldest = [0] * len(run.program.streams)
+
+    # ------------------------------------------------------------------------------ moments
+
+    def begin(self) -> None:
+        """Act before any request is issued, if the director wants to."""
+        self.director.begin(self)
+        self._next_ns = self._ask()
+        if self._next_ns == 0:
+            self._act()
+        self._expect()
+
+    def completed_ns(self, stream: int) -> IntArray:
+        """Return the completion times of a stream's requests issued so far."""
+        log = self.run.world.log[: int(self.run.world.clock["logged"][0])]
+        completed_ns: IntArray = log["completed_ns"][log["stream"] == stream].astype(np.int64)
+        return completed_ns
+
+    def step(self) -> bool:
+        """Do what is due first; False if that lies behind the time bound."""
+        world = self.run.world
+        clock = world.clock[0]
+        asked_ns = int(clock["direct_ns"])
+        self._look_at_timeouts(asked_ns)
+        time_ns = int(clock["now_ns"]) if clock["reported"] else self._due_ns()
+        if time_ns > asked_ns:
+            # A timeout that nobody needs any more; the clock does not show that it was there.
+            self._expect()
+            return True
+        if time_ns > clock["until_ns"]:
+            clock["now_ns"] = clock["until_ns"]
+            return False
+        self.run.set_clock(time_ns)
+        if clock["reported"] or self._next_ns == time_ns:
+            self._act()
+        elif self._lost and self._lost[0][0] == time_ns:
+            self.run.actions.free_server(world, heappop(self._lost)[1])
+        else:
+            self._time_out(int(np.flatnonzero(world.streams["look_ns"] == time_ns)[0]))
+        self._expect()
+        return True
+
+    def _due_ns(self) -> int:
+        """Return when the next thing happens that the kernel leaves to us [ns]."""
+        due = [NEVER_NS if self._next_ns is None else self._next_ns]
+        due += [self._lost[0][0]] if self._lost else []
+        return int(min(due + self.run.world.streams["look_ns"].tolist()))
+
+    def _expect(self) -> None:
+        """Tell the kernel when to come back."""
+        world = self.run.world
+        due_ns = self._due_ns()
+        world.clock["direct_ns"] = due_ns
+        world.clock["signal_ns"] = min([due_ns, *world.streams["arrival_ns"].tolist()])
+
+    def _ask(self) -> int | None:
+        return self._consulted.next_ns(int(self.run.world.clock["now_ns"][0]))
+
+    def _act(self) -> None:
+        """Ask the director what happens now, and let it happen."""
+        world = self.run.world
+        clock = world.clock[0]
+        told = world.reports[: int(clock["reported"])].tolist()
+        clock["reported"] = 0
+        actions = self._consulted.act(int(clock["now_ns"]), tuple(Report(*one) for one in told))
+        self._next_ns = self._ask()
+        self._apply(actions)
+
+    def _apply(self, actions: Iterable[Action]) -> None:
+        world = self.run.world
+        groups: set[int] = set()
+        interrupted: set[int] = set()
+        touched = np.zeros(len(world.resources), dtype=np.uint8)
+        for action in actions:
+            match action:
+                case Stop(resources):
+                    self._stop(list(resources))
+                case Start(resources):
+                    self._start(list(resources), touched)
+                case SetGroup(group, held, interrupt):
+                    world.held[group] = held
+                    groups.add(group)
+                    if interrupt:
+                        interrupted.add(group)
+                case Wake(stream):
+                    world.streams["ended"][stream] = 0
+        if interrupted:
+            self._interrupt(interrupted, touched)
+        self.run.actions.wake(world, touched)
+        self._issue_waiting(groups)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let closed loops issue what they may have outstanding."""
+        self.run.world.clock["streams_filled"] = 0
+
+    # ---------------------------------------------------------------------------- resources
+
+    def _stop(self, stopped: list[int]) -> None:
+        """Let resources die: what is in service at them is lost."""
+        world = self.run.world
+        world.resources["stopped"][stopped] = 1
+        servers = np.isin(world.resources["discipline"], (FIFO, BATCH)) & (world.resources["stopped"] == 1)
+        world.resources["free"][servers] = 0
+        self.run.actions.void_services(world, *self._calendar())
+        self._lost = [lost for lost in self._lost if not servers[lost[1]]]
+        heapify(self._lost)
+
+    def _start(self, started: list[int], touched: Array) -> None:
+        """Let resources work again, those that were stopped."""
+        resources = self.run.world.resources
+        for resource in started:
+            if resources["stopped"][resource]:
+                resources["stopped"][resource] = 0
+                touched[resource] = 1
+                if resources["discipline"][resource] in (FIFO, BATCH):
+                    resources["free"][resource] = resources["capacity"][resource]
+
+    def _calendar(self) -> tuple[Array, Array]:
+        """Return a copy of the calendar's entries."""
+        world = self.run.world
+        entries = slice(layout.ROOT, int(world.clock["calendar_end"][0]))
+        return world.times_ns[entries].copy(), world.cells[entries].copy()
+
+    # --------------------------------------------------------------------- requests cut off
+
+    def _in_flight(self) -> Array:
+        """Return the slots that are taken."""
+        world = self.run.world
+        taken = np.ones(len(world.requests), dtype=bool)
+        taken[world.free_slots[: int(world.clock["slots_free"][0])]] = False
+        return np.flatnonzero(taken)
+
+    def _interrupt(self, groups: set[int], touched: Array) -> None:
+        """Cut off the requests of groups."""
+        world, log = self.run.world, self.run.world.log
+        wanted = np.fromiter(groups, dtype=np.int64)
+        streams = world.streams["feed"] == 1
+        parked = world.parked[: int(world.clock["parked"][0])]
+        feeds = np.append(streams, np.zeros(len(streams), dtype=bool))[log["stream"][parked["entry"]]]
+        self._drop_parked(feeds & np.isin(log["group"][parked["entry"]], wanted), CUT)
+        slots = self._in_flight()
+        slots = slots[np.isin(log["group"][world.requests["entry"][slots]], wanted)]
+        open_slots = slots[log["completed_ns"][world.requests["entry"][slots]] == PENDING]
+        of = world.requests["stream"][open_slots]
+        clients = np.append(~streams, np.zeros(len(streams), dtype=bool))[of]
+        self._park(open_slots[clients])
+        self._end(world.requests["entry"][open_slots[~clients]], CUT)
+        self._cut_off(slots, touched)
+
+    def _end(self, entries: Array, outcome: int) -> None:
+        """Note that requests end without completing."""
+        world = self.run.world
+        world.log["completed_ns"][entries] = outcome
+        of = world.log["stream"][entries]
+        np.subtract.at(world.streams["outstanding"], of[of < len(world.streams)], 1)
+
+    def _drop_parked(self, dropped: Array, outcome: int) -> None:
+        """End requests that wait."""
+        world = self.run.world
+        parked = world.parked[: len(dropped)].copy()
+        self._end(parked["entry"][dropped], outcome)
+        self._set_parked(parked[~dropped])
+
+    def _set_parked(self, parked: Array) -> None:
+        world = self.run.world
+        world.parked[: len(parked)] = parked
+        world.clock["parked"] = len(parked)
+
+    def _park(self, slots: Array) -> None:
+        """Let requests wait that are cut off to be issued again."""
+        known, count = int(self.run.world.clock["parked"][0]), len(slots)
+        while len(self.run.world.parked) < known + count + 1:
+            self.run.more_parked()
+        world = self.run.world
+        rows = world.parked[known : known + count]
+        rows["number"], rows["entry"] = world.requests["number"][slots], world.requests["entry"][slots]
+        if len(world.keys):
+            rows["first"], rows["stop"] = world.keys["first"][slots], world.keys["stop"][slots]
+        world.clock["parked"] = known + count
+        for entry in rows["entry"].tolist():
+            self.retries[entry] = self.retries.get(entry, 0) + 1
+
+    def _cut_off(self, slots: Array, touched: Array) -> None:
+        """Take requests out of everything."""
+        if not len(slots):
+            return
+        world = self.run.world
+        marked = np.zeros(len(world.requests), dtype=np.uint8)
+        marked[slots] = 1
+        times_ns, cells = self._calendar()
+        lost = np.zeros(len(cells), dtype=layout.LOST)
+        count = self.run.actions.cut_off(world, marked, touched, times_ns, cells, lost)
+        for one in lost[:count].tolist():
+            heappush(self._lost, one)
+
+    # ------------------------------------------------------------------------ issued again
+
+    def _issue_waiting(self, groups: set[int]) -> None:
+        """Plan anew what has not been issued of groups that are not held; issue what waits."""
+        run, count = self.run, len(self.run.world.streams)
+        open_groups = np.array([group for group in groups if not run.world.held[group]], dtype=np.int64)
+        if not len(open_groups):
+            return
+        parked = run.world.parked[: int(run.world.clock["parked"][0])].copy()
+        going = np.isin(run.world.log["group"][parked["entry"]], open_groups)
+        self._set_parked(parked[~going])
+        parked = parked[going]
+        parked = parked[np.argsort(parked["number"])]
+        chosen = np.zeros((len(parked), 3), dtype=np.int64)
+        chosen[:, 2] = [self.retries.get(entry, 0) for entry in parked["entry"].tolist()]
+        for stream in range(count):
+            own = np.flatnonzero(parked["number"] % count == stream)
+            chosen[own, :2] = self._replan(stream, parked[own], open_groups)
+        if not len(parked):
+            return
+        while run.world.clock["slots_free"][0] < len(parked):
+            run.more_slots()
+        run.actions.start_again(run.world, parked, chosen)
+        run.follow_again(parked["number"])
+
+    def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
+        """Plan anew what waits of a stream and what it has planned and not issued; shape (waiting, 2)."""
+        run, world = self.run, self.run.world
+        at, planned, issued = (int(world.streams[name][stream]) for name in ("at", "planned", "issued"))
+        later = np.flatnonzero(np.isin(world.plan[stream, at:planned, 0], groups))
+        indices = np.append(parked["number"] // len(world.streams), issued + later)
+        if not len(indices):
+            return np.zeros((0, 2), dtype=np.int64)
+        source = cast(DirectedSource, run.program.streams[stream])
+        with planning(run):
+            anew = source.replan(indices)
+        run.learn()
+        check_replanned(run.program, stream, anew, self._known(stream, parked, at + later))
+        pairs: Array = np.stack([anew.templates, anew.bindings], axis=1)
+        run.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
+        return pairs[: len(parked)]
+
+    def _known(self, stream: int, parked: Array, later: Array) -> RequestChunk:
+        """Return what stays as it was of requests that are planned anew."""
+        world = self.run.world
+        groups = np.append(world.log["group"][parked["entry"]], world.plan[stream, later, 0])
+        keys = None
+        if len(world.keys):
+            keys = np.zeros((len(groups), KEY_RANGES, 2), dtype=np.int64)
+            told: Sequence[Array] = (parked, world.plan_keys[stream, later])
+            for side, name in enumerate(("first", "stop")):
+                keys[:, :, side] = np.concatenate([rows[name] for rows in told])
+        nothing = np.zeros(len(groups), dtype=np.int64)
+        return RequestChunk(nothing, nothing, groups.astype(np.int64), keys=keys)
+
+    # ----------------------------------------------------------------------------- timeouts
+
+    def _look_at_timeouts(self, time_ns: int) -> None:
+        """Find whose time is out by a time; look again later where it is nobody's."""
+        world = self.run.world
+        for stream in np.flatnonzero(world.streams["look_ns"] <= time_ns).tolist():
+            self._look(stream)
+
+    def _look(self, stream: int) -> None:
+        world = self.run.world
+        oldest = self._oldest[stream] = self.run.actions.oldest_pending(world, stream, self._oldest[stream])
+        look_ns = NEVER_NS
+        if oldest < world.clock["logged"][0]:
+            look_ns = int(world.log["issued_ns"][oldest] + world.streams["timeout_ns"][stream])
+        world.streams["look_ns"][stream] = look_ns
+
+    def _time_out(self, stream: int) -> None:
+        """Cut off those requests of a stream whose time is out now."""
+        world = self.run.world
+        logged, first = int(world.clock["logged"][0]), self._oldest[stream]
+        stop = first
+        while stop < logged and world.log["issued_ns"][stop] == world.log["issued_ns"][first]:
+            stop += 1
+        rows = world.log[first:stop]
+        entries = first + np.flatnonzero((rows["stream"] == stream) & (rows["completed_ns"] == PENDING))
+        parked = world.parked[: int(world.clock["parked"][0])]["entry"]
+        slots = self._in_flight()
+        slots = slots[np.isin(world.requests["entry"][slots], entries)]
+        self._end(world.requests["entry"][slots], FAILED)
+        self._drop_parked(np.isin(parked, entries), FAILED)
+        touched = np.zeros(len(world.resources), dtype=np.uint8)
+        self._cut_off(slots, touched)
+        self.run.actions.wake(world, touched)
+        self._go_on()
+        self._look(stream)
+
+    # ---------------------------------------------------------------------------------- end
+
+    def check_end(self) -> None:
+        """Assert that no request was lost, and that nothing is held if nothing is in flight."""
+        world = self.run.world
+        slots = self._in_flight()
+        log = world.log[: int(world.clock["logged"][0])]
+        parked = world.parked["entry"][: int(world.clock["parked"][0])]
+        pending = np.flatnonzero((log["completed_ns"] == PENDING) & (log["stream"] < len(world.streams)))
+        assert len(pending) == world.streams["outstanding"].sum(), "a request was lost"
+        assert np.isin(pending, np.append(world.requests["entry"][slots], parked)).all(), "a request was lost"
+        if len(slots):
+            return
+        resources = world.resources
+        lent = np.isin(resources["discipline"], (POOL, GATE))
+        assert (~lent | (resources["free"] == resources["capacity"])).all(), "a unit was lost"
+        assert not world.clock["pinned"][0], "a pin was lost"

@@ -1,0 +1,384 @@
+"""The words of the compiled engine that few templates use: gates, pins, caches, tests.
+
+Part of the inner loop, read beside ``simpy/opcodes.py``:
+
+=====================  ===============================================
+here                   there
+=====================  ===============================================
+``act``                ``act``
+``enter`` …            ``_gate``, ``pass_tickets``
+``change_pins``        ``pin``
+``fill``, ``drop``     ``_cache``
+``holds``              ``holds``
+``skip``               ``_skip``
+=====================  ===============================================
+
+This module imports numba; only what is compiled imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+from stripesim.sim.engine.compiled.world import (
+    GO_ON,
+    LIVE,
+    MERGE,
+    MORE_NODES,
+    MORE_PINS,
+    NOBODY,
+    SKIPPED,
+    TICKET_IN,
+    TICKET_LEFT,
+    TICKET_PASSED,
+    TICKET_WAITS,
+    World,
+)
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, CACHED, GATE_EMPTY, IDLE, PINNED
+from stripesim.sim.engine.graph import DROP, ENTER, FILL, LEAVE, PIN, TURN, UNPIN
+
+# Every index goes through this: numba counts a signed index from the end where it is negative,
+# and that test at each access costs a fifth of the speed.
+at = np.uintp
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+# No reference counts: all arrays outlive a call, and counting at each access to `World` costs
+# two thirds of the speed. Division by zero need not be looked for: nothing divides by data.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+
+
+def inlined(function: _F) -> _F:
+    """Compile a function into its callers."""
+    return cast(_F, njit(forceinline=True, **OPTIONS)(function))
+
+
+@inlined
+def append(world: World, cell: int) -> None:
+    """Put a cell at the end of the ready list; ``~cell`` if its step is skipped."""
+    clock = world.clock[0]
+    world.ready[at(clock.ready_to & (len(world.ready) - 1))] = cell
+    clock.ready_to += 1
+
+
+@inlined
+def step_done(world: World, slot: int) -> None:
+    """Note that a request needs its slot for one thing less."""
+    request = world.requests[at(slot)]
+    request.steps_left -= 1
+    if request.steps_left == 0:
+        clock = world.clock[0]
+        world.free_slots[at(clock.slots_free)] = slot
+        clock.slots_free += 1
+
+
+@inlined
+def skip(world: World, waits_for: int, cell: int) -> None:
+    """Tell a step that one of its predecessors does not run."""
+    pending = world.pending[at(cell)]
+    if waits_for == MERGE:
+        pending -= 1
+        world.pending[at(cell)] = pending
+        if pending == LIVE:
+            append(world, cell)
+        elif pending == 0:
+            append(world, ~cell)
+    elif pending > 0:
+        world.pending[at(cell)] = SKIPPED
+        append(world, ~cell)
+
+
+# ------------------------------------------------------------------------------------ gates
+
+
+@inlined
+def pass_tickets(world: World, gate: Any) -> None:
+    """Let tickets have their turn, the earliest first, up to the first that has not come to it."""
+    clock = world.clock[0]
+    while gate.first != NOBODY and not gate.stopped:
+        ticket = gate.first
+        state = world.pending[at(ticket)]
+        if state == TICKET_IN:
+            break
+        gate.first = world.links[at(ticket)]
+        slot = ticket >> clock.cell_bits
+        if state <= TICKET_WAITS:
+            append(world, (slot << clock.cell_bits) + TICKET_WAITS - state)
+            world.pending[at(ticket)] = TICKET_PASSED
+            gate.waiting -= 1
+            gate.waited_ns += clock.now_ns
+        step_done(world, slot)
+
+
+@inlined
+def _enter(world: World, gate: Any, request: Any, cell: int) -> None:
+    """Take the next ticket. A ticket is the cell of its enter, whose slot stays taken as long."""
+    world.links[at(cell)] = NOBODY
+    world.pending[at(cell)] = TICKET_IN
+    if gate.first == NOBODY:
+        gate.first = cell
+    else:
+        world.links[at(gate.last)] = cell
+    gate.last = cell
+    gate.free -= 1
+    gate.held_ns -= world.clock[0].now_ns
+    request.steps_left += 1
+
+
+@inlined
+def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: int) -> None:
+    """Take a ticket, wait for its turn, or give it back."""
+    clock = world.clock[0]
+    if word == ENTER:
+        _enter(world, gate, request, cell)
+        append(world, cell)
+        return
+    if word == TURN:
+        number_of_step = cell & ((1 << clock.cell_bits) - 1)
+        world.pending[at(ticket)] = TICKET_WAITS - number_of_step
+        gate.waiting += 1
+        gate.waited_ns -= clock.now_ns
+    else:
+        if world.pending[at(ticket)] == TICKET_IN:
+            world.pending[at(ticket)] = TICKET_LEFT
+        gate.free += 1
+        gate.held_ns += clock.now_ns
+    pass_tickets(world, gate)
+    if word == LEAVE:
+        world.pending[at(ticket)] = TICKET_LEFT
+        append(world, cell)
+
+
+# ------------------------------------------------------------------------------------- pins
+
+
+@inlined
+def _scatter(key: int, cache: int) -> int:
+    """Hash a key of a cache."""
+    word = (np.uint64(key) + np.uint64(cache) * np.uint64(0xBF58476D1CE4E5B9)) * np.uint64(0x9E3779B97F4A7C15)
+    return int(word >> np.uint64(32))
+
+
+@inlined
+def _pin_place(world: World, key: int) -> int:
+    """Return the place of a key in the table of pins, or the free place where it would stand."""
+    mask = len(world.pins) - 1
+    place = _scatter(key, 0) & mask
+    while world.pins[at(place)].count != 0 and world.pins[at(place)].key != key:
+        place = (place + 1) & mask
+    return int(place)
+
+
+@inlined
+def _unpin_place(world: World, hole: int) -> None:
+    """Free a place of the table of pins; move up those that stand behind it for want of it."""
+    mask = len(world.pins) - 1
+    place = hole
+    while True:
+        place = (place + 1) & mask
+        if world.pins[at(place)].count == 0:
+            break
+        home = _scatter(world.pins[at(place)].key, 0) & mask
+        if ((place - home) & mask) >= ((place - hole) & mask):
+            world.pins[at(hole)].key = world.pins[at(place)].key
+            world.pins[at(hole)].count = world.pins[at(place)].count
+            hole = place
+    world.pins[at(hole)].count = 0
+
+
+@inlined
+def change_pins(world: World, keys: Any, which: int, change: int) -> None:
+    """Pin or unpin the keys of a range."""
+    clock = world.clock[0]
+    keys.held[which] += change
+    for key in range(keys.first[which], keys.stop[which]):
+        place = _pin_place(world, key)
+        count = world.pins[at(place)].count
+        if count == 0:
+            clock.pinned += 1
+        if count + change == 0:
+            clock.pinned -= 1
+            _unpin_place(world, place)
+        else:
+            world.pins[at(place)].key = key
+            world.pins[at(place)].count = count + change
+
+
+@inlined
+def _pinned(world: World, keys: Any, which: int, by_others: bool) -> bool:
+    """Tell whether every key of a range is pinned."""
+    for key in range(keys.first[which], keys.stop[which]):
+        own = 0
+        if by_others:
+            for other in range(2):
+                if keys.first[other] <= key < keys.stop[other]:
+                    own += keys.held[other]
+        if world.pins[at(_pin_place(world, key))].count <= own:
+            return False
+    return True
+
+
+# ----------------------------------------------------------------------------------- caches
+
+
+@inlined
+def _bucket(world: World, cache: int, key: int) -> int:
+    """Return the place of a key of a cache in `buckets`, or the free place where it would stand."""
+    mask = len(world.buckets) - 1
+    place = _scatter(key, cache) & mask
+    while True:
+        node = world.buckets[at(place)]
+        if node == NOBODY or (world.nodes[at(node)].key == key and world.nodes[at(node)].cache == cache):
+            return int(place)
+        place = (place + 1) & mask
+
+
+@inlined
+def _unlink(world: World, cache: Any, node: Any) -> None:
+    """Take a node out of the order of its cache."""
+    if node.older == NOBODY:
+        cache.first = node.newer
+    else:
+        world.nodes[at(node.older)].newer = node.newer
+    if node.newer == NOBODY:
+        cache.last = node.older
+    else:
+        world.nodes[at(node.newer)].older = node.older
+
+
+@inlined
+def _remove(world: World, cache: Any, hole: int) -> None:
+    """Take the key at a place of `buckets` out of its cache."""
+    clock = world.clock[0]
+    number = world.buckets[at(hole)]
+    node = world.nodes[at(number)]
+    _unlink(world, cache, node)
+    node.older = clock.node_free
+    clock.node_free = number
+    clock.nodes_used -= 1
+    cache.free += 1
+    mask = len(world.buckets) - 1
+    place = hole
+    while True:
+        place = (place + 1) & mask
+        if world.buckets[at(place)] == NOBODY:
+            break
+        behind = world.nodes[at(world.buckets[at(place)])]
+        home = _scatter(behind.key, behind.cache) & mask
+        if ((place - home) & mask) >= ((place - hole) & mask):
+            world.buckets[at(hole)] = world.buckets[at(place)]
+            hole = place
+    world.buckets[at(hole)] = NOBODY
+
+
+@inlined
+def empty_cache(world: World, bound: int) -> None:
+    """Take all keys out of a cache."""
+    cache = world.resources[at(bound)]
+    while cache.first != NOBODY:
+        _remove(world, cache, _bucket(world, bound, world.nodes[at(cache.first)].key))
+
+
+@inlined
+def _cache(world: World, word: int, bound: int, keys: Any, which: int) -> None:
+    """Put the keys of a range into a cache as the most recent, or take them out."""
+    clock, cache = world.clock[0], world.resources[at(bound)]
+    for key in range(keys.first[which], keys.stop[which]):
+        place = _bucket(world, bound, key)
+        number = world.buckets[at(place)]
+        if word == DROP:
+            if number != NOBODY:
+                _remove(world, cache, place)
+            continue
+        if number != NOBODY:
+            _unlink(world, cache, world.nodes[at(number)])
+        else:
+            if cache.free == 0:
+                _remove(world, cache, _bucket(world, bound, world.nodes[at(cache.first)].key))
+                place = _bucket(world, bound, key)
+            number = clock.node_free
+            clock.node_free = world.nodes[at(number)].older
+            clock.nodes_used += 1
+            cache.free -= 1
+            world.buckets[at(place)] = number
+            world.nodes[at(number)].key = key
+            world.nodes[at(number)].cache = bound
+        node = world.nodes[at(number)]
+        node.newer = NOBODY
+        node.older = cache.last
+        if cache.last == NOBODY:
+            cache.first = number
+        else:
+            world.nodes[at(cache.last)].newer = number
+        cache.last = number
+
+
+@inlined
+def _all_cached(world: World, bound: int, keys: Any, which: int) -> bool:
+    """Tell whether a cache has every key of a range."""
+    for key in range(keys.first[which], keys.stop[which]):
+        if world.buckets[at(_bucket(world, bound, key))] == NOBODY:
+            return False
+    return True
+
+
+# ------------------------------------------------------------------------------- what to do
+
+
+@inlined
+def lacks_room(world: World, slot: int, special: Any) -> int:
+    """Tell what is missing to do what may follow a step, `GO_ON` if nothing."""
+    clock, keys = world.clock[0], world.keys[at(slot)]
+    pins = nodes = 0
+    for which in range(2):
+        length = keys.stop[which] - keys.first[which]
+        pins += special.pins[which] * length
+        nodes += special.fills[which] * length
+    # Tables of no size at all are not enough to look something up either.
+    if 2 * (clock.pinned + pins) >= len(world.pins):
+        clock.wanting = clock.pinned + pins + 1
+        return MORE_PINS
+    if clock.nodes_used + nodes >= len(world.nodes):
+        clock.wanting = clock.nodes_used + nodes + 1
+        return MORE_NODES
+    return GO_ON
+
+
+@inlined
+def holds(world: World, slot: int, special: Any, bound: int) -> bool:
+    """Evaluate the test of a step; `bound` is the resource that it asks, `NOBODY` if none."""
+    test, held = special.test, True
+    if test == IDLE:
+        held = bound < 0 or world.resources[at(bound)].free > 0
+    elif test == GATE_EMPTY:
+        held = bound < 0 or world.resources[at(bound)].free == 1
+    elif test == ALONE:
+        if bound >= 0:
+            ticket = (slot << world.clock[0].cell_bits) + special.ticket
+            mine = 0 if world.pending[at(ticket)] == TICKET_LEFT else 1
+            held = world.resources[at(bound)].free == 1 - mine
+    elif test == CACHED:
+        held = bound >= 0 and _all_cached(world, bound, world.keys[at(slot)], special.keys)
+    elif test != ALWAYS:
+        held = _pinned(world, world.keys[at(slot)], special.keys, test == PINNED)
+    return bool(held)
+
+
+@inlined
+def act(world: World, word: int, bound: int, request: Any, cell: int) -> None:
+    """Do what a word beyond the plain ones does when its step becomes ready."""
+    clock = world.clock[0]
+    slot = cell >> clock.cell_bits
+    special = world.specials[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
+    if word in (ENTER, TURN, LEAVE):
+        ticket = (slot << clock.cell_bits) + special.ticket
+        _gate(world, word, world.resources[at(bound)], request, cell, ticket)
+        return
+    if word in (PIN, UNPIN):
+        change_pins(world, world.keys[at(slot)], special.keys, 1 if word == PIN else -1)
+    elif word in (FILL, DROP) and not world.resources[at(bound)].stopped:
+        _cache(world, word, bound, world.keys[at(slot)], special.keys)
+    append(world, cell)

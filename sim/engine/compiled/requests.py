@@ -1,0 +1,187 @@
+"""How requests of the compiled engine are issued, spawned and reported. Part of the inner loop.
+
+This module imports numba; only what is compiled imports it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.engine.compiled.opcodes import append, at, holds, inlined
+from stripesim.sim.engine.compiled.world import (
+    GO_ON,
+    LAST_UNNOTICED,
+    MORE_LOG,
+    MORE_PARKED,
+    MORE_REQUESTS,
+    MORE_SLOTS,
+    NEVER_NS,
+    World,
+)
+from stripesim.sim.engine.graph import STEP_BITS
+from stripesim.sim.engine.program import SPAWNED_FROM
+
+
+@inlined
+def lacks(world: World, stream: Any, wanted: int) -> int:
+    """Tell what is missing to issue a stream's next requests, `GO_ON` if nothing.
+
+    An open stream wants two planned requests: one to issue and one whose arrival is next.
+    """
+    clock = world.clock[0]
+    if stream.at + wanted > stream.planned and not stream.ended:
+        return MORE_REQUESTS
+    if stream.at < stream.planned:
+        if clock.slots_free < wanted:
+            return MORE_SLOTS
+        if clock.logged + wanted > len(world.log):
+            return MORE_LOG
+        if clock.parked == len(world.parked):
+            return MORE_PARKED
+    return GO_ON
+
+
+@inlined
+def issue(world: World, index: int) -> None:
+    """Issue the next planned request of a stream; one to a group that is held waits."""
+    clock, stream = world.clock[0], world.streams[at(index)]
+    planned = world.plan[index, stream.at]
+    group, template, row = planned[0], planned[2], planned[3]
+    number = stream.issued * len(world.streams) + index
+    entry = _note(world, index, template, row, group)
+    if stream.look_ns == NEVER_NS and stream.timeout_ns:
+        stream.look_ns = clock.now_ns + stream.timeout_ns
+        clock.direct_ns = min(clock.direct_ns, stream.look_ns)
+        clock.signal_ns = min(clock.signal_ns, stream.look_ns)
+    if world.held[at(group)]:
+        parked = world.parked[at(clock.parked)]
+        clock.parked += 1
+        parked.number = number
+        parked.entry = entry
+        if len(world.keys):
+            for which in range(2):
+                parked.first[which] = world.plan_keys[index, stream.at].first[which]
+                parked.stop[which] = world.plan_keys[index, stream.at].stop[which]
+    else:
+        slot = start(world, index, number, entry, template, row, 0)
+        if len(world.keys):
+            world.keys[at(slot)] = world.plan_keys[index, stream.at]
+    stream.at += 1
+    stream.issued += 1
+    stream.outstanding += 1
+
+
+@inlined
+def _note(world: World, index: int, template: int, row: int, group: int) -> int:
+    """Note the issue of a request; return its place in the log."""
+    clock = world.clock[0]
+    number = clock.logged
+    clock.logged = number + 1
+    entry = world.log[at(number)]
+    entry.issued_ns = clock.now_ns
+    entry.completed_ns = -1
+    entry.template = template
+    entry.binding = row
+    entry.group = group
+    entry.stream = index
+    return int(number)
+
+
+@inlined
+def start(world: World, index: int, number: int, entry: int, template: int, row: int, retries: int) -> int:
+    """Start a request, client's or spawned, at its step 0; return its slot."""
+    clock = world.clock[0]
+    clock.slots_free -= 1
+    slot = world.free_slots[at(clock.slots_free)]
+    request = world.requests[at(slot)]
+    request.number = number
+    request.entry = entry
+    request.row = row
+    request.stream = index
+    request.draw = np.uint64(number << STEP_BITS) ^ (np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15))
+    first_step, steps = world.templates[at(template)].first_step, world.templates[at(template)].steps
+    request.first_step = first_step
+    request.steps_left = steps
+    cell = slot << clock.cell_bits
+    for step in range(steps):
+        world.pending[at(cell + step)] = world.predecessors[at(first_step + step)]
+    append(world, cell)
+    return int(slot)
+
+
+@inlined
+def lets_issue(world: World, request: Any, stream: Any) -> int:
+    """Tell how many requests of its closed loop a reply makes room for."""
+    if not stream.newest_only or stream.drained:
+        return 1
+    if request.number // len(world.streams) != stream.issued - 1:
+        return 0
+    return int(stream.unnoticed + 1)
+
+
+@inlined
+def notice(world: World, request: Any, index: int, room: int) -> None:
+    """Note a client's completion; let a closed loop go on where it has room for requests.
+
+    Until the client looks at it, a completion hangs in a chain: the place of its time holds the entry of the
+    one before, from `LAST_UNNOTICED` downwards.
+    """
+    clock = world.clock[0]
+    stream = world.streams[at(index)]
+    entry = world.log[at(request.entry)]
+    if room == 0 and stream.depth:
+        entry.completed_ns = LAST_UNNOTICED - 1 - stream.last_unnoticed
+        stream.last_unnoticed = request.entry
+        stream.unnoticed += 1
+        return
+    entry.completed_ns = clock.now_ns
+    stream.outstanding -= 1 + stream.unnoticed
+    while stream.unnoticed:
+        other = world.log[at(stream.last_unnoticed)]
+        stream.last_unnoticed = LAST_UNNOTICED - 1 - other.completed_ns
+        other.completed_ns = clock.now_ns
+        stream.unnoticed -= 1
+    if stream.newest_only and stream.at == stream.planned:
+        stream.drained = 1
+    while room and stream.depth and stream.at < stream.planned:
+        issue(world, index)
+        room -= 1
+
+
+@inlined
+def spawn(world: World, request: Any, slot: int, special: Any, bound: int) -> None:
+    """Start a detached graph if the test holds."""
+    if not holds(world, slot, special, bound):
+        return
+    streams = len(world.streams)
+    of = request.stream if request.stream < streams else request.stream - streams
+    number = SPAWNED_FROM + world.spawned[at(of)] * streams + of
+    world.spawned[at(of)] += 1
+    group = world.log[at(request.entry)].group
+    entry = _note(world, of + streams, special.spawns, request.row, group)
+    child = start(world, of + streams, number, entry, special.spawns, request.row, 0)
+    if len(world.keys):
+        for which in range(2):
+            world.keys[at(child)].first[which] = world.keys[at(slot)].first[which]
+            world.keys[at(child)].stop[which] = world.keys[at(slot)].stop[which]
+            world.keys[at(child)].held[which] = 0
+
+
+@inlined
+def report(world: World, index: int, place: int) -> None:
+    """Let the director hear of a completion as soon as the ready list is empty."""
+    clock = world.clock[0]
+    report = world.reports[at(clock.reported)]
+    report.stream = index
+    report.index = place
+    clock.reported += 1
+    clock.direct_ns = clock.signal_ns = clock.now_ns
+
+
+@inlined
+def next_arrival(world: World, index: int) -> None:
+    """Note when a stream's next request arrives."""
+    stream = world.streams[at(index)]
+    stream.arrival_ns = world.plan[index, stream.at, 1] if stream.at < stream.planned else NEVER_NS

@@ -1,0 +1,95 @@
+"""Queues and services of the compiled engine. Part of the inner loop.
+
+This module imports numba; only what is compiled imports it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.engine.compiled.calendar import push
+from stripesim.sim.engine.compiled.opcodes import at, inlined
+from stripesim.sim.engine.compiled.world import NOBODY, World
+from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
+from stripesim.sim.engine.program import BATCH
+
+
+@inlined
+def wait(world: World, resource: Any, cell: int) -> None:
+    """Join a queue."""
+    resource.waited_ns -= world.clock[0].now_ns
+    world.links[at(cell)] = NOBODY
+    if resource.waiting:
+        world.links[at(resource.last)] = cell
+    else:
+        resource.first = cell
+    resource.last = cell
+    resource.waiting += 1
+
+
+@inlined
+def first(world: World, resource: Any) -> int:
+    """Leave a queue at its head."""
+    resource.waited_ns += world.clock[0].now_ns
+    cell = resource.first
+    resource.first = world.links[at(cell)]
+    resource.waiting -= 1
+    return int(cell)
+
+
+@inlined
+def service_ns(world: World, cell: int) -> int:
+    """Return a step's service time: its demand, times its random factor if it has one."""
+    clock = world.clock[0]
+    request = world.requests[at(cell >> clock.cell_bits)]
+    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    step = world.steps[at(request.first_step + number_of_step)]
+    if step.spread == 0:
+        return int(step.demand_ns)
+    # draws.retried_state and draws.splitmix64, in 64-bit words.
+    word = (clock.seed_state ^ request.draw ^ np.uint64(number_of_step)) + np.uint64(0x9E3779B97F4A7C15)
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    word = word ^ (word >> np.uint64(31))
+    factor = world.factors[step.spread, np.int64(word >> np.uint64(56))]
+    return int((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS)
+
+
+@inlined
+def serve(world: World, resource: Any, cell: int) -> int:
+    """Begin a service, the server is already taken; return when it ends."""
+    demand_ns = service_ns(world, cell)
+    resource.busy_ns += demand_ns
+    return int(world.clock[0].now_ns + demand_ns)
+
+
+@inlined
+def serve_batch(world: World, resource: Any) -> int:
+    """Begin one service for all that wait, the server is already taken; return when it ends."""
+    now_ns = world.clock[0].now_ns
+    resource.waited_ns += now_ns * resource.waiting
+    resource.waiting = 0
+    demand_ns = 0
+    cell = resource.first
+    while cell != NOBODY:
+        demand_ns = max(demand_ns, service_ns(world, cell))
+        cell = world.links[at(cell)]
+    resource.busy_ns += demand_ns
+    return int(now_ns + demand_ns)
+
+
+@inlined
+def hand_over(world: World, resource: Any) -> None:
+    """Let a server that has become free take what waits for it."""
+    if not resource.waiting:
+        resource.free += 1
+        return
+    if resource.discipline == BATCH:
+        waiting = resource.first
+        end_ns = serve_batch(world, resource)
+    else:
+        waiting = first(world, resource)
+        end_ns = serve(world, resource, waiting)
+    push(world, end_ns, waiting)

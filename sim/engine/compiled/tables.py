@@ -1,0 +1,153 @@
+"""Templates and bindings as the tables of the compiled engine. No numba here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.world import World
+from stripesim.sim.engine.conditions import CACHED, PINNED, PINNED_BY_ANY
+from stripesim.sim.engine.graph import BRANCH, DELAY, DROP, FILL, NONE, PIN, SPAWN, UNPIN, USE, Template
+from stripesim.sim.engine.program import Program
+
+
+def grown(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+    """Return an array of `size` rows that begins with the rows of `array`."""
+    larger = np.empty((size, *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def appended(array: np.ndarray[Any, Any], used: int, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Put rows behind the first `used` of an array, which doubles when it is full."""
+    if used + len(rows) > len(array):
+        array = grown(array[:used], max(2 * len(array), used + len(rows)))
+    array[used : used + len(rows)] = rows
+    return array
+
+
+class Tables:
+    """The tables of a run; they grow with its book.
+
+    Parameters
+    ----------
+    program : Program
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        # With a director every step is counted, whatever the plan could tell.
+        self._counted = program.director is not None
+        self._templates_known = self._steps_known = self._successors_known = self._rows_known = 0
+        # Templates by identity; steps whose spawned template was not yet in the book.
+        self._places_of: dict[int, int] = {}
+        self._unresolved: list[tuple[int, Template]] = []
+
+    def learn(self, world: World) -> tuple[World, int]:
+        """Append the book's new templates and bindings to the tables.
+
+        Returns
+        -------
+        world : World
+        bits : int
+            How many bits the number of a step of the new templates takes.
+        """
+        self._world = world
+        known = self._program.book.templates
+        steps_max = 1
+        for index in range(self._templates_known, len(known)):
+            self._places_of[id(known[index])] = index
+            self._learn_template(known[index])
+            steps_max = max(steps_max, known[index].steps)
+        self._learn_spawned()
+        self._learn_bindings()
+        return self._world, (steps_max - 1).bit_length()
+
+    def _learn_template(self, template: Template) -> None:
+        world = self._world
+        rows = np.zeros(template.steps, dtype=layout.STEP)
+        rows["demand_ns"] = template.demands_ns
+        rows["successors_from"] = self._successors_known + template.successor_starts[:-1]
+        rows["successors_to"] = self._successors_known + template.successor_starts[1:]
+        rows["role"] = template.roles
+        # Without a role there is nothing to take or to give back: such a step completes at once.
+        idle = (template.roles < 0) & ~np.isin(template.words, (DELAY, PIN, UNPIN, BRANCH, SPAWN))
+        rows["word"] = np.where(idle, NONE, template.words)
+        rows["spread"] = template.spreads
+        rows["is_reply"][template.reply] = 1
+        rows["waits_for"] = np.where(template.predecessors > 1, layout.ALL, layout.ONE)
+        rows["accounts"] = template.amounts.any(axis=1)
+        specials = self._specials(template, rows)
+        if len(self._program.followed):
+            rows["special"] |= layout.FOLLOWED
+        once = template.dynamics.once if template.dynamics else np.zeros_like(template.amounts)
+        entry = np.array([(self._steps_known, template.steps)], dtype=layout.TEMPLATE)
+        used = self._steps_known
+        self._world = world._replace(
+            steps=appended(world.steps, used, rows),
+            predecessors=appended(world.predecessors, used, template.predecessors),
+            amounts=appended(world.amounts, used, template.amounts),
+            specials=appended(world.specials, used, specials),
+            once=appended(world.once, used, once),
+            successors=appended(world.successors, self._successors_known, template.successors),
+            templates=appended(world.templates, self._templates_known, entry),
+        )
+        self._templates_known += 1
+        self._steps_known += template.steps
+        self._successors_known += len(template.successors)
+
+    def _specials(self, template: Template, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return what steps have beyond the plain words, and mark them in `rows`."""
+        specials = np.zeros(template.steps, dtype=layout.SPECIAL)
+        dynamics = template.dynamics
+        if self._counted or not template.planned:
+            rows["special"] = np.where(rows["accounts"] | (rows["word"] == USE), layout.TAKEN, 0)
+        if dynamics is None:
+            return specials
+        rows["waits_for"][dynamics.merges] = layout.MERGE
+        marks = rows["special"].astype(np.int64)
+        marks |= np.where(dynamics.once.any(axis=1), layout.ONCE, 0)
+        marks |= np.where(template.words == BRANCH, layout.BRANCHES, 0)
+        marks |= np.where(template.words == SPAWN, layout.SPAWNS, 0)
+        specials["test"], specials["keys"] = dynamics.tests, dynamics.keys
+        specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)
+        specials["yes_count"] = dynamics.yes_counts
+        specials["spawns"] = -1
+        for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
+            other = dynamics.spawned[dynamics.spawns[step]]
+            self._unresolved.append((self._steps_known + step, other))
+        before = np.repeat(np.arange(template.steps), np.diff(template.successor_starts))
+        for word, name in ((PIN, "pins"), (FILL, "fills")):
+            names = template.words[template.successors] == word
+            np.add.at(specials[name], (before[names], dynamics.keys[template.successors[names]]), 1)
+        asks = np.isin(dynamics.tests, (PINNED, PINNED_BY_ANY, CACHED))
+        asks[before[template.words[template.successors] == DROP]] = True
+        room = specials["pins"].any(axis=1) | specials["fills"].any(axis=1) | asks
+        rows["special"] = marks | np.where(room, layout.NAMES_KEYS, 0)
+        return specials
+
+    def _learn_spawned(self) -> None:
+        """Find the templates that steps spawn; what the book has not got yet it may get later."""
+        left = []
+        for step, other in self._unresolved:
+            index = self._places_of.get(id(other), -1)
+            self._world.specials["spawns"][step] = index
+            if index < 0:
+                left.append((step, other))
+        self._unresolved = left
+
+    def _learn_bindings(self) -> None:
+        """Append the book's new binding rows; lay all of them out again if they got wider."""
+        bindings = self._program.book.bindings
+        clock = self._world.clock
+        rows, roles = bindings.shape
+        if roles != clock["roles"][0]:
+            clock["roles"] = roles
+            self._rows_known = 0
+        if rows > self._rows_known:
+            known = self._world.bindings
+            new = bindings[self._rows_known :].reshape(-1)
+            self._world = self._world._replace(bindings=appended(known, self._rows_known * roles, new))
+            self._rows_known = rows

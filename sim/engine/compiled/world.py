@@ -1,0 +1,355 @@
+"""What the compiled engine works on: flat arrays of records. No numba here.
+
+A *cell* is a step of a request in flight: ``slot << cell_bits | step``. Each cell is in at
+most one place (calendar, ready list, a queue), so a calendar and a ready list of as many
+places as there are cells never overflow, and queues are links between cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stripesim.sim.engine.draws import seed_state
+from stripesim.sim.engine.graph import COUNTERS
+from stripesim.sim.engine.program import CACHE, GATE, PENDING, DirectedSource, Program
+
+# Why the kernel came back to Python.
+DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS, MORE_NODES = range(7)
+MORE_PARKED, MORE_REPORTS, DIRECT = range(7, 10)
+GO_ON = -1
+
+NEVER_NS = (1 << 63) - 1
+NOBODY = -1
+# In the place of a completion that its client has not looked at, the first of a chain.
+LAST_UNNOTICED = -2
+
+# How a step waits: for its one predecessor, for all, for those that run.
+ONE, ALL, MERGE = range(3)
+# Predecessors outstanding of a step that is skipped: never 0 again, however many report.
+SKIPPED = -(1 << 13)
+# Added to a merge's outstanding predecessors once one of them has run.
+LIVE = 1 << 13
+
+# What stands in the place of an enter's outstanding predecessors once it has entered: the
+# state of its ticket. One that waits for its turn adds the number of its turn step.
+TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
+# The same of an acquire that has its unit, and of a release that has given one back.
+UNIT_MOVED = -1
+
+# What a step has beyond the plain words; a sum of these.
+TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS, FOLLOWED = 1, 2, 4, 8, 16, 32
+
+# The root's place in the calendar: with it the four children of a node share a cache line.
+ROOT = 3
+
+STEP = np.dtype(
+    [
+        ("demand_ns", "i8"),
+        ("successors_from", "i4"),
+        ("successors_to", "i4"),
+        ("role", "i4"),
+        ("word", "i2"),
+        ("spread", "i2"),
+        ("is_reply", "i2"),
+        ("waits_for", "i2"),
+        ("accounts", "i2"),
+        ("special", "i2"),
+    ]
+)
+SPECIAL = np.dtype(
+    [
+        ("test", "i2"),
+        ("keys", "i2"),
+        ("ticket", "i2"),
+        ("yes_count", "i2"),
+        ("spawns", "i4"),
+        # How many of the successors pin each key range, and how many put it into a cache.
+        ("pins", "i2", (2,)),
+        ("fills", "i2", (2,)),
+    ]
+)
+# Of a request in flight: its key ranges, how often it has pinned each.
+KEYS = np.dtype([("first", "i8", (2,)), ("stop", "i8", (2,)), ("held", "i8", (2,))])
+PIN = np.dtype([("key", "i8"), ("count", "i8")])
+# A key in a cache, between the next older and the next newer one of it; `older` also links free nodes.
+NODE = np.dtype([("key", "i8"), ("cache", "i4"), ("older", "i4"), ("newer", "i4"), ("_room", "i4")])
+RESOURCE = np.dtype(
+    [
+        ("busy_ns", "i8"),
+        ("held_ns", "i8"),
+        ("waited_ns", "i8"),
+        ("free", "i4"),
+        ("first", "i4"),
+        ("last", "i4"),
+        ("waiting", "i4"),
+        ("discipline", "i4"),
+        ("capacity", "i4"),
+        ("stopped", "i4"),
+        ("_room", "i4", (3,)),  # A resource fills one cache line.
+    ]
+)
+REQUEST = np.dtype(
+    [
+        ("number", "i8"),
+        # What its random draws begin with, beside the seed: its number, mixed with its retries.
+        ("draw", "u8"),
+        ("entry", "i4"),
+        ("row", "i4"),
+        ("first_step", "i4"),
+        ("stream", "i2"),
+        ("steps_left", "i2"),
+    ]
+)
+TEMPLATE = np.dtype([("first_step", "i4"), ("steps", "i4")])
+STREAM = np.dtype(
+    [
+        ("depth", "i8"),
+        ("issued", "i8"),
+        ("at", "i8"),
+        ("planned", "i8"),
+        ("ended", "i8"),
+        ("arrival_ns", "i8"),
+        ("outstanding", "i8"),
+        ("feed", "i8"),
+        ("reports", "i8"),
+        ("timeout_ns", "i8"),
+        # When to look at the oldest unfinished request, whose time may be out then.
+        ("look_ns", "i8"),
+        ("newest_only", "i8"),
+        ("drained", "i8"),
+        ("unnoticed", "i8"),
+        ("last_unnoticed", "i8"),
+    ]
+)
+# A request that waits to be issued, for the first time or again.
+PARKED = np.dtype([("number", "i8"), ("entry", "i8"), ("first", "i8", (2,)), ("stop", "i8", (2,))])
+REPORT = np.dtype([("stream", "i8"), ("index", "i8")])
+# A service whose steps were all cut off.
+LOST = np.dtype([("end_ns", "i8"), ("resource", "i8")])
+LOG = np.dtype(
+    [
+        ("issued_ns", "i8"),
+        ("completed_ns", "i8"),
+        ("template", "i4"),
+        ("binding", "i4"),
+        ("group", "i4"),
+        ("stream", "i4"),
+    ]
+)
+CLOCK = np.dtype(
+    [
+        ("now_ns", "i8"),
+        ("until_ns", "i8"),
+        ("bin_ns", "i8"),
+        ("bin", "i8"),
+        ("bins_used", "i8"),
+        ("bins_end_ns", "i8"),
+        ("signal_ns", "i8"),
+        ("direct_ns", "i8"),
+        ("uses", "i8"),
+        ("calendar_end", "i8"),
+        ("calendar_hole", "i8"),
+        ("ready_from", "i8"),
+        ("ready_to", "i8"),
+        ("cell_bits", "i8"),
+        ("slots_free", "i8"),
+        ("roles", "i8"),
+        ("streams_filled", "i8"),
+        ("logged", "i8"),
+        ("wanting", "i8"),
+        ("pinned", "i8"),
+        ("nodes_used", "i8"),
+        ("node_free", "i8"),
+        ("parked", "i8"),
+        ("reported", "i8"),
+        ("seed_state", "u8"),
+    ]
+)
+
+Array = np.ndarray[Any, Any]
+
+
+class World(NamedTuple):
+    """All that the kernel touches; see the dtypes above for the records.
+
+    Parameters
+    ----------
+    clock : ndarray of CLOCK, shape (1,)
+        Scalars.
+    steps : ndarray of STEP
+        Steps of all templates, one template after the other.
+    predecessors : ndarray of int16
+        Number of predecessors of each of `steps`.
+    successors : ndarray of int32
+        Successors of all steps, as steps of their template.
+    amounts : ndarray of int64, shape (steps, counters)
+        What each of `steps` accounts.
+    templates : ndarray of TEMPLATE
+    bindings : ndarray of int32
+        Resource of each role, row after row, ``clock.roles`` a row.
+    factors : ndarray of int64, shape (distributions, FACTOR_POINTS)
+    resources : ndarray of RESOURCE
+    requests : ndarray of REQUEST, shape (slots,)
+        Requests in flight.
+    free_slots : ndarray of int32, shape (slots,)
+        Slots of `requests` that nobody has; the first ``clock.slots_free`` count.
+    pending : ndarray of int16, shape (cells,)
+        Predecessors outstanding.
+    links : ndarray of int32, shape (cells,)
+        The next cell of the queue that a cell waits in.
+    ready : ndarray of int32, shape (cells,)
+        The ready list, a ring.
+    times_ns, cells : ndarray of int64, int32
+        The calendar, a heap with four children a node.
+    held : ndarray of int8, shape (groups,)
+        Whether requests to a placement group wait.
+    streams : ndarray of STREAM
+    plan : ndarray of int64, shape (streams, requests, 4)
+        What is planned and not yet issued: group, arrival time, template, binding.
+    log : ndarray of LOG
+        A row a request, in order of issue over all streams.
+    bins : ndarray of int64, shape (bins, counters)
+    specials : ndarray of SPECIAL, shape (steps,)
+        What each of `steps` has beyond the plain words.
+    once : ndarray of int64, shape (steps, counters)
+        What each of `steps` accounts once per service.
+    taken : ndarray of int64, shape (2 * streams, counters + 1)
+        What steps of templates that are not planned accounted, and their uses; by stream,
+        then by the stream of what each spawned.
+    spawned : ndarray of int64, shape (streams,)
+        How many requests those of each stream have spawned.
+    plan_keys : ndarray of KEYS, shape (streams, requests)
+        Key ranges of what stands in `plan`; no requests if no chunk has any.
+    keys : ndarray of KEYS, shape (slots,)
+        Key ranges of the requests in flight; empty if no chunk has any.
+    pins : ndarray of PIN
+        A hash table of the keys pinned, at most half full; a count of 0 is a free place.
+    nodes : ndarray of NODE
+        Keys in caches; the oldest and newest of a cache are its resource's `first` and `last`.
+    buckets : ndarray of int32
+        A hash table of nodes by cache and key, at most half full; `NOBODY` is a free place.
+    parked : ndarray of PARKED
+        Requests that wait for their placement group; the first ``clock.parked`` count.
+    reports : ndarray of REPORT
+        What the director has not yet heard of; the first ``clock.reported`` count.
+    followed : ndarray of int32
+        Row of `ends_ns` of each request of the first stream, `NOBODY` where it is not followed; as long as
+        the last one that is.
+    ends_ns : ndarray of int64, shape (followed requests, steps)
+        When their steps completed.
+    """
+
+    clock: Array
+    steps: Array
+    predecessors: Array
+    successors: Array
+    amounts: Array
+    templates: Array
+    bindings: Array
+    factors: Array
+    resources: Array
+    requests: Array
+    free_slots: Array
+    pending: Array
+    links: Array
+    ready: Array
+    times_ns: Array
+    cells: Array
+    held: Array
+    streams: Array
+    plan: Array
+    log: Array
+    bins: Array
+    specials: Array
+    once: Array
+    taken: Array
+    spawned: Array
+    plan_keys: Array
+    keys: Array
+    pins: Array
+    nodes: Array
+    buckets: Array
+    parked: Array
+    reports: Array
+    followed: Array
+    ends_ns: Array
+
+
+def empty_world(program: Program, log_rows: int) -> World:
+    """Return the world of a run that has not begun.
+
+    Parameters
+    ----------
+    program : Program
+    log_rows : int
+        Requests to have room for in the log, at first.
+    """
+    resources = np.zeros(len(program.resources), dtype=RESOURCE)
+    resources["free"] = program.resources.capacities
+    resources["discipline"] = program.resources.disciplines
+    resources["capacity"] = program.resources.capacities
+    for end in ("first", "last"):
+        resources[end][np.isin(program.resources.disciplines, (GATE, CACHE))] = NOBODY
+    streams = np.zeros(len(program.streams), dtype=STREAM)
+    streams["depth"] = [stream.depth for stream in program.streams]
+    streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
+    streams["newest_only"][list(program.newest_only)] = 1
+    streams["last_unnoticed"] = NOBODY
+    for index, source in enumerate(program.streams if program.director else ()):
+        assert isinstance(source, DirectedSource)
+        streams[index]["feed"] = source.feed
+        streams[index]["reports"], streams[index]["timeout_ns"] = source.reports, source.timeout_ns
+    clock = np.zeros(1, dtype=CLOCK)
+    clock["until_ns"] = NEVER_NS if program.until_ns is None else program.until_ns
+    clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
+    clock["calendar_end"] = ROOT
+    clock["seed_state"] = seed_state(program.seed)
+    clock["node_free"] = NOBODY
+    clock["direct_ns"] = NEVER_NS
+    return World(
+        clock=clock,
+        steps=np.zeros(0, dtype=STEP),
+        predecessors=np.zeros(0, dtype=np.int16),
+        successors=np.zeros(0, dtype=np.int32),
+        amounts=np.zeros((0, len(COUNTERS)), dtype=np.int64),
+        templates=np.zeros(0, dtype=TEMPLATE),
+        bindings=np.zeros(0, dtype=np.int32),
+        factors=np.array(program.factor_tables, dtype=np.int64, order="C"),
+        resources=resources,
+        requests=np.zeros(0, dtype=REQUEST),
+        free_slots=np.zeros(0, dtype=np.int32),
+        pending=np.zeros(0, dtype=np.int16),
+        links=np.zeros(0, dtype=np.int32),
+        ready=np.zeros(0, dtype=np.int32),
+        times_ns=np.zeros(ROOT + 1, dtype=np.int64),
+        cells=np.zeros(ROOT + 1, dtype=np.int32),
+        held=np.zeros(program.groups, dtype=np.int8),
+        streams=streams,
+        plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
+        log=np.zeros(log_rows, dtype=LOG),
+        bins=np.zeros((1, len(COUNTERS)), dtype=np.int64),
+        specials=np.zeros(0, dtype=SPECIAL),
+        once=np.zeros((0, len(COUNTERS)), dtype=np.int64),
+        taken=np.zeros((2 * len(streams), len(COUNTERS) + 1), dtype=np.int64),
+        spawned=np.zeros(len(streams), dtype=np.int64),
+        plan_keys=np.zeros((len(streams), 0), dtype=KEYS),
+        keys=np.zeros(0, dtype=KEYS),
+        pins=np.zeros(0, dtype=PIN),
+        nodes=np.zeros(0, dtype=NODE),
+        buckets=np.zeros(0, dtype=np.int32),
+        # Where nobody has to wait or reports, there is room enough.
+        parked=np.zeros(1, dtype=PARKED),
+        reports=np.zeros(1, dtype=REPORT),
+        followed=_followed(program),
+        ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
+    )
+
+
+def _followed(program: Program) -> np.ndarray[Any, Any]:
+    """Return the row of each request that is followed, by its number in the first stream."""
+    followed = program.followed
+    rows = np.full(int(followed[-1]) + 1 if len(followed) else 0, NOBODY, dtype=np.int32)
+    rows[followed] = np.arange(len(followed))
+    return rows

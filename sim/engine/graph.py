@@ -1,0 +1,548 @@
+"""Op graphs: a path of a request as data, steps with predecessors, in flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.clock import round_ns
+from stripesim.sim.engine.conditions import (
+    ALONE,
+    CACHED,
+    KEY_RANGES,
+    NO,
+    NO_TEST,
+    PINNED,
+    PINNED_BY_ANY,
+    YES,
+    Condition,
+    ConditionError,
+    Test,
+    all_of,
+    always,
+    ancestors,
+    any_of,
+    balanced,
+    exclusive,
+)
+
+IntArray = npt.NDArray[np.int64]
+
+# The words of an op graph; sim/engine/ENGINE.md says what each does.
+NONE, USE, DELAY, ACQUIRE, RELEASE = range(5)
+ENTER, TURN, LEAVE, PIN, UNPIN, FILL, DROP, BRANCH, SPAWN = range(5, 14)
+WORDS = (
+    *("none", "use", "delay", "acquire", "release"),
+    *("enter", "turn", "leave", "pin", "unpin", "fill", "drop", "branch", "spawn"),
+)
+
+STEP_BITS = 12
+STEPS_MAX = 1 << STEP_BITS
+DEMAND_MAX_NS = 1 << 42
+# A demand that a random factor multiplies stays inside 64 bits up to a factor of 128.
+DEMAND_SPREAD_MAX_NS = 1 << 36
+
+# What a step can account; the order of the columns of `Template.amounts`.
+COUNTERS = (
+    "device_read_bytes",
+    "device_write_bytes",
+    "device_read_ops",
+    "device_write_ops",
+    "private_net_bytes",
+    "public_net_bytes",
+    "messages",
+    "cpu_ns",
+    "context_switches",
+    "encode_bytes",
+    "device_log_bytes",
+)
+COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
+
+# Distributions of a service time around its mean; 0 is "no spread".
+FIXED, SSD_READ, SSD_WRITE = range(3)
+
+NO_ROLE = -1
+# A side of a branch stands among predecessors as the branch's step plus this times the side.
+_SIDE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """What a template has beyond the plain words, step by step; see `GraphBuilder` for each.
+
+    Parameters
+    ----------
+    merges : ndarray of bool, shape (steps,)
+        Whether a step waits for those of its predecessors that run, instead of all.
+    tests : ndarray of int64, shape (steps,)
+        Kind of test of a `BRANCH` or a `SPAWN`; its role is the step's role.
+    keys : ndarray of int64, shape (steps,)
+        Key range that the step or its test means; −1: none.
+    tickets : ndarray of int64, shape (steps,)
+        The `ENTER` step whose ticket the step or its test means; −1: none.
+    yes_counts : ndarray of int64, shape (steps,)
+        How many of a `BRANCH`'s successors, the first ones, are those of its yes.
+    spawns : ndarray of int64, shape (steps,)
+        Index into `spawned` of a `SPAWN`; −1: none.
+    spawned : tuple of Template
+        The detached graphs.
+    once : ndarray of int64, shape (steps, len(COUNTERS))
+        What a `USE` accounts once per service, whoever shares it.
+    """
+
+    merges: npt.NDArray[np.bool_]
+    tests: IntArray
+    keys: IntArray
+    tickets: IntArray
+    yes_counts: IntArray
+    spawns: IntArray
+    spawned: tuple[Template, ...]
+    once: IntArray
+
+
+@dataclass(frozen=True)
+class Template:
+    """One path, compiled: what the engines execute.
+
+    Parameters
+    ----------
+    name : str
+        For messages and drawings.
+    words, roles, spreads : ndarray of int64, shape (steps,)
+        Kind of step (`USE` …), role index (`NO_ROLE`: none), distribution index.
+    demands_ns : ndarray of int64, shape (steps,)
+        Demand of `USE` and `DELAY` [ns].
+    predecessors : ndarray of int64, shape (steps,)
+        Number of predecessors of each step; 0 only for step 0.
+    successor_starts : ndarray of int64, shape (steps + 1,)
+        Where the successors of each step begin in `successors`.
+    successors : ndarray of int64
+        Successors of all steps, ascending within a step; of a `BRANCH` first those of its
+        yes, then those of its no, each ascending.
+    reply : int
+        Step whose completion completes the request.
+    amounts : ndarray of int64, shape (steps, len(COUNTERS))
+        What each step accounts when it completes and is bound.
+    labels : tuple of str
+        A few words per step, for drawings.
+    dynamics : Dynamics, optional
+        None if the template has plain words only.
+    """
+
+    name: str
+    words: IntArray
+    roles: IntArray
+    spreads: IntArray
+    demands_ns: IntArray
+    predecessors: IntArray
+    successor_starts: IntArray
+    successors: IntArray
+    reply: int
+    amounts: IntArray
+    labels: tuple[str, ...]
+    dynamics: Dynamics | None = None
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.words)
+
+    @cached_property
+    def planned(self) -> bool:
+        """Whether `totals` and `uses` tell what a request takes.
+
+        Where a branch stands or something is accounted once per service they do not; the
+        engine then adds up what the steps took (`StreamRun.taken`).
+        """
+        return self.dynamics is None or not ((self.words == BRANCH).any() or self.dynamics.once.any())
+
+    @cached_property
+    def keyed(self) -> bool:
+        """Whether requests on this template need key ranges, here or in what they spawn."""
+        if self.dynamics is None:
+            return False
+        asks = np.isin(self.dynamics.tests, (PINNED, PINNED_BY_ANY, CACHED))
+        names = np.isin(self.words, (PIN, UNPIN, FILL, DROP))
+        return bool((asks | names).any()) or any(other.keyed for other in self.dynamics.spawned)
+
+    @cached_property
+    def role_words(self) -> IntArray:
+        """Each role that a step names, with the step's word and test, shape (n, 3)."""
+        tests = self.dynamics.tests if self.dynamics else np.zeros_like(self.words)
+        named = set(zip(self.roles.tolist(), self.words.tolist(), tests.tolist(), strict=True))
+        return _int64(sorted(one for one in named if one[0] >= 0)).reshape(-1, 3)
+
+    def uses(self, bound: npt.NDArray[np.bool_]) -> int:
+        """Count the `USE` steps of one request, given which roles are bound.
+
+        Parameters
+        ----------
+        bound : ndarray of bool, shape (roles,)
+            Whether each role has a resource.
+        """
+        return int((bound[self.roles] & (self.words == USE)).sum())
+
+    def totals(self, bound: npt.NDArray[np.bool_]) -> IntArray:
+        """Sum what one request accounts, given which roles are bound.
+
+        Returns
+        -------
+        ndarray of int64, shape (len(COUNTERS),)
+        """
+        counted = (self.roles == NO_ROLE) | bound[self.roles]
+        totals: IntArray = self.amounts[counted].sum(axis=0)
+        return totals
+
+
+@dataclass
+class GraphBuilder:
+    """Collects steps and compiles them to a `Template`.
+
+    Step 0 is the issue of the request. Every later step names its predecessors, which
+    must already exist, so a graph has no cycles by construction.
+
+    Examples
+    --------
+    >>> graph = GraphBuilder("a read")
+    >>> disk = graph.use(0, 50_000, after=[graph.issue], label="read")
+    >>> graph.finish(reply=disk).steps
+    2
+    """
+
+    name: str
+    words: list[int] = field(default_factory=lambda: [NONE])
+    roles: list[int] = field(default_factory=lambda: [NO_ROLE])
+    spreads: list[int] = field(default_factory=lambda: [FIXED])
+    demands_ns: list[int] = field(default_factory=lambda: [0])
+    after: list[tuple[int, ...]] = field(default_factory=lambda: [()])
+    labels: list[str] = field(default_factory=lambda: ["issue"])
+    amounts: list[dict[str, int]] = field(default_factory=lambda: [{}])
+    # What only few steps have, by step.
+    tests: dict[int, Test] = field(default_factory=dict)
+    spawned: dict[int, Template] = field(default_factory=dict)
+    once: dict[int, dict[str, int]] = field(default_factory=dict)
+    merges: set[int] = field(default_factory=set)
+
+    @property
+    def issue(self) -> int:
+        """The step that is complete when the request is issued."""
+        return 0
+
+    def use(
+        self,
+        role: int,
+        demand_ns: float,
+        *,
+        after: Iterable[int],
+        label: str,
+        spread: int = FIXED,
+        **amounts: int,
+    ) -> int:
+        """Add a stay at a resource: queue for a server, hold it for the demand [ns]."""
+        return self._add(USE, role, demand_ns, after, label, spread, amounts)
+
+    def per_service(self, use: int, **amounts: int) -> None:
+        """Let a use account something once per service, whoever shares it (`batch use`).
+
+        The first of those that a service takes accounts it; a service that is not shared
+        accounts it each time.
+        """
+        if not 0 <= use < len(self.words) or self.words[use] != USE:
+            raise ValueError(f"{self.name}: got step {use}, wanted a use, to account once per service")
+        self._check_counters(self.labels[use], amounts)
+        if any(amounts.values()):
+            self.once[use] = amounts
+
+    def delay(self, role: int, demand_ns: float, *, after: Iterable[int], label: str) -> int:
+        """Add a lapse of time without a queue [ns]; none if `role` is bound to nothing."""
+        return self._add(DELAY, role, demand_ns, after, label, FIXED, {})
+
+    def acquire(self, role: int, *, after: Iterable[int], label: str) -> int:
+        """Add the wait for a unit of a pool."""
+        return self._add(ACQUIRE, role, 0, after, label, FIXED, {})
+
+    def release(self, role: int, *, after: Iterable[int], label: str) -> int:
+        """Add the return of a unit to its pool."""
+        return self._add(RELEASE, role, 0, after, label, FIXED, {})
+
+    def join(self, after: Iterable[int], *, label: str = "join") -> int:
+        """Add a step that waits for several; with a single one it is that one."""
+        steps = tuple(dict.fromkeys(after))
+        if len(steps) == 1:
+            return steps[0]
+        return self._add(NONE, NO_ROLE, 0, steps, label, FIXED, {})
+
+    def enter(self, role: int, *, after: Iterable[int], label: str) -> int:
+        """Take the next ticket of a gate, which never waits; the step is the ticket's name."""
+        return self._add(ENTER, role, 0, after, label, FIXED, {})
+
+    def turn(self, ticket: int, *, after: Iterable[int], label: str) -> int:
+        """Wait until every earlier ticket of the gate has had its turn or has left."""
+        return self._with_ticket(TURN, ticket, after, label)
+
+    def leave(self, ticket: int, *, after: Iterable[int], label: str) -> int:
+        """Give a ticket back."""
+        return self._with_ticket(LEAVE, ticket, after, label)
+
+    def pin(self, keys: int, *, after: Iterable[int], label: str) -> int:
+        """Pin every key of one of the request's key ranges, 0 or 1."""
+        return self._with_test(PIN, Test(NO_TEST, keys=keys), after, label)
+
+    def unpin(self, pin: int, *, after: Iterable[int], label: str) -> int:
+        """Take back what the step `pin` pinned."""
+        if not 0 <= pin < len(self.words) or self.words[pin] != PIN:
+            raise ValueError(f"{self.name}: {label}: got step {pin}, wanted a pin")
+        return self._with_test(UNPIN, Test(NO_TEST, keys=self.tests[pin].keys, ticket=pin), after, label)
+
+    def fill(self, role: int, keys: int, *, after: Iterable[int], label: str) -> int:
+        """Put every key of a range into a cache, as the most recent; the least recent make room."""
+        return self._with_test(FILL, Test(NO_TEST, role=role, keys=keys), after, label)
+
+    def drop(self, role: int, keys: int, *, after: Iterable[int], label: str) -> int:
+        """Take every key of a range out of a cache."""
+        return self._with_test(DROP, Test(NO_TEST, role=role, keys=keys), after, label)
+
+    def branch(self, test: Test, *, after: Iterable[int], label: str) -> tuple[int, int]:
+        """Choose a side when the predecessors have completed.
+
+        Parameters
+        ----------
+        test : Test
+            From `stripesim.sim.engine.conditions`.
+
+        Returns
+        -------
+        yes, no : int
+            Predecessors to name in `after` of the steps of either side. A step runs if all
+            its predecessors run; `merge` brings sides together.
+        """
+        step = self._with_test(BRANCH, test, after, label)
+        return step + YES * _SIDE, step + NO * _SIDE
+
+    def merge(self, after: Iterable[int], *, label: str = "merge") -> int:
+        """Add a step that waits for those of its predecessors that run; it runs if any of them does."""
+        step = self._add(NONE, NO_ROLE, 0, after, label, FIXED, {})
+        self.merges.add(step)
+        return step
+
+    def spawn(self, template: Template, *, after: Iterable[int], label: str, test: Test | None = None) -> int:
+        """Start a detached graph, if the test holds, on the same bindings and key ranges.
+
+        Parameters
+        ----------
+        template : Template
+            It has to be in the run's book too.
+        test : Test, optional
+            None: always.
+        """
+        step = self._with_test(SPAWN, test or always(), after, label)
+        self.spawned[step] = template
+        return step
+
+    def _with_ticket(self, word: int, ticket: int, after: Iterable[int], label: str) -> int:
+        self._check_ticket(label, ticket)
+        return self._with_test(word, Test(NO_TEST, role=self.roles[ticket], ticket=ticket), after, label)
+
+    def _with_test(self, word: int, test: Test, after: Iterable[int], label: str) -> int:
+        where = f"{self.name}: {label}"
+        names_keys = word in (PIN, UNPIN, FILL, DROP) or test.kind in (PINNED, PINNED_BY_ANY, CACHED)
+        if names_keys and not 0 <= test.keys < KEY_RANGES:
+            raise ValueError(f"{where}: got key range {test.keys}, wanted 0 to {KEY_RANGES - 1}")
+        if word in (BRANCH, SPAWN):
+            if test.kind == NO_TEST:
+                raise ValueError(f"{where}: got no test, wanted one of stripesim.sim.engine.conditions")
+            if test.kind == ALONE:
+                self._check_ticket(label, test.ticket)
+        role = self.roles[test.ticket] if test.ticket >= 0 else test.role
+        step = self._add(word, role, 0, after, label, FIXED, {})
+        self.tests[step] = test
+        return step
+
+    def _check_ticket(self, label: str, ticket: int) -> None:
+        if not 0 <= ticket < len(self.words) or self.words[ticket] != ENTER:
+            raise ValueError(f"{self.name}: {label}: got step {ticket}, wanted an enter, whose ticket it is")
+
+    def _check_counters(self, label: str, amounts: Mapping[str, int]) -> None:
+        if not amounts.keys() <= COUNTER_INDEX.keys():
+            unknown = amounts.keys() - COUNTER_INDEX.keys()
+            raise ValueError(f"{self.name}: {label}: unknown counters {sorted(unknown)}")
+
+    def _add(
+        self,
+        word: int,
+        role: int,
+        demand_ns: float,
+        after: Iterable[int],
+        label: str,
+        spread: int,
+        amounts: dict[str, int],
+    ) -> int:
+        before = tuple(after)
+        if len(before) > 1:
+            before = tuple(dict.fromkeys(before))
+        step = len(self.words)
+        if not before or not all(map(self._can_precede, before)):
+            raise ValueError(f"{self.name}: {label}: got predecessors {before}, wanted steps below {step}")
+        demand = round_ns(demand_ns)
+        demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
+        if demand >= demand_max:
+            raise ValueError(f"{self.name}: {label}: got {demand} ns, wanted below {demand_max} ns")
+        self._check_counters(label, amounts)
+        self.words.append(word)
+        self.roles.append(role)
+        self.spreads.append(spread)
+        self.demands_ns.append(demand)
+        self.after.append(before)
+        self.labels.append(label)
+        self.amounts.append(amounts)
+        return step
+
+    def _can_precede(self, index: int) -> bool:
+        """Tell whether an index names an earlier step or a side of an earlier branch."""
+        if 0 <= index < len(self.words):
+            return self.words[index] != BRANCH
+        side, step = divmod(index, _SIDE)
+        if not 0 <= step < len(self.words):
+            return False
+        return side in (YES, NO) and self.words[step] == BRANCH
+
+    def finish(self, *, reply: int) -> Template:
+        """Compile; `reply` is the step that completes the request for its client.
+
+        Raises
+        ------
+        ValueError
+            If the graph has more than `STEPS_MAX` steps; if acquires and releases, enters
+            and leaves, or pins and unpins do not balance on every answer of its branches;
+            if a step can never run, or the reply not always.
+        """
+        steps = len(self.words)
+        if steps > STEPS_MAX:
+            raise ValueError(f"{self.name}: got {steps} steps, wanted at most {STEPS_MAX}")
+        self._check(reply)
+        following: list[list[tuple[int, int]]] = [[] for _ in range(steps)]
+        for step, before in enumerate(self.after):
+            for index in before:
+                side, earlier = divmod(index, _SIDE)
+                following[earlier].append((side, step))
+        for steps_after in following:
+            steps_after.sort()
+        return Template(
+            name=self.name,
+            words=_int64(self.words),
+            roles=_int64(self.roles),
+            spreads=_int64(self.spreads),
+            demands_ns=_int64(self.demands_ns),
+            predecessors=_int64([len(before) for before in self.after]),
+            successor_starts=_int64(np.cumsum([0, *map(len, following)])),
+            successors=_int64([step for steps_after in following for _, step in steps_after]),
+            reply=reply,
+            amounts=_amounts(steps, enumerate(self.amounts)),
+            labels=tuple(self.labels),
+            dynamics=self._dynamics(following),
+        )
+
+    def _dynamics(self, following: Sequence[Sequence[tuple[int, int]]]) -> Dynamics | None:
+        """Lay out what goes beyond the plain words."""
+        if max(self.words) < ENTER and not self.once and not self.merges:
+            return None
+        steps = len(self.words)
+        tests, keys, tickets, yes_counts, spawns = (np.full(steps, -1, dtype=np.int64) for _ in range(5))
+        tests[:] = NO_TEST
+        for step, test in self.tests.items():
+            tests[step], keys[step], tickets[step] = test.kind, test.keys, test.ticket
+            yes_counts[step] = sum(side == YES for side, _ in following[step])
+        for index, step in enumerate(self.spawned):
+            spawns[step] = index
+        merges = np.zeros(steps, dtype=np.bool_)
+        merges[list(self.merges)] = True
+        return Dynamics(
+            merges=merges,
+            tests=tests,
+            keys=keys,
+            tickets=tickets,
+            yes_counts=yes_counts,
+            spawns=spawns,
+            spawned=tuple(self.spawned.values()),
+            once=_amounts(steps, self.once.items()),
+        )
+
+    def _check(self, reply: int) -> None:
+        """Check what needs the whole graph."""
+        conditions = self._conditions()
+        if not 0 <= reply < len(conditions) or conditions[reply] or self.words[reply] == BRANCH:
+            raise ValueError(f"{self.name}: got reply {reply}, wanted a step that always runs")
+        pools: dict[int, list[tuple[Condition, int]]] = {}
+        for word, role, condition in zip(self.words, self.roles, conditions, strict=True):
+            if word in (ACQUIRE, RELEASE):
+                pools.setdefault(role, []).append((condition, 1 if word == ACQUIRE else -1))
+        for role, changes in pools.items():
+            if not balanced(changes):
+                net = sum(change for _, change in changes)
+                raise ValueError(f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}")
+        if any(test.ticket >= 0 for test in self.tests.values()) or ENTER in self.words or PIN in self.words:
+            self._check_tickets(conditions)
+
+    def _conditions(self) -> list[Condition]:
+        """Return on which answers each step runs."""
+        conditions: list[Condition] = []
+        for step, before in enumerate(self.after):
+            if len(before) == 1 and before[0] < _SIDE:
+                conditions.append(conditions[before[0]])
+                continue
+            earlier = [
+                conditions[index % _SIDE] | ({(index % _SIDE, index // _SIDE)} if index >= _SIDE else set())
+                for index in before
+            ]
+            try:
+                found: Condition = any_of(earlier) if step in self.merges else all_of(earlier)
+            except ConditionError as error:
+                raise ValueError(f"{self.name}: {self.labels[step]}: {error}") from None
+            conditions.append(found)
+        return conditions
+
+    def _check_tickets(self, conditions: Sequence[Condition]) -> None:
+        """Check that what is entered or pinned is left or unpinned, once and in time."""
+        earlier = ancestors([[index % _SIDE for index in before] for before in self.after])
+        named: dict[int, list[int]] = {}
+        for step, test in self.tests.items():
+            if test.ticket >= 0:
+                named.setdefault(test.ticket, []).append(step)
+        for taken, (word, label) in enumerate(zip(self.words, self.labels, strict=True)):
+            if word not in (ENTER, PIN):
+                continue
+            words = "enter and leave" if word == ENTER else "pin and unpin"
+            ends = [step for step in named.get(taken, []) if self.words[step] in (LEAVE, UNPIN)]
+            if not balanced([(conditions[taken], 1), *((conditions[step], -1) for step in ends)]):
+                raise ValueError(f"{self.name}: {label}: {words} do not balance")
+            turns = [step for step in named.get(taken, []) if self.words[step] == TURN]
+            for step in named.get(taken, []):
+                where = f"{self.name}: {self.labels[step]}"
+                if not earlier[step] >> taken & 1 or not conditions[taken] <= conditions[step]:
+                    raise ValueError(f"{where}: wanted it to run only after '{label}'")
+                for other in turns:
+                    if other == step or exclusive(conditions[other], conditions[step]):
+                        continue
+                    if self.words[step] == TURN and other < step:
+                        raise ValueError(f"{where}: got a second turn of '{label}', wanted one")
+                    if self.words[step] == LEAVE and not earlier[step] >> other & 1:
+                        raise ValueError(f"{where}: wanted it after the turn '{self.labels[other]}'")
+
+
+def _amounts(steps: int, told: Iterable[tuple[int, Mapping[str, int]]]) -> IntArray:
+    amounts = np.zeros((steps, len(COUNTERS)), dtype=np.int64)
+    entries = [
+        (step, COUNTER_INDEX[name], amount) for step, counted in told for name, amount in counted.items()
+    ]
+    if entries:
+        rows, columns, values = zip(*entries, strict=True)
+        amounts[rows, columns] = values
+    return amounts
+
+
+def _int64(values: Sequence[int] | Sequence[tuple[int, ...]] | IntArray) -> IntArray:
+    return np.asarray(values, dtype=np.int64)

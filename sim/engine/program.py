@@ -1,0 +1,366 @@
+"""What an engine is given and what it gives back; sim/engine/ENGINE.md says what it does in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
+from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
+
+UNBOUND = -1
+# What stands in the place of a completion time: not complete (yet), cut off, out of time.
+PENDING, CUT, FAILED = -1, -2, -3
+# Requests that an engine asks of a stream at a time; both the same, so that streams which
+# share a book fill it in the same order.
+CHUNK = 4096
+
+FIFO, BATCH, POOL, GATE, CACHE = range(5)
+DISCIPLINES = ("fifo", "batch", "pool", "gate", "cache")
+
+# Spawned requests are numbered from here, after every request that a client can have.
+SPAWNED_FROM = 1 << 49
+# Keys lie below this, so that a range's end and its sums stay inside 64 bits.
+KEY_MAX = 1 << 60
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The resources of a cluster, by index.
+
+    Parameters
+    ----------
+    names : tuple of str
+        For reports, such as ``osd.3.ssd``.
+    kinds : tuple of str
+        The class each belongs to, such as ``ssd``; utilisation is told per class.
+    capacities : ndarray of int64, shape (resources,)
+        Servers of a server resource, units of a pool, keys of a cache, 1 for a gate; at least 1.
+    disciplines : ndarray of int64, shape (resources,)
+        `FIFO`, `BATCH`, `POOL`, `GATE` or `CACHE`.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    capacities: IntArray
+    disciplines: IntArray
+
+    def __post_init__(self) -> None:
+        assert len(self.names) == len(self.kinds) == len(self.capacities) == len(self.disciplines)
+        assert (self.capacities >= 1).all()
+        assert (self.capacities[self.disciplines == GATE] == 1).all()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(frozen=True)
+class RequestChunk:
+    """Requests of one stream, in their order.
+
+    Parameters
+    ----------
+    templates, bindings : ndarray of int64, shape (requests,)
+        Template and binding row of each request.
+    groups : ndarray of int64, shape (requests,)
+        Placement group of each request.
+    arrivals_ns : ndarray of int64, shape (requests,), optional
+        Issue times of an open stream [ns], ascending; None for a closed loop.
+    keys : ndarray of int64, shape (requests, KEY_RANGES, 2), optional
+        Key ranges of each request, [first, stop) each, 0 ≤ first ≤ stop < `KEY_MAX`; None
+        where no template asks for keys. A range costs time in proportion to its length
+        wherever a step names it.
+    """
+
+    templates: IntArray
+    bindings: IntArray
+    groups: IntArray
+    arrivals_ns: IntArray | None = None
+    keys: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+class RequestSource(Protocol):
+    """A stream of requests, planned in its own order, chunk by chunk.
+
+    Attributes
+    ----------
+    depth : int
+        Requests that may be outstanding (closed loop); 0 for an open stream.
+    """
+
+    depth: int
+
+    def take(self, count: int) -> RequestChunk:
+        """Plan the next requests, at most about `count`; an empty chunk ends the stream."""
+        ...
+
+
+@runtime_checkable
+class DirectedSource(RequestSource, Protocol):
+    """A stream of requests in a run with a director.
+
+    Attributes
+    ----------
+    reports : bool
+        Whether completions of its requests are reported to the director.
+    feed : bool
+        Whether an empty chunk means "nothing just now" instead of the end; the stream is then
+        asked again after a `Wake`. What is cut off of a feed ends as `CUT`; what is cut off of
+        any other stream is issued again.
+    timeout_ns : int
+        A request that is not complete so long after its issue ends as `FAILED` [ns]; 0: never.
+    """
+
+    reports: bool
+    feed: bool
+    timeout_ns: int
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Plan requests anew, as their placement groups look now.
+
+        Parameters
+        ----------
+        indices : ndarray of int64, shape (n,)
+            Numbers of requests within the stream, ascending; all of them were planned before.
+
+        Returns
+        -------
+        RequestChunk
+            Of n requests; only its `templates` and `bindings` count.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Report:
+    """A request of a reporting stream has completed.
+
+    Parameters
+    ----------
+    stream : int
+    index : int
+        Number of the request within its stream, from 0.
+    """
+
+    stream: int
+    index: int
+
+
+@dataclass(frozen=True)
+class SetGroup:
+    """A placement group enters a new interval.
+
+    Parameters
+    ----------
+    group : int
+    held : bool
+        Whether requests to it wait until it is set again with ``held=False``.
+    interrupt : bool
+        Whether its requests in flight are cut off.
+    """
+
+    group: int
+    held: bool
+    interrupt: bool
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Resources die; the services in progress at them are lost."""
+
+    resources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Resources work again, empty and free."""
+
+    resources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Wake:
+    """A feed that had nothing has something now."""
+
+    stream: int
+
+
+Action = SetGroup | Stop | Start | Wake
+
+
+class Progress(Protocol):
+    """What an engine lets a director see of a run."""
+
+    def completed_ns(self, stream: int) -> IntArray:
+        """Return the completion times of a stream's requests issued so far, as `StreamRun` has them."""
+        ...
+
+
+class Director(Protocol):
+    """Decides what happens to the cluster during a run; sim/engine/ENGINE.md says when it is asked."""
+
+    def begin(self, progress: Progress) -> None:
+        """Take the engine's view of the run; called once, before anything else."""
+        ...
+
+    def next_ns(self) -> int | None:
+        """Return its next moment [ns], None if there is none; asked at the start and after each `act`."""
+        ...
+
+    def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
+        """Return what happens now [ns]; `reports` tells what completed since it was asked last."""
+        ...
+
+
+class TemplateBook(Protocol):
+    """The templates and bindings that chunks refer to; both may grow between chunks."""
+
+    @property
+    def templates(self) -> Sequence[Template]:
+        """The templates, by index."""
+        ...
+
+    @property
+    def bindings(self) -> npt.NDArray[np.int64]:
+        """Resource of each role, shape (rows, roles); `UNBOUND` where there is none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """All that an engine needs to run.
+
+    Parameters
+    ----------
+    resources : Resources
+    book : TemplateBook
+    streams : sequence of RequestSource
+    groups : int
+        Number of placement groups.
+    seed : int
+        Of the random service times.
+    factor_tables : ndarray of int64, shape (distributions, FACTOR_POINTS)
+        Units of 2**-20; row 0 is "no spread".
+    until_ns : int, optional
+        Time bound [ns]; None: until nothing is left to do.
+    bin_ns : int
+        Width of the time bins of the counters [ns]; 0: no bins.
+    director : Director, optional
+        Decides what fails and what comes back; all streams are `DirectedSource` then.
+    followed : ndarray of int64, shape (n,)
+        Requests of the first stream, by their number in it, ascending, of which the end of every step is
+        noted (`EngineRun.followed_ns`).
+    newest_only : frozenset of int
+        Closed loops whose client waits for its most recently issued request, and only then looks at what
+        else has completed; a request is complete when its client looks at it. Not beside a director.
+    """
+
+    resources: Resources
+    book: TemplateBook
+    streams: Sequence[RequestSource]
+    groups: int = 1
+    seed: int = 0
+    factor_tables: IntArray = field(
+        default_factory=lambda: np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
+    )
+    until_ns: int | None = None
+    bin_ns: int = 0
+    director: Director | None = None
+    followed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    newest_only: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class StreamRun:
+    """What happened to the requests of one stream, in the order of issue.
+
+    Parameters
+    ----------
+    issued_ns, completed_ns : ndarray of int64, shape (requests,)
+        Times [ns], the first issue; `PENDING` where a request had not completed, `CUT` where it
+        was cut off for good, `FAILED` where its time ran out.
+    templates, bindings, groups : ndarray of int64, shape (requests,)
+        What each request ran on, at last.
+    taken : ndarray of int64, shape (len(COUNTERS),)
+        What the completed steps of requests on templates that are not `Template.planned`
+        accounted, up to the end of the run. What the others account, the plan tells.
+    taken_uses : int
+        How many `USE` steps of such requests completed.
+    counted : bool
+        Whether `taken` tells of all requests, whatever their template and whether or not they
+        were cut off: so in a run with a director.
+    retries : ndarray of int64, shape (requests,)
+        How often each request was cut off to be issued again; no rows without a director.
+    """
+
+    issued_ns: IntArray
+    completed_ns: IntArray
+    templates: IntArray
+    bindings: IntArray
+    groups: IntArray
+    taken: IntArray = field(default_factory=lambda: np.zeros(len(COUNTERS), dtype=np.int64))
+    taken_uses: int = 0
+    counted: bool = False
+    retries: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """The answer of an engine.
+
+    Parameters
+    ----------
+    streams : list of StreamRun
+    busy_ns : ndarray of int64, shape (resources,)
+        Service time begun at each server resource [ns].
+    held_ns : ndarray of int64, shape (resources,)
+        Unit-time for which each pool was held, ticket-time of each gate [ns], up to the end
+        of the run.
+    waited_ns : ndarray of int64, shape (resources,)
+        Time that steps spent in each queue, all together, up to the end of the run [ns].
+    uses : int
+        `USE` steps completed.
+    end_ns : int
+        Time of the last event, or the bound [ns].
+    bins : ndarray of int64, shape (bins, len(COUNTERS))
+        Counters by time; no rows if no bins were asked for.
+    wall_s : float
+        Wall-clock time inside the engine, without planning and compiling [s].
+    spawned : list of StreamRun
+        What the requests of each stream spawned, in the order of spawning; as many as `streams`.
+    followed_ns : ndarray of int64, shape (len(Program.followed), steps)
+        When each step of each followed request completed, by its template's steps [ns]; `PENDING` where it
+        has not, was skipped, or is no step of the template. As wide as the widest template.
+    """
+
+    streams: list[StreamRun]
+    busy_ns: IntArray
+    held_ns: IntArray
+    waited_ns: IntArray
+    uses: int
+    end_ns: int
+    bins: IntArray
+    wall_s: float
+    spawned: list[StreamRun] = field(default_factory=list)
+    followed_ns: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+
+
+def empty_bins() -> IntArray:
+    """Return a table of no bins."""
+    return np.zeros((0, len(COUNTERS)), dtype=np.int64)
+
+
+class ProgramError(ValueError):
+    """A program contradicts itself."""
+
+
+def template_index(templates: Sequence[Template], wanted: Template) -> int:
+    """Return the place of a template in a book, by identity."""
+    return next(index for index, template in enumerate(templates) if template is wanted)

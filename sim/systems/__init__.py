@@ -1,0 +1,1 @@
+"""Two further systems that studies simulate on the same engines."""

@@ -1,0 +1,1 @@
+"""An encoding proxy in front of a cluster of key-value nodes (ErasureBench)."""

@@ -1,0 +1,304 @@
+"""A proxy that encodes files over a cluster of key-value nodes: its resources, and runs of its requests.
+
+A third, small system beside the Ceph-like one of `stripesim.sim.ceph.cluster`, on the same engines. The
+proxy has
+one thread: it works, sends one request to one node, waits for the answer, and goes on. So a run is a sequence
+of *operations*; each is an op graph of its own, and all of them are one closed stream of depth one.
+What the operations are is planned by `stripesim.sim.systems.kv_proxy.plan`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stripesim.models.nic import NicModel
+from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import FIFO, EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.run import engine_named
+from stripesim.sim.systems.kv_proxy.costs import AggregationModel, ProxyModel
+
+PROXY_CPU, PROXY_TX, PROXY_RX, NODE_RX, NODE_CPU, NODE_TX = range(6)
+_PROXY_KINDS = ("proxy.cpu", "proxy.tx", "proxy.rx")
+_NODE_KINDS = ("node.rx", "node.cpu", "node.tx")
+
+WORK, SET, GET, EXISTS, MIGRATE, ADMIN = range(6)
+KINDS = ("work", "write", "read", "check", "move", "cluster")
+"""Names of the kinds of operations, by index."""
+
+
+# Messages stay below 64 MiB, and so does what fits beside their sum in one number.
+_SIZE_BITS = 26
+
+
+class StoreError(ValueError):
+    """A store or a schedule of its nodes that contradicts itself."""
+
+
+@dataclass(frozen=True)
+class Operations:
+    """What the proxy does, one after another.
+
+    Parameters
+    ----------
+    kinds : ndarray of int64, shape (operations,)
+        `WORK`, `SET`, `GET`, `EXISTS`, `MIGRATE` or `ADMIN`.
+    nodes : ndarray of int64, shape (operations,)
+        Node that is asked; 0 for `WORK`.
+    sent_bytes, answered_bytes : ndarray of int64, shape (operations,)
+        Payload to the node and back [B]; 0 for `WORK`.
+    work_ns : ndarray of int64, shape (operations,)
+        Time of the proxy's thread for `WORK` [ns], else 0.
+    """
+
+    kinds: IntArray
+    nodes: IntArray
+    sent_bytes: IntArray
+    answered_bytes: IntArray
+    work_ns: IntArray
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @staticmethod
+    def joined(parts: list[Operations]) -> Operations:
+        """One sequence after another."""
+        return Operations(
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("kinds", "nodes", "sent_bytes", "answered_bytes", "work_ns")
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreSystem:
+    """A proxy and the nodes of a key-value store on one network.
+
+    Parameters
+    ----------
+    model : ProxyModel
+    aggregation : AggregationModel
+    nic : NicModel
+        Every interface.
+    nodes : int
+        Nodes of the store, at least 1.
+    command_bytes, reply_bytes : int
+        Bytes of a command beside its value, and of an answer without one [B].
+
+    Raises
+    ------
+    StoreError
+        If a number is out of range.
+    """
+
+    model: ProxyModel
+    aggregation: AggregationModel
+    nic: NicModel
+    nodes: int
+    command_bytes: int
+    reply_bytes: int
+
+    def __post_init__(self) -> None:
+        if self.nodes < 1:
+            raise StoreError(f"store: nodes: got {self.nodes}, wanted at least 1")
+
+    @cached_property
+    def resources(self) -> Resources:
+        """The proxy's thread and interface, and each node's."""
+        owners = [("proxy", kind) for kind in _PROXY_KINDS]
+        owners += [(f"node.{i}", kind) for i in range(self.nodes) for kind in _NODE_KINDS]
+        return Resources(
+            names=tuple(f"{owner}.{kind.partition('.')[2]}" for owner, kind in owners),
+            kinds=tuple(kind for _, kind in owners),
+            capacities=np.ones(len(owners), dtype=np.int64),
+            disciplines=np.full(len(owners), FIFO, dtype=np.int64),
+        )
+
+    @cached_property
+    def bindings(self) -> IntArray:
+        """Resource of each role, a row for each node, shape (nodes, roles)."""
+        proxy = np.tile(np.arange(len(_PROXY_KINDS)), (self.nodes, 1))
+        node = len(_PROXY_KINDS) + len(_NODE_KINDS) * np.arange(self.nodes)[:, None]
+        return np.hstack([proxy, node + np.arange(len(_NODE_KINDS))]).astype(np.int64)
+
+    def work_template(self, work_ns: int) -> Template:
+        """Compile work of the proxy's thread [ns]."""
+        graph = GraphBuilder("proxy at work")
+        step = graph.use(PROXY_CPU, work_ns, after=[graph.issue], label="work", cpu_ns=work_ns)
+        return graph.finish(reply=step)
+
+    def request_template(self, kind: int, sent_bytes: int, answered_bytes: int) -> Template:
+        """Compile one request to a node and its answer, of so many bytes of payload [B].
+
+        Notes
+        -----
+        Frames are forwarded one by one, so a message arrives a frame after it has left.
+        """
+        graph, name = GraphBuilder(KINDS[kind]), KINDS[kind]
+        arrived = self._message(graph, graph.issue, sent_bytes, (PROXY_TX, NODE_RX), name)
+        served = graph.use(
+            NODE_CPU, self.model.service_ns(self.nodes), after=[arrived], label=f"{name} served"
+        )
+        return graph.finish(reply=self._message(graph, served, answered_bytes, (NODE_TX, PROXY_RX), "answer"))
+
+    def _message(
+        self, graph: GraphBuilder, after: int, size_bytes: int, ends: tuple[int, int], what: str
+    ) -> int:
+        nic = self.nic
+        left = graph.use(
+            ends[0],
+            nic.serialise_ns(size_bytes),
+            after=[after],
+            label=f"{what} sent",
+            messages=1,
+            public_net_bytes=nic.traffic_bytes(size_bytes),
+        )
+        received = graph.use(ends[1], nic.serialise_ns(size_bytes), after=[after], label=f"{what} received")
+        last_ns = nic.serialise_ns(min(size_bytes, nic.frame_payload_bytes)) + nic.latency_ns
+        return graph.delay(ends[1], last_ns, after=[left, received], label=f"last frame of {what}")
+
+
+class _Book:
+    """Templates of the operations of one run, each once, and the nodes' bindings."""
+
+    def __init__(self, system: StoreSystem, operations: Operations) -> None:
+        # One number for each kind of operation: sorting rows of four would take longer than the run.
+        sizes = (operations.sent_bytes << _SIZE_BITS) + operations.answered_bytes
+        if max(operations.sent_bytes.max(), operations.answered_bytes.max()) >> _SIZE_BITS:
+            raise StoreError(f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes")
+        told = np.where(operations.kinds == WORK, operations.work_ns, sizes)
+        _, first, index = np.unique(
+            (operations.kinds << (2 * _SIZE_BITS)) + told, return_index=True, return_inverse=True
+        )
+        columns = (operations.kinds, operations.sent_bytes, operations.answered_bytes, operations.work_ns)
+        unique = np.stack([column[first] for column in columns], axis=1)
+        self.templates: list[Template] = [
+            system.work_template(work) if kind == WORK else system.request_template(kind, sent, answered)
+            for kind, sent, answered, work in unique.tolist()
+        ]
+        self.bindings = system.bindings
+        self.of_operations: IntArray = index.reshape(-1).astype(np.int64)
+
+
+class _Sequence:
+    """The stream of the operations, each issued when the one before is done."""
+
+    depth = 1
+
+    def __init__(self, templates: IntArray, nodes: IntArray) -> None:
+        self.templates, self.nodes = templates, nodes
+        self._taken = 0
+
+    def take(self, count: int) -> RequestChunk:
+        """Return the next operations."""
+        part = slice(self._taken, self._taken + count)
+        templates, nodes = self.templates[part], self.nodes[part]
+        self._taken += len(templates)
+        return RequestChunk(
+            templates=templates,
+            bindings=nodes,
+            groups=np.zeros(len(templates), dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class SequenceRun:
+    """Operations that have run.
+
+    Parameters
+    ----------
+    operations : Operations
+    completed_ns : ndarray of int64, shape (operations,)
+        When each was done, from the begin of the run [ns].
+    traffic_bytes : ndarray of int64, shape (operations,)
+        Bytes of each on the proxy's interface, both directions, with headers and acknowledgements [B].
+    engine_run : EngineRun
+    """
+
+    operations: Operations
+    completed_ns: IntArray
+    traffic_bytes: IntArray
+    engine_run: EngineRun
+
+    @property
+    def elapsed_ns(self) -> int:
+        """From the first issue to the last answer [ns]."""
+        return int(self.completed_ns[-1]) if len(self.completed_ns) else 0
+
+    def binned(self, bin_ns: int, kind: int | None = None) -> IntArray:
+        """Traffic of each time bin [B], of one kind or of all; shape (bins,)."""
+        chosen = np.ones(len(self.operations), dtype=np.bool_)
+        if kind is not None:
+            chosen = self.operations.kinds == kind
+        bins = np.bincount(
+            self.completed_ns[chosen] // bin_ns,
+            weights=self.traffic_bytes[chosen],
+            minlength=self.elapsed_ns // bin_ns + 1,
+        )
+        return bins.astype(np.int64)
+
+
+def run_operations(system: StoreSystem, operations: Operations, *, engine: str = "compiled") -> SequenceRun:
+    """Run a sequence of operations on an engine.
+
+    Parameters
+    ----------
+    system : StoreSystem
+    operations : Operations
+        At least one.
+    engine : str
+        ``compiled`` or ``simpy``.
+
+    Raises
+    ------
+    StoreError
+        If there is no operation, or one asks a node that is not there.
+    """
+    if not len(operations):
+        raise StoreError("run: got no operations, wanted at least one")
+    if operations.nodes.min() < 0 or operations.nodes.max() >= system.nodes:
+        raise StoreError(
+            f"run: nodes: got {operations.nodes.min()} to {operations.nodes.max()}, "
+            f"wanted 0 to {system.nodes - 1}"
+        )
+    book = _Book(system, operations)
+    run = engine_named(engine)(
+        Program(
+            resources=system.resources,
+            book=book,
+            streams=[_Sequence(book.of_operations, operations.nodes)],
+        )
+    )
+    traffic = np.where(
+        operations.kinds == WORK,
+        0,
+        traffic_of(system.nic, operations.sent_bytes)
+        + traffic_of(system.nic, operations.answered_bytes)
+        + acknowledged_bytes(system.nic, operations.sent_bytes, operations.answered_bytes),
+    )
+    return SequenceRun(operations, run.streams[0].completed_ns, traffic, run)
+
+
+def traffic_of(nic: NicModel, size_bytes: IntArray) -> IntArray:
+    """Bytes that interface counters show for messages of so many bytes [B]; see `NicModel.traffic_bytes`."""
+    frames = np.maximum(1, -(-size_bytes // nic.frame_payload_bytes))
+    traffic: IntArray = size_bytes + frames * nic.frame_header_bytes
+    return traffic
+
+
+def acknowledged_bytes(nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray) -> IntArray:
+    """Bytes of the frames that only acknowledge requests and their answers [B].
+
+    Notes
+    -----
+    TCP acknowledges every second frame. The end of a request is acknowledged by its answer; the end of an
+    answer by a frame of its own, for the next request goes to another node.
+    """
+    asked, told = (
+        np.maximum(1, -(-size // nic.frame_payload_bytes)) for size in (sent_bytes, answered_bytes)
+    )
+    frames: IntArray = asked // 2 + (told + 1) // 2
+    return frames * nic.frame_header_bytes

@@ -1,0 +1,1 @@
+"""A file system whose data servers encode (ExSTorus-FS)."""

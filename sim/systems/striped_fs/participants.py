@@ -1,0 +1,213 @@
+"""A file system whose data servers encode: who takes part in a record's write, and what becomes of it.
+
+A second, small system beside the Ceph-like one of `stripesim.sim.ceph.cluster`, on the same engines: a
+client, a metadata server, a master that encodes, and slaves that store. The op graph of a record is
+built by `stripesim.sim.systems.striped_fs.write`; here are the resources and the binding of roles to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from stripesim.models.nic import NicModel
+from stripesim.models.provenance import Provenance
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import FIFO, POOL, UNBOUND, Resources
+from stripesim.sim.systems.striped_fs.costs import HddModel, StripedWriteModel, VolumeGeometry
+
+ENCODERS = ("master", "client")
+
+# Roles of one file's writes. The home is whoever encodes and distributes: the master, or the client itself.
+CLIENT_CPU, CLIENT_TX, CLIENT_RX, MDS, MASTER_TX, MASTER_RX = range(6)
+HOME_CPU, HOME_TX, HOME_RX, LOCK = range(6, 10)
+_FIXED_ROLES = 10
+# Once per shard; the interfaces are unbound where the shard is at home.
+SHARD_CPU, SHARD_RX, SHARD_TX, SHARD_REPLY, SHARD_DISK, SHARD_DIRTY = range(6)
+_SHARD_ROLES = 6
+
+_CLIENT_KINDS = ("client.cpu", "client.tx", "client.rx")
+_SERVER_KINDS = ("server.cpu", "server.tx", "server.rx", "server.dirty")
+
+# Frames of TCP over Ethernet with an MTU of 1500, as in the other studies.
+_FRAME_PAYLOAD_BYTES, _FRAME_OVERHEAD_BYTES, _FRAME_HEADER_BYTES = 1448, 90, 52
+
+
+def shard_role(shard: int, part: int) -> int:
+    """Role index of one part of one shard."""
+    return _FIXED_ROLES + shard * _SHARD_ROLES + part
+
+
+class StripedSystemError(ValueError):
+    """A system or a set of files that contradicts itself."""
+
+
+@dataclass(frozen=True)
+class FileStream:
+    """One file, written record by record.
+
+    Parameters
+    ----------
+    client : int
+        Client that writes it.
+    master : int
+        Server that encodes it and keeps the first block of each stripe; block j lies on server
+        ``(master + j) % servers``.
+    """
+
+    client: int = 0
+    master: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StripedSystem:
+    """Clients, a metadata server and data servers on one network.
+
+    Parameters
+    ----------
+    model : StripedWriteModel
+    geometry : VolumeGeometry
+    network_bits_per_s : float
+        Line rate of every interface [bit/s].
+    servers, clients : int
+        Data servers, at least k + m; clients, at least 1.
+    kernel_factor : float
+        Time of the code's kernel over the calibrated one's; 0: nothing is encoded.
+    encode_at : str
+        ``master``: the client sends a record once; ``client``: it encodes and sends k + m blocks.
+    write_back : bool
+        Whether a record's transfer to the master runs while the record before it is distributed.
+    hdd : HddModel, optional
+        Disks under the slaves; None: slaves answer from memory that never fills.
+
+    Raises
+    ------
+    StripedSystemError
+        If a count, the rate or the place of encoding is out of range.
+    """
+
+    model: StripedWriteModel
+    geometry: VolumeGeometry
+    network_bits_per_s: float
+    servers: int = 6
+    clients: int = 1
+    kernel_factor: float = 1.0
+    encode_at: str = "master"
+    write_back: bool = True
+    hdd: HddModel | None = None
+
+    def __post_init__(self) -> None:
+        if self.servers < self.geometry.width:
+            raise StripedSystemError(
+                f"system: servers: got {self.servers}, wanted at least k + m = {self.geometry.width}"
+            )
+        if self.clients < 1:
+            raise StripedSystemError(f"system: clients: got {self.clients}, wanted at least 1")
+        if not self.network_bits_per_s > 0:
+            raise StripedSystemError(f"system: network: got {self.network_bits_per_s} bit/s, wanted above 0")
+        if self.encode_at not in ENCODERS:
+            raise StripedSystemError(
+                f"system: encode_at: got {self.encode_at!r}, wanted {' or '.join(ENCODERS)}"
+            )
+
+    @property
+    def _disks(self) -> int:
+        return int(self.hdd.disks_count) if self.hdd is not None else 0
+
+    @cached_property
+    def nic(self) -> NicModel:
+        """Every interface, at the rate that transfers reach."""
+        model = self.model
+        return NicModel(
+            rate_bits_per_s=self.network_bits_per_s * model.network_efficiency_fraction,
+            frame_payload_bytes=_FRAME_PAYLOAD_BYTES,
+            frame_overhead_bytes=_FRAME_OVERHEAD_BYTES,
+            frame_header_bytes=_FRAME_HEADER_BYTES,
+            latency_ns=0.0,
+            provenance={
+                "rate_bits_per_s": Provenance("given", "line rate times the fitted efficiency"),
+                "frame_payload_bytes": Provenance("given", "TCP over an MTU of 1500"),
+                "frame_overhead_bytes": Provenance("given", "TCP, IP and Ethernet with preamble and gap"),
+                "frame_header_bytes": Provenance("given", "TCP and IP headers"),
+                "latency_ns": Provenance("given", "part of the constant that each record costs"),
+            },
+        )
+
+    def resources(self, files: Sequence[FileStream], record_bytes: int) -> Resources:
+        """All resources: the clients', the metadata server, the servers', each file's chunk-set lock."""
+        cores = int(self.model.cores_count)
+        dirty = 1
+        if self.hdd is not None:
+            dirty = self.hdd.records_dirty(self.geometry.shard_bytes(record_bytes))
+        capacities = {"client.cpu": cores, "server.cpu": cores, "server.dirty": dirty}
+        owners = [("mds", "mds")]
+        owners += [(f"client.{i}", kind) for i in range(self.clients) for kind in _CLIENT_KINDS]
+        owners += [(f"server.{i}", kind) for i in range(self.servers) for kind in _SERVER_KINDS]
+        owners += [(f"file.{i}", "file.lock") for i in range(len(files))]
+        owners += [
+            (f"server.{i}.{disk}", "server.disk") for i in range(self.servers) for disk in range(self._disks)
+        ]
+        return Resources(
+            names=tuple(f"{owner}.{kind.partition('.')[2]}".rstrip(".") for owner, kind in owners),
+            kinds=tuple(kind for _, kind in owners),
+            capacities=np.array([capacities.get(kind, 1) for _, kind in owners], dtype=np.int64),
+            disciplines=np.array(
+                [POOL if kind in ("file.lock", "server.dirty") else FIFO for _, kind in owners],
+                dtype=np.int64,
+            ),
+        )
+
+    def _client(self, client: int, kind: str) -> int:
+        return 1 + client * len(_CLIENT_KINDS) + _CLIENT_KINDS.index(kind)
+
+    def _server(self, server: int, kind: str) -> int:
+        first = 1 + self.clients * len(_CLIENT_KINDS)
+        return first + server * len(_SERVER_KINDS) + _SERVER_KINDS.index(kind)
+
+    def bindings(self, files: Sequence[FileStream]) -> IntArray:
+        """Bind roles to resources, one row per file, shape (files, roles).
+
+        Raises
+        ------
+        StripedSystemError
+            If a file names a client or a server that is not there.
+        """
+        width = self.geometry.width
+        rows = np.full((len(files), shard_role(width, 0)), UNBOUND, dtype=np.int64)
+        locks = 1 + self.clients * len(_CLIENT_KINDS) + self.servers * len(_SERVER_KINDS)
+        for index, file in enumerate(files):
+            if not (0 <= file.client < self.clients and 0 <= file.master < self.servers):
+                raise StripedSystemError(
+                    f"file {index}: got client {file.client} and master {file.master}, "
+                    f"wanted below {self.clients} and {self.servers}"
+                )
+            row = rows[index]
+            row[MDS] = 0
+            row[LOCK] = locks + index
+            row[[CLIENT_CPU, CLIENT_TX, CLIENT_RX]] = [self._client(file.client, k) for k in _CLIENT_KINDS]
+            at_master = self.encode_at == "master"
+            if at_master:
+                row[MASTER_TX] = self._server(file.master, "server.tx")
+                row[MASTER_RX] = self._server(file.master, "server.rx")
+                row[[HOME_CPU, HOME_TX, HOME_RX]] = [
+                    self._server(file.master, kind) for kind in _SERVER_KINDS[:3]
+                ]
+            else:
+                row[[HOME_CPU, HOME_TX, HOME_RX]] = row[[CLIENT_CPU, CLIENT_TX, CLIENT_RX]]
+            for shard in range(width):
+                server = (file.master + shard) % self.servers
+                row[shard_role(shard, SHARD_CPU)] = self._server(server, "server.cpu")
+                if self.hdd is not None:
+                    # A chunk lies on one disk; files are spread over the disks of a server.
+                    disk = locks + len(files) + server * self._disks + index % self._disks
+                    row[shard_role(shard, SHARD_DISK)] = disk
+                    row[shard_role(shard, SHARD_DIRTY)] = self._server(server, "server.dirty")
+                if shard == 0 and at_master:
+                    continue
+                row[shard_role(shard, SHARD_RX)] = self._server(server, "server.rx")
+                row[shard_role(shard, SHARD_TX)] = self._server(server, "server.tx")
+                row[shard_role(shard, SHARD_REPLY)] = row[HOME_RX]
+        return rows

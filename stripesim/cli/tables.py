@@ -1,0 +1,188 @@
+"""Tables for people: kernel timings, repairs, ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from stripesim.calibration.ledger.verdicts import Ledger
+
+
+def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Show kernel timings; `rows` as `stripesim.calibration.kernels.bench.benchmark` returns them."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from stripesim.scenarios.schema.units import format_size
+
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, caption_justify="left",
+        caption="time = median of a call; copy = the same call of the null code; GB = 10⁹ bytes of data; "
+        "roof = bytes read and written per second, over those of memcpy; isal_… = ISA-L without library, "
+        "headers and copies",
+    )  # fmt: skip
+    for heading in ("scheme", "operation", "backend", "buffers"):
+        table.add_column(heading)
+    for heading in ("cores", "data", "time [µs]", "p10…p90 [µs]", "copy [µs]", "[GB/s]", "roof"):
+        table.add_column(heading, justify="right")
+    order = {"memcpy": 1}
+    for row in sorted(
+        rows,
+        key=lambda r: (
+            order.get(r["op"], 0), r["scheme"], r["op"], r["erasures"], r["size_bytes"], r["cores"],
+            r["buffers"] == "cold", r["backend"],
+        ),
+    ):  # fmt: skip
+        erased = f", {row['erasures']} lost" if row["op"] == "decode" else ""
+        copy_s, roof = row["copy_seconds_median"], row["roofline"]
+        spread = row["seconds_p10"] != row["seconds_p90"]
+        table.add_row(
+            row["scheme"] if row["op"] != "memcpy" else "",
+            f"{row['op']}{erased}",
+            row["backend"] if row["op"] != "memcpy" else "",
+            row["buffers"],
+            f"{row['cores']}",
+            format_size(row["size_bytes"]),
+            f"{row['seconds_median'] * 1e6:.1f}",
+            f"{row['seconds_p10'] * 1e6:.1f}…{row['seconds_p90'] * 1e6:.1f}" if spread else "",
+            f"{copy_s * 1e6:.1f}" if copy_s is not None else "",
+            f"{row['bytes_per_s'] / 1e9:.2f}",
+            f"{roof:.2f}" if roof is not None else "",
+        )
+    return table
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Show rows of text as they are."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*(escape(column) for column in columns))
+    for row in rows:
+        table.add_row(*(escape(value) for value in row))
+    return table
+
+
+def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what each row's repair came to; nothing for rows without one."""
+    lines = []
+    for row in rows:
+        objects = row.get("repair_objects")
+        if objects is None:
+            continue
+        lost_mb = row["repair_lost_bytes"] / 1e6
+        where = f"{row['scheme']} {row['op']} {row['pattern']}"
+        if row["repair_s"] is None:
+            pending = row["repair_objects_pending"]
+            lines.append(
+                f"{where}: repair of {lost_mb:,.0f} MB unfinished, "
+                f"{pending:,} of {objects + pending:,} objects to go"
+            )
+            continue
+        moved = ", ".join(
+            f"{word} {row[f'repair_{key}_per_lost_byte']:.2f}"
+            for word, key in (
+                ("read", "device_read_bytes"),
+                ("written", "device_write_bytes"),
+                ("sent", "private_net_bytes"),
+            )
+            if row.get(f"repair_{key}_per_lost_byte") is not None
+        )
+        lines.append(
+            f"{where}: {objects:,} objects, {lost_mb:,.0f} MB rebuilt in {row['repair_s']:.1f} s; "
+            f"bytes per byte lost: {moved}"
+        )
+    return lines
+
+
+def timeline_table(told: Mapping[str, Any]) -> Table:
+    """Show the events of one run under faults; those of one moment and kind share a line."""
+    name = " ".join(str(told[key]) for key in ("scheme", "op", "pattern") if told.get(key))
+    rows: list[list[str]] = []
+    for event in told["events"]:
+        time = f"{event['time_s']:,.3f}"
+        if rows and rows[-1][:2] == [time, event["what"]]:
+            rows[-1][2] += f"; {event['text']}"
+        else:
+            rows.append([time, event["what"], event["text"]])
+    table = text_table(("time [s]", "event", "what happened"), rows)
+    table.title = f"{name}: timeline"
+    table.columns[0].justify = "right"
+    return table
+
+
+def fault_lines(row: Mapping[str, Any]) -> list[str]:
+    """Say what a run under faults came to; nothing for a row without them."""
+    if row.get("requests_issued") is None:
+        return []
+    endings = (
+        f"requests: {row['requests']:,} done, {row['requests_failed']:,} failed (timed out), "
+        f"{row['requests_pending']:,} pending at the end; {row['requests_retried']:,} were issued again"
+    )
+    spans = [
+        (word, row.get(key))
+        for word, key in (
+            ("failure to down", "detection_s"),
+            ("down to out", "down_out_s"),
+            ("failure to recovery", "checking_s"),
+            ("recovery", "recovery_s"),
+            ("failure to clean", "failure_to_clean_s"),
+        )
+    ]
+    lines = [endings, ", ".join(f"{word} {value:,.1f} s" for word, value in spans if value is not None)]
+    phases = [
+        f"{phase} {row[f'latency_p50_{phase}_ns'] / 1e6:,.2f} / "
+        f"{row[f'latency_p99_{phase}_ns'] / 1e6:,.1f} ms at {row[f'iops_{phase}']:,.0f}/s"
+        for phase in ("before", "degraded", "recovery", "after")
+        if row.get(f"latency_p50_{phase}_ns") is not None
+    ]
+    lines.append("latency p50 / p99: " + "; ".join(phases))
+    if row["recovery_bytes"]:
+        moved = ", ".join(
+            f"{word} {row[f'recovery_{key}_per_lost_byte']:.2f}"
+            for word, key in (
+                ("read", "device_read_bytes"),
+                ("written", "device_write_bytes"),
+                ("sent", "private_net_bytes"),
+            )
+        )
+        lines.append(f"{row['recovery_bytes'] / 1e6:,.0f} MB rebuilt; bytes for each of them: {moved}")
+    if row["pgs_unavailable"]:
+        lines.append(
+            f"out of reach for a time: {row['pgs_unavailable']} placement groups with "
+            f"{row['objects_unavailable']:,} objects, {row['unavailable_pg_s']:,.1f} PG·s"
+        )
+    if row["objects_lost"]:
+        lines.append(f"LOST: {row['objects_lost']:,} objects in {row['pgs_lost']} placement groups")
+    elif not row["clean_at_end"]:
+        lines.append("not clean at the end")
+    return [f"{row['scheme']}: {line}" for line in lines if line]
+
+
+def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Set a trace's recorded latency beside the simulated one; nothing where it recorded none."""
+    names = ("mean", "p50", "p95", "p99")
+    lines = []
+    for row in rows:
+        if row.get("recorded_latency_mean_ns") is not None:
+            pairs = [(row[f"recorded_latency_{name}_ns"], row[f"latency_{name}_ns"]) for name in names]
+            told = ", ".join(
+                f"{name} {recorded / 1e6:.2f} → {simulated / 1e6:.2f}"
+                for name, (recorded, simulated) in zip(names, pairs, strict=True)
+            )
+            lines.append(f"{row['scheme']}: latency recorded → simulated [ms]: {told}")
+    return lines
+
+
+def ledger_csv(ledger: Ledger) -> str:
+    """Return a ledger as CSV; a range or a list becomes its numbers, separated by spaces."""
+    import polars as pl
+
+    frame = ledger.to_frame()
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    return frame.with_columns(
+        pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists
+    ).write_csv()

@@ -1,0 +1,101 @@
+"""The commands of `stripesim trace`: what a trace holds, what can be fitted to it, other formats."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stripesim.cli.output import JsonOption, OutOption, list_written, write_json
+
+trace_app = typer.Typer(help="Read block traces: statistics, fits, other formats.", no_args_is_help=True)
+
+FormatOption = Annotated[
+    str | None, typer.Option("--format", help="Format of the trace; left out: recognised.")
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Refuse a trace with any faulty line.")]
+
+
+@trace_app.command()
+def info(
+    file: Annotated[Path, typer.Argument(help="A block or failure trace, plain or compressed.")],
+    form: FormatOption = None,
+    strict: StrictOption = False,
+    out: OutOption = None,
+    json_to: JsonOption = None,
+) -> None:
+    """Say what a trace holds; with --out, draw it."""
+    from stripesim.traces import BlockTrace, describe, load
+
+    trace = load(file, format=form, strict=strict)
+    told = describe(trace)
+    _warn_of_faults(trace.faults.lines())
+    written: list[Path] = []
+    if out is not None:
+        from stripesim.scenarios.run.results import write_files
+
+        written += write_files(out, {"trace-info.json": json.dumps(told, indent=1).encode()})
+        if isinstance(trace, BlockTrace):
+            from stripesim.traces.figure import figure_sheet
+
+            written += figure_sheet(trace, out / "trace-info")
+    if write_json(json_to, told):
+        return
+    width = max(map(len, told))
+    for key, value in told.items():
+        print(f"{key:{width}}  {'–' if value is None else value}")
+    list_written(written)
+
+
+@trace_app.command()
+def fit(
+    file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
+    form: FormatOption = None,
+    strict: StrictOption = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of bootstraps and of the synthetic trace.")] = 1,
+    out: OutOption = None,
+    json_to: JsonOption = None,
+) -> None:
+    """Fit what a trace allows: service times and workload (scored on the unseen half), or lifetimes."""
+    from stripesim.calibration.trace_fit import fit_trace, write_fit
+    from stripesim.traces import load
+
+    trace = load(file, format=form, strict=strict)
+    _warn_of_faults(trace.faults.lines())
+    found = fit_trace(trace, seed=seed)
+    written = [] if out is None else write_fit(found, trace, out)
+    if write_json(json_to, found.to_dict()):
+        return
+    print(found.summary())
+    list_written(written)
+
+
+@trace_app.command()
+def convert(
+    file: Annotated[Path, typer.Argument(help="A block or failure trace.")],
+    form: FormatOption = None,
+    strict: StrictOption = False,
+    to: Annotated[str, typer.Option("--to", help="parquet, csv, or txt (as blkparse prints).")] = "parquet",
+    out: OutOption = None,
+    json_to: JsonOption = None,
+) -> None:
+    """Write a trace as columns (Parquet or CSV) or as blkparse text, into --out or the current folder."""
+    from stripesim.traces import convert as write
+    from stripesim.traces import load
+
+    trace = load(file, format=form, strict=strict)
+    _warn_of_faults(trace.faults.lines())
+    folder = Path() if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    written = write(trace, folder / f"{file.name.split('.')[0]}.{to}")
+    told = {"format": trace.format, "rows": len(trace), "faults": trace.faults.count}
+    if not write_json(json_to, {**told, "written": [str(path) for path in written]}):
+        list_written(written)
+
+
+def _warn_of_faults(lines: list[str]) -> None:
+    for line in lines:
+        print(line, file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Failure traces: their formats, one common form, and what they hold in numbers."""

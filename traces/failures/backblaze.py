@@ -1,0 +1,173 @@
+"""Backblaze drive stats: a row per drive and day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from stripesim.traces.columns import ORDER_COLUMN
+from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
+from stripesim.traces.lines import split_lines
+from stripesim.traces.problems import FaultLog, shown
+from stripesim.traces.source import TraceSource
+
+DAY_S = 86400
+_NEEDED = ("date", "serial_number", "model", "failure")
+_HOURS = "smart_9_raw"
+_HOURS_MAX = 10**6
+_WANTED = "YYYY-MM-DD, a serial number, failure 0 or 1"
+
+
+@dataclass(frozen=True)
+class BackblazeFormat:
+    """Reader of one CSV file of drive stats: a day, or days joined under one heading.
+
+    Notes
+    -----
+    A component is `model.serial_number`; node and rack are the pod and the vault, in the files that have
+    them. A drive is up from the first to the end of the last day it is listed; the span's end was seen
+    if that day says failure, else it is cut: the drive was taken out, or the file ends. `entry_age_s`
+    comes from SMART attribute 9 (power-on hours) on the first day. Rows are aggregated as they are read,
+    so memory grows with drives, not with days.
+
+    References
+    ----------
+    Backblaze, Hard Drive Data and Stats, section on the schema of the daily files.
+    """
+
+    name: str = "backblaze"
+
+    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+        """Whether the heading has the files' columns.
+
+        Parameters
+        ----------
+        lines : tuple of str
+            First lines.
+        data : bytes
+            Not used.
+
+        Returns
+        -------
+        bool
+        """
+        return bool(lines) and set(_NEEDED) <= set(lines[0].strip().split(","))
+
+    def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
+        """Read the file.
+
+        Parameters
+        ----------
+        source : TraceSource
+            The file.
+        log : FaultLog
+            Takes note of faults.
+
+        Returns
+        -------
+        FailureTrace
+        """
+        columns: tuple[str, ...] | None = None
+        drives: pl.DataFrame | None = None
+        for block in source.blocks(log):
+            if columns is None:
+                first = block.lines()[0].strip()
+                columns = tuple(first.split(","))
+                missing = [name for name in _NEEDED if name not in columns]
+                if missing or len(set(columns)) != len(columns):
+                    log.add(1, shown(first), f"a heading with {', '.join(_NEEDED)}, no name twice")
+                    break
+            heading = ",".join(columns)
+            rows = split_lines(block, columns, ",", log, heading=heading.__eq__)
+            part = _aggregated(_days(rows, log))
+            drives = part if drives is None else _joined(pl.concat([drives, part]))
+        if drives is None:
+            drives = _joined(_aggregated(_days(pl.DataFrame(schema=_EMPTY), log)))
+        return _trace(drives, self.name, source)
+
+
+_EMPTY: dict[str, pl.DataType] = {
+    ORDER_COLUMN: pl.Int64(),
+    "text": pl.String(),
+    **dict.fromkeys(_NEEDED, pl.String()),
+}
+
+
+def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
+    have = set(rows.columns)
+    day = pl.col("date").str.to_date("%Y-%m-%d", strict=False).cast(pl.Int64) * DAY_S
+    hours = pl.col(_HOURS).cast(pl.Float64, strict=False) if _HOURS in have else pl.lit(None, pl.Float64)
+    rows = rows.with_columns(
+        day.alias("day_s"),
+        hours.alias("hours"),
+        *(
+            (pl.col(name) if name in have else pl.lit(None, pl.String)).alias(new)
+            for name, new in (("pod_id", "node"), ("vault_id", "rack"))
+        ),
+    )
+    good = (
+        (pl.col("day_s") >= 0) & pl.col("serial_number").is_not_null() & pl.col("failure").is_in(["0", "1"])
+    )
+    mask = rows.select(good.fill_null(False).alias("good")).to_series()
+    odd = rows.filter(~mask)
+    log.add_lines(zip(odd[ORDER_COLUMN], odd["text"], strict=True), lambda text: (shown(text), _WANTED))
+    rows = rows.filter(mask)
+    log.tally("drive-days", rows.height)
+    return rows
+
+
+def _aggregated(rows: pl.DataFrame) -> pl.DataFrame:
+    rows = rows.select(
+        pl.concat_str("model", "serial_number", separator=".", ignore_nulls=True).alias("component"),
+        "node",
+        "rack",
+        pl.col("day_s").alias("first_s"),
+        pl.col("day_s").alias("last_s"),
+        pl.when(pl.col("failure") == "1").then("day_s").alias("failed_s"),
+        pl.when(pl.col("hours").is_between(0, _HOURS_MAX)).then("hours").alias("hours"),
+        pl.lit(1, pl.Int64).alias("days"),
+    )
+    return _joined(rows)
+
+
+def _joined(rows: pl.DataFrame) -> pl.DataFrame:
+    return (
+        rows.sort("first_s", maintain_order=True)
+        .group_by("component", maintain_order=True)
+        .agg(
+            pl.col("node", "rack").last(),
+            pl.col("first_s").min(),
+            pl.col("last_s").max(),
+            pl.col("failed_s").min(),
+            # The age belongs to the first day.
+            pl.col("hours").first(),
+            pl.col("days").sum(),
+        )
+    )
+
+
+def _trace(drives: pl.DataFrame, name: str, source: TraceSource) -> FailureTrace:
+    failed = pl.col("failed_s").is_not_null()
+    stop = pl.when(failed).then(pl.col("failed_s")).otherwise(pl.col("last_s")) + DAY_S
+    spans = drives.select(
+        pl.col("first_s").alias("start_s"),
+        stop.alias("stop_s"),
+        "component",
+        "node",
+        "rack",
+        pl.lit(True).alias("up"),
+        pl.lit(None, pl.String).alias("reason"),
+        pl.lit(True).alias("left_cut"),
+        (~failed).alias("right_cut"),
+        (pl.col("hours") * 3600).round().cast(pl.Int64).alias("entry_age_s"),
+    ).select(SPAN_SCHEMA.keys())
+    broken = spans.filter(~spans["right_cut"]).with_columns(
+        pl.col("stop_s").alias("start_s"), pl.lit(False).alias("up"), pl.lit("failure").alias("reason")
+    )
+    spans = spans.sort("start_s", maintain_order=True)
+    events = pl.concat([events_of(spans), events_of(broken)]).sort("time_s", maintain_order=True)
+    watched = float(drives["days"].sum() * DAY_S)
+    return FailureTrace(
+        events, spans, name, str(source.path), population=drives.height or None, observed_s=watched
+    )

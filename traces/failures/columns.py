@@ -1,0 +1,95 @@
+"""The one form that every failure trace is read into: events, and spans of being up or down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from stripesim.traces.problems import Faults
+
+EVENT_SCHEMA: dict[str, pl.DataType] = {
+    "time_s": pl.Int64(),
+    "component": pl.String(),
+    "node": pl.String(),
+    "rack": pl.String(),
+    "up": pl.Boolean(),
+    "reason": pl.String(),
+}
+"""Columns of `FailureTrace.events`, one row per change of state, sorted by `time_s`."""
+
+SPAN_SCHEMA: dict[str, pl.DataType] = {
+    "start_s": pl.Int64(),
+    "stop_s": pl.Int64(),
+    "component": pl.String(),
+    "node": pl.String(),
+    "rack": pl.String(),
+    "up": pl.Boolean(),
+    "reason": pl.String(),
+    "left_cut": pl.Boolean(),
+    "right_cut": pl.Boolean(),
+    "entry_age_s": pl.Int64(),
+}
+"""Columns of `FailureTrace.spans`, sorted by `start_s`."""
+
+YEAR_S = 365.25 * 86400
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class FailureTrace:
+    """A record of what failed when.
+
+    Parameters
+    ----------
+    events : polars.DataFrame
+        `time_s` (Unix-like seconds; some sources hold local time), `component` (what fails), `node` (where it
+        sits), `rack` (the smallest group above the node that the source tells: rack, cluster or system), `up`
+        (state from then on), `reason` (of going down, in the source's words). Unknown cells are null.
+    spans : polars.DataFrame or None
+        Times of one state: from `start_s` to `stop_s`. `left_cut`: it had begun before the record did;
+        `right_cut`: its end was not seen. `entry_age_s`: age of the component at the start, where recorded.
+        None where the source tells failures alone.
+    format, source : str
+        How it was read, and from what file.
+    population : int or None
+        How many components were watched, those that never failed included; None where the source
+        does not say.
+    observed_s : float or None
+        Component-seconds watched; None likewise.
+    faults : Faults
+        What was wrong in the file.
+    counts : mapping of str to int
+        What was recognised but is no event.
+    """
+
+    events: pl.DataFrame
+    spans: pl.DataFrame | None
+    format: str
+    source: str
+    population: int | None = None
+    observed_s: float | None = None
+    faults: Faults = field(default_factory=Faults)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.events.height
+
+
+def events_of(spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the events that begin spans.
+
+    Parameters
+    ----------
+    spans : polars.DataFrame
+        `SPAN_SCHEMA`.
+
+    Returns
+    -------
+    polars.DataFrame
+        `EVENT_SCHEMA`; a span that was cut on the left gives the state at the start of the record.
+    """
+    return spans.select(pl.col("start_s").alias("time_s"), *list(EVENT_SCHEMA)[1:]).sort(
+        "time_s", maintain_order=True
+    )

@@ -1,0 +1,194 @@
+"""Los Alamos failure data, LA-UR-05-7318: outages of nodes, 1996 to 2005."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
+from stripesim.traces.problems import FaultLog, shown
+from stripesim.traces.source import TraceSource
+
+_CAUSES = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
+_NEEDED = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
+_TIME = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4}) (\d{1,2}):(\d{2})")
+_MONTH = re.compile(r"(\d{1,2})-([A-Z][a-z]{2})")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_COLUMNS_WANTED = "a heading with " + ", ".join(_NEEDED)
+_Outage = tuple[int, int, str]
+
+
+@dataclass
+class _Node:
+    system: str
+    outages: list[_Outage]
+    decommissioned_s: int | None
+
+
+@dataclass(frozen=True)
+class LanlFormat:
+    """Reader of the comma separated file.
+
+    Notes
+    -----
+    A component is a node, `system.node`; the rack is the system, as nothing smaller is told. Times are
+    local and are taken as if they were UTC. Between two outages of a node lies a span of being up; after
+    the last one it is cut at the node's decommissioning (to the month) or at the end of the record. A
+    node that never failed is not in the file: it counts in `population` (column `nodes` of each system),
+    and spans know nothing of it, so lifetimes fitted to them are those of nodes that failed at least
+    once. An outage that begins before the node's last one has ended is listed, and joined with that one
+    in the spans.
+
+    References
+    ----------
+    Schroeder, Gibson: A large-scale study of failures in high-performance computing systems, DSN 2006; README
+    of LA-UR-05-7318.
+    """
+
+    name: str = "lanl"
+
+    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+        """Whether the heading has the file's columns.
+
+        Parameters
+        ----------
+        lines : tuple of str
+            First lines.
+        data : bytes
+            Not used.
+
+        Returns
+        -------
+        bool
+        """
+        return bool(lines) and set(_NEEDED) <= {cell.strip() for cell in lines[0].split(",")}
+
+    def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
+        """Read the file.
+
+        Parameters
+        ----------
+        source : TraceSource
+            The file.
+        log : FaultLog
+            Takes note of faults.
+
+        Returns
+        -------
+        FailureTrace
+        """
+        nodes: dict[str, _Node] = {}
+        sizes: dict[str, int] = {}
+        for row in _rows(source, log):
+            component = f"{row['System']}.{row['nodenumz']}"
+            start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
+            assert start_s is not None and stop_s is not None
+            node = nodes.setdefault(component, _Node(row["System"], [], None))
+            node.outages.append((start_s, stop_s, _reason(row)))
+            node.decommissioned_s = node.decommissioned_s or _month_s(row["node decom"])
+            if row["nodes"].isdecimal():
+                sizes[row["System"]] = max(sizes.get(row["System"], 0), int(row["nodes"][:9]))
+        end_s = max((stop for node in nodes.values() for _, stop, _ in node.outages), default=0)
+        spans, listed = [], []
+        for component, node in nodes.items():
+            node.outages.sort()
+            listed += [(s, e, component, component, node.system, False, why) for s, e, why in node.outages]
+            spans += list(_spans(component, node, end_s, log))
+        outages = pl.DataFrame(listed, schema=dict(list(SPAN_SCHEMA.items())[:7]), orient="row")
+        table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort("start_s", maintain_order=True)
+        # Overlapping outages are events of their own, though spans join them.
+        repairs = table.filter(table["up"])
+        first_ups = events_of(repairs)
+        events = pl.concat([events_of(outages), first_ups]).sort("time_s", "up", maintain_order=True)
+        watched = float((table["stop_s"] - table["start_s"]).sum())
+        return FailureTrace(
+            events,
+            table,
+            self.name,
+            str(source.path),
+            population=sum(sizes.values()) or None,
+            observed_s=watched,
+        )
+
+
+def _rows(source: TraceSource, log: FaultLog) -> Iterator[dict[str, str]]:
+    """Yield the sound rows by column name. A quoted cell may hold commas, but no line end."""
+    heading: list[str] | None = None
+    for block in source.blocks(log):
+        for number, line in enumerate(block.lines(), block.first_line):
+            if not line.strip():
+                log.tally("blank lines")
+                continue
+            try:
+                cells = [cell.strip() for cell in next(csv.reader([line.replace("\0", "�")], strict=True))]
+            except (csv.Error, StopIteration) as error:
+                log.add(number, f"{shown(line)} ({error})", "comma separated cells, quotes in pairs")
+                continue
+            if heading is None:
+                heading = cells
+                if not set(_NEEDED) <= set(cells):
+                    log.add(number, shown(line), _COLUMNS_WANTED)
+                    return
+                log.tally("header lines")
+                continue
+            if len(cells) != len(heading):
+                log.add(number, f"{len(cells)} columns in {shown(line)}", f"{len(heading)}")
+                continue
+            row = dict(zip(heading, cells, strict=True))
+            start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
+            if start_s is None or stop_s is None or stop_s < start_s:
+                span = f"{shown(row['Prob Started'])} to {shown(row['Prob Fixed'])}"
+                log.add(number, f"an outage from {span}", "m/d/yyyy h:mm twice, the end not before the start")
+                continue
+            yield row
+
+
+def _spans(component: str, node: _Node, end_s: int, log: FaultLog) -> Iterator[tuple[object, ...]]:
+    joined: list[_Outage] = []
+    for start, stop, why in node.outages:
+        if joined and start < joined[-1][1]:
+            log.tally("outages that overlap the node's one before")
+            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]), joined[-1][2])
+        else:
+            joined.append((start, stop, why))
+    last_s = min(end_s, node.decommissioned_s or end_s)
+    where = (component, component, node.system)
+    for index, (start, stop, why) in enumerate(joined):
+        yield (start, stop, *where, False, why, False, False, None)
+        following = joined[index + 1][0] if index + 1 < len(joined) else None
+        if following is not None and following > stop:
+            yield (stop, following, *where, True, None, False, False, None)
+        elif following is None and last_s > stop:
+            yield (stop, last_s, *where, True, None, False, True, None)
+
+
+def _reason(row: dict[str, str]) -> str:
+    given = [f"{cause}: {row[cause]}" for cause in _CAUSES if row[cause]]
+    return "; ".join(given) or "not stated"
+
+
+def _time_s(cell: str) -> int | None:
+    match = _TIME.fullmatch(cell)
+    if match is None:
+        return None
+    month, day, year, hour, minute = map(int, match.groups())
+    try:
+        return int(datetime(year, month, day, hour, minute, tzinfo=UTC).timestamp())
+    except ValueError:
+        return None
+
+
+def _month_s(cell: str) -> int | None:
+    """Read a month as the file has it: 3-Dec is December 2003 (a spreadsheet turned Dec-03 round)."""
+    match = _MONTH.fullmatch(cell)
+    if match is None or match[2] not in _MONTHS:
+        return None
+    short = int(match[1])
+    year, month = (1900 if short >= 90 else 2000) + short, _MONTHS.index(match[2]) + 1
+    # The end of the month: the first day of the next.
+    return int(datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp())

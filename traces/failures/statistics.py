@@ -1,0 +1,169 @@
+"""What a failure trace holds, in numbers; and how failures of one node or rack cluster in time."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from stripesim.traces.failures.columns import HOUR_S, YEAR_S, FailureTrace
+
+WITHIN_S: dict[str, int] = {"minute": 60, "hour": 3600, "day": 86400, "30 days": 30 * 86400}
+"""Times within which failures are called correlated, by name."""
+
+SHUFFLES = 20
+"""Random orders that tell what chance alone would give; fewer where there are many failures."""
+
+SHUFFLED_MAX = 400_000
+"""Failures put in random order in all: with so many the mean of few orders is sharp enough."""
+
+REASONS_SHOWN = 10
+
+
+def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within_s: float) -> float | None:
+    """Return the share of failures with another one in the same group within a time, before or after.
+
+    Parameters
+    ----------
+    trace : FailureTrace
+        The trace.
+    group : {"node", "rack"}
+        What they share.
+    within_s : float
+        Largest time between the two [s].
+
+    Returns
+    -------
+    float or None
+        In [0, 1]; None where no failure has the group recorded.
+
+    Notes
+    -----
+    Failures whose group is unknown are left out. Two failures of the same component count as well.
+
+    References
+    ----------
+    Han et al.: An in-depth study of correlated failures in production SSD-based data centers, FAST 2021,
+    section 3 (relative percentage of failures within a time).
+    """
+    rows = _failures(trace, group)
+    return _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s) if rows.height else None
+
+
+def expected_share(
+    trace: FailureTrace, group: Literal["node", "rack"], within_s: float, *, seed: int = 1
+) -> float | None:
+    """Return what `correlated_share` would be if times were dealt to the failures at random.
+
+    Parameters
+    ----------
+    trace : FailureTrace
+        The trace.
+    group : {"node", "rack"}
+        What they share.
+    within_s : float
+        Largest time between the two [s].
+    seed : int
+        Seed of the shuffles.
+
+    Returns
+    -------
+    float or None
+        Mean of at most `SHUFFLES` shuffles; None where no failure has the group recorded.
+
+    Notes
+    -----
+    Shuffling keeps how many failures each group has and how many fall on each moment, and breaks only the tie
+    between the two. The excess of the recorded share over this one is correlation in time.
+    """
+    rows = _failures(trace, group)
+    if not rows.height:
+        return None
+    rng = np.random.default_rng(seed)
+    groups, times = rows["group"].to_numpy(), rows["time_s"].to_numpy()
+    count = max(2, min(SHUFFLES, SHUFFLED_MAX // len(times)))
+    return float(np.mean([_share(groups, rng.permutation(times), within_s) for _ in range(count)]))
+
+
+def failure_info(trace: FailureTrace) -> dict[str, Any]:
+    """Summarise a failure trace.
+
+    Parameters
+    ----------
+    trace : FailureTrace
+        The trace.
+
+    Returns
+    -------
+    dict
+        `format`, `source`, `events`, `failures` (changes to down), `components`, `nodes`, `racks` (null where
+        not told), `duration_s` (first to last event), `population`, `up_mean_h`, `up_p50_h`, `down_mean_h`,
+        `down_p50_h` (over all spans, cut ones included), `availability` (share of the time watched),
+        `rate_per_year` (failures per component-year of being up), `reasons` (the most frequent), `correlated`
+        (rows of group, within, share, share expected by chance), `counts`, `faults`.
+    """
+    events = trace.events
+    down = events.filter(~events["up"])
+    known = {name: events[name].drop_nulls().n_unique() or None for name in ("component", "node", "rack")}
+    reasons = down.group_by("reason").len().drop_nulls().sort("len", "reason", descending=[True, False])
+    return {
+        "format": trace.format,
+        "source": trace.source,
+        "events": events.height,
+        "failures": down.height,
+        "components": known["component"],
+        "nodes": known["node"],
+        "racks": known["rack"],
+        "duration_s": float(events["time_s"][-1] - events["time_s"][0]),
+        "population": trace.population,
+        **_spans(trace, down.height),
+        "reasons": dict(reasons.head(REASONS_SHOWN).iter_rows()),
+        "correlated": [
+            {
+                "group": group,
+                "within": name,
+                "within_s": within,
+                "share": correlated_share(trace, group, within),
+                "expected": expected_share(trace, group, within),
+            }
+            for group in ("node", "rack")
+            if _failures(trace, group).height
+            for name, within in WITHIN_S.items()
+        ],
+        "counts": dict(trace.counts),
+        "faults": trace.faults.count,
+    }
+
+
+def _spans(trace: FailureTrace, failures: int) -> dict[str, float | None]:
+    names = ("up_mean_h", "up_p50_h", "down_mean_h", "down_p50_h", "availability", "rate_per_year")
+    told: dict[str, float | None] = dict.fromkeys(names)
+    if trace.spans is None:
+        return told
+    length = trace.spans["stop_s"] - trace.spans["start_s"]
+    total: dict[str, float] = {}
+    for state, up in (("up", True), ("down", False)):
+        spans_s = length.filter(trace.spans["up"] == up).to_numpy()
+        total[state] = float(spans_s.sum())
+        if spans_s.size:
+            told[f"{state}_mean_h"] = float(spans_s.mean()) / HOUR_S
+            told[f"{state}_p50_h"] = float(np.median(spans_s)) / HOUR_S
+    if total["up"]:
+        told["rate_per_year"] = failures / (total["up"] / YEAR_S)
+        if total["down"]:
+            told["availability"] = total["up"] / (total["up"] + total["down"])
+    return told
+
+
+def _failures(trace: FailureTrace, group: str) -> pl.DataFrame:
+    rows = trace.events.filter(~trace.events["up"]).drop_nulls(group)
+    return rows.select(pl.col(group).rank("dense").alias("group"), "time_s")
+
+
+def _share(groups: Any, times: Any, within_s: float) -> float:
+    order = np.lexsort((times, groups))
+    groups, times = groups[order], times[order]
+    near = (np.diff(groups) == 0) & (np.diff(times) <= within_s)
+    touched = np.concatenate(([False], near)) | np.concatenate((near, [False]))
+    return float(touched.mean())

@@ -1,0 +1,197 @@
+"""Text that blkparse prints with its default columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stripesim.traces.clock import ClockWatch
+from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, Chunk
+from stripesim.traces.matching import SECTOR_BYTES, Matcher
+from stripesim.traces.problems import FaultLog, shown
+from stripesim.traces.source import Block, TraceSource
+
+SECTORS_MAX = 1 << 23
+"""The kernel counts a request's bytes in 32 bits; anything longer than this is damage."""
+
+_WANTED = "'maj,min cpu seq seconds.fraction pid action RWBS sector + sectors [process]'"
+_EVENT = (
+    r"^(?P<device>\d{1,4},\d{1,7})\s+\d{1,5}\s+\d{1,19}\s+(?P<seconds>\d{1,9})\.(?P<fraction>\d{1,9})\s+\d{1,10}\s+"
+    r"(?P<action>[A-Za-z]{1,2})\s+(?P<rwbs>[A-Z]{1,8})(?:\s+(?P<rest>.*))?$"
+)
+# Where, and how much; a split gives the new request's start instead; latencies stand in brackets.
+_PAYLOAD = (
+    r"^(?:(?P<sector>\d{1,20})(?:\s+\+\s+(?P<sectors>\d{1,10})|\s+/\s+(?P<new_sector>\d{1,19}))?\s+)?"
+    r"(?:\(.*\)\s+)?\[(?P<process>.*)\]$"
+)
+# What blkparse prints before and after the events.
+_NOTE = (
+    r"^(?:CPU\s*\d+\s+\(|Total \(|Events \(|Throughput \(|Skips:|Input file |Reads? |Writes? |PC Reads? |"
+    r"IO unplugs:|Timer unplugs:|Allocation wait:|Dispatch wait:|Completion wait:|Discards? |=== )"
+)
+_MATCHED = ("Q", "D", "C", "R", "X")
+_ACTIONS = (*_MATCHED, "M", "F", "G", "I", "S", "P", "U", "T", "UT", "B", "A", "W", "m")
+_TALLIED = {"M": "back merges", "F": "front merges", "R": "requeues", "X": "splits"}
+_SNIFF = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s+[A-Z]+(\s.*)?")
+
+
+@dataclass(frozen=True)
+class BlkparseFormat:
+    """Reader of blkparse's default text.
+
+    Notes
+    -----
+    A request is a Q event with data; a command is a D with data. Flushes, discards and passthrough commands
+    are counted, not listed: they move no client data and the layout gives passthrough no sector. A preflush
+    with data (FWS + n) is a write. Times have whatever precision the text has. Where a stacked device and the
+    one under it were both traced, a request appears once on each.
+
+    References
+    ----------
+    blktrace 1.3, blkparse(1), sections Trace actions, RWBS description and Default output.
+    """
+
+    name: str = "blkparse"
+
+    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+        """Whether most of the first lines are events (blkparse's own notes aside).
+
+        Parameters
+        ----------
+        lines : tuple of str
+            First lines.
+        data : bytes
+            Not used.
+
+        Returns
+        -------
+        bool
+        """
+        others = [line for line in lines if not re.match(_NOTE, line.strip())]
+        return 2 * sum(_SNIFF.fullmatch(line) is not None for line in others) > len(others)
+
+    def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+        """Yield requests as they complete, block by block, and at the end those that never did.
+
+        Parameters
+        ----------
+        source : TraceSource
+            The file.
+        log : FaultLog
+            Takes note of faults.
+
+        Yields
+        ------
+        Chunk
+        """
+        matcher = Matcher(log)
+        clock = ClockWatch(log, ordered=True)
+        for block in source.blocks(log):
+            events = _events(block, log)
+            clock.check(events["time_ns"], events[ORDER_COLUMN])
+            matcher.feed(events.iter_rows())
+            yield Chunk(*matcher.take())
+        yield Chunk(*matcher.finish())
+
+
+def _events(block: Block, log: FaultLog) -> pl.DataFrame:
+    """Return the events that carry data, one row each, with the columns of `matching.Event`."""
+    rows = _parse(block, log)
+    carries = (
+        (pl.col("action").is_in(["Q", "D", "C", "R"]) & (pl.col("sectors") > 0)) | (pl.col("action") == "X")
+    ) & pl.col("direction").is_not_null()
+    held = rows.select(carries.fill_null(False).alias("held")).to_series()
+    _tally(rows, held, log)
+    time_ns = pl.col("seconds") * 1_000_000_000 + pl.col("fraction").str.pad_end(9, "0").cast(pl.Int64)
+    return rows.filter(held).select(
+        pl.col(ORDER_COLUMN),
+        pl.col("action"),
+        time_ns.alias("time_ns"),
+        pl.col("device"),
+        (pl.col("direction") == "W").alias("is_write"),
+        pl.col("sector").cast(pl.Int64),
+        pl.coalesce("new_sector", "sectors").alias("sectors"),
+    )
+
+
+def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
+    """Split lines into columns; note what is no event, and leave it out."""
+    lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
+        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN),
+        pl.col("text").str.strip_chars(),
+    )
+    rows = lines.with_columns(pl.col("text").str.extract_groups(_EVENT).alias("event")).unnest("event")
+    payload = pl.when(pl.col("action").is_in(_MATCHED)).then(pl.col("rest")).str.extract_groups(_PAYLOAD)
+    rows = (
+        rows.with_columns(
+            payload.alias("payload"), pl.col("rwbs").str.extract(r"^F?([RW])").alias("direction")
+        )
+        .unnest("payload")
+        .with_columns(
+            pl.col("seconds", "sectors", "new_sector").cast(pl.Int64, strict=False),
+            pl.col("sector").cast(pl.UInt64, strict=False),
+        )
+    )
+    blank = pl.col("text") == ""
+    note = pl.col("device").is_null() & pl.col("text").str.contains(_NOTE)
+    within = pl.col("sector") <= INT64_MAX // SECTOR_BYTES - SECTORS_MAX
+    whole = pl.col("process").is_not_null() & (
+        pl.when(pl.col("sectors") > 0).then(within & (pl.col("sectors") <= SECTORS_MAX)).otherwise(True)
+    )
+    split = whole & pl.col("new_sector").is_not_null() & within
+    event = (
+        pl.when(pl.col("action") == "X")
+        .then(split)
+        .when(pl.col("action").is_in(_MATCHED))
+        .then(whole & pl.col("new_sector").is_null())
+        .otherwise(pl.col("action").is_in(_ACTIONS))
+    )
+    marks = rows.select(
+        blank.alias("blank"), (note & ~blank).alias("note"), event.fill_null(False).alias("event")
+    )
+    log.tally("blank lines", int(marks["blank"].sum()))
+    log.tally("summary lines", int(marks["note"].sum()))
+    faulty = rows.filter(~(marks["blank"] | marks["note"] | marks["event"]))
+    log.add_lines(zip(faulty[ORDER_COLUMN], faulty["text"], strict=True), _explain)
+    return rows.filter(marks["event"])
+
+
+def _tally(rows: pl.DataFrame, held: pl.Series, log: FaultLog) -> None:
+    for action, count in rows.group_by("action").len().sort("action").iter_rows():
+        if action in _TALLIED:
+            log.tally(_TALLIED[action], count)
+        elif action not in _MATCHED:
+            log.tally("events of other kinds", count)
+    queued = rows.filter(~held & (rows["action"] == "Q"))
+    for rwbs, count in queued.group_by("rwbs").len().sort("rwbs").iter_rows():
+        if "D" in rwbs:
+            log.tally("discards", count)
+        else:
+            log.tally("flushes" if "F" in rwbs else "requests without data", count)
+    failed = rows.filter(held & (rows["action"] == "C"))["process"].str.contains(r"^-[1-9]\d*$")
+    log.tally("completions with an error", int(failed.sum()))
+
+
+def _explain(text: str) -> tuple[str, str]:
+    """Say what is wrong with a line that is known to be faulty."""
+    cells = text.split()
+    if len(cells) > 3 and re.fullmatch(r"-\d+\.\d+", cells[3]):
+        return f"time {cells[3]} s", "a time of at least 0"
+    match = re.match(_EVENT, text)
+    if match is None:
+        return shown(text), _WANTED
+    if match["action"] not in _ACTIONS:
+        return f"action {shown(match['action'])}", f"one of {' '.join(_ACTIONS)}"
+    payload = re.match(_PAYLOAD, match["rest"] or "")
+    if payload is None or (payload["new_sector"] is None) == (match["action"] == "X"):
+        wanted = (
+            "'sector / new sector [process]'" if match["action"] == "X" else "'sector + sectors [process]'"
+        )
+        return f"{shown(match['rest'] or '')} after {match['action']} {match['rwbs']}", wanted
+    return (
+        f"sector {payload['sector']} + {payload['sectors']}",
+        f"an end below 2**63 bytes and at most {SECTORS_MAX} sectors",
+    )

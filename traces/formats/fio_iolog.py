@@ -1,0 +1,164 @@
+"""Logs of requests written by fio (`write_iolog`), versions 2 and 3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from stripesim.traces.clock import ClockWatch
+from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, REQUEST_SCHEMA, Chunk
+from stripesim.traces.problems import FaultLog, shown
+from stripesim.traces.source import Block, TraceSource
+
+MICROSECOND_NS = 1000
+"""Times of version 3 and waits of version 2 are microseconds."""
+
+_FIRST_LINE = re.compile(r"\s*fio version (\d+) iolog\s*")
+_FILE_ACTIONS = ("add", "open", "close")
+_OTHER_ACTIONS = ("wait", "sync", "datasync", "trim")
+_PATTERN = {
+    2: r"^(?P<file>\S+)\s+(?P<action>[a-z]+)(?:\s+(?P<offset>\d{1,19})\s+(?P<length>\d{1,19}))?$",
+    3: r"^(?P<time>\d{1,15})\s+(?P<file>\S+)\s+(?P<action>[a-z]+)"
+    r"(?:\s+(?P<offset>\d{1,19})\s+(?P<length>\d{1,19}))?$",
+}
+_WANTED = {
+    2: "'file add|open|close' or 'file read|write|wait|sync|datasync|trim offset length'",
+    3: "'time_us file add|open|close' or 'time_us file read|write|sync|datasync|trim offset length'",
+}
+
+
+@dataclass(frozen=True)
+class FioIologFormat:
+    """Reader of fio's iolog, versions 2 and 3.
+
+    Notes
+    -----
+    Version 3 stamps every action with the time since the job began. Version 2 has no stamps: requests follow
+    each other without pause except for `wait` actions, whose sum is the issue time here, so a log without
+    waits has all its requests at time 0. Neither tells completions. A device is a file name of the log.
+
+    References
+    ----------
+    fio HOWTO, section Trace file format.
+    """
+
+    name: str = "fio-iolog"
+
+    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+        """Whether the first line is fio's.
+
+        Parameters
+        ----------
+        lines : tuple of str
+            First lines.
+        data : bytes
+            Not used.
+
+        Returns
+        -------
+        bool
+        """
+        return bool(lines) and _FIRST_LINE.fullmatch(lines[0]) is not None
+
+    def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+        """Yield one chunk per block of text.
+
+        Parameters
+        ----------
+        source : TraceSource
+            The file.
+        log : FaultLog
+            Takes note of faults.
+
+        Yields
+        ------
+        Chunk
+        """
+        version, header_line = 0, 0
+        waited_ns = 0
+        clock = ClockWatch(log, ordered=True)
+        for block in source.blocks(log):
+            if not version:
+                version, header_line = _version(block, log)
+                if not version and header_line:
+                    return
+                if not version:
+                    continue
+            rows = _parse(block, version, header_line, log)
+            if version == 2:
+                waits = pl.when(pl.col("action") == "wait").then("offset").otherwise(0) * MICROSECOND_NS
+                rows = rows.with_columns((waits.cum_sum() + waited_ns).alias("issue_ns"))
+                waited_ns = int(rows["issue_ns"][-1]) if rows.height else waited_ns
+            else:
+                rows = rows.with_columns((pl.col("time") * MICROSECOND_NS).alias("issue_ns"))
+            requests = rows.filter(pl.col("action").is_in(["read", "write"]))
+            if requests.height:
+                chunk = Chunk(_requests(requests))
+                clock.check(chunk.requests["issue_ns"], chunk.requests[ORDER_COLUMN])
+                yield chunk
+
+
+def _version(block: Block, log: FaultLog) -> tuple[int, int]:
+    """Return the version that the first line states (0, and a fault, when it is not known) and where."""
+    for place, line in enumerate(block.lines()):
+        if not line.strip():
+            continue
+        match = _FIRST_LINE.fullmatch(line)
+        if match and int(match[1]) in _PATTERN:
+            return int(match[1]), block.first_line + place
+        log.add(block.first_line + place, shown(line), "'fio version 2 iolog' or 'fio version 3 iolog'")
+        log.tally("blank lines", place)
+        return 0, block.first_line + place
+    log.tally("blank lines", len(block.lines()))
+    return 0, 0
+
+
+def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.DataFrame:
+    lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
+        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN),
+        pl.col("text").str.strip_chars(),
+    )
+    blank = lines["text"] == ""
+    log.tally("blank lines", int(blank.sum()))
+    numbers = ("offset", "length") if version == 2 else ("time", "offset", "length")
+    rows = (
+        lines.filter(~(blank | (lines[ORDER_COLUMN] == header_line)))
+        .with_columns(pl.col("text").str.extract_groups(_PATTERN[version]).alias("cells"))
+        .unnest("cells")
+        .with_columns(pl.col(numbers).cast(pl.Int64, strict=False))
+    )
+    placed = pl.col("offset").is_not_null() & pl.col("length").is_not_null()
+    transfer = placed & (pl.col("length") > 0) & (pl.col("offset") <= INT64_MAX - pl.col("length"))
+    good = (
+        (pl.col("action").is_in(["read", "write"]) & transfer)
+        | (pl.col("action").is_in(_OTHER_ACTIONS) & placed)
+        | (pl.col("action").is_in(_FILE_ACTIONS) & pl.col("offset").is_null())
+    )
+    # Waits of more than 31 years in all would only come from a damaged line.
+    good = good & ~((pl.col("action") == "wait") & (pl.col("offset") > 10**15))
+    mask = rows.select(good.fill_null(False).alias("good")).to_series()
+    faulty = rows.filter(~mask)
+    log.add_lines(
+        zip(faulty[ORDER_COLUMN], faulty["text"], strict=True), lambda text: (shown(text), _WANTED[version])
+    )
+    rows = rows.filter(mask)
+    for action, count in rows.group_by("action").len().sort("action").iter_rows():
+        if action not in ("read", "write"):
+            log.tally(f"{action} actions", count)
+    return rows
+
+
+def _requests(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.select(
+        pl.col(ORDER_COLUMN).cast(pl.Int64),
+        pl.col("issue_ns"),
+        pl.lit(None, pl.Int64).alias("dispatch_ns"),
+        pl.lit(None, pl.Int64).alias("complete_ns"),
+        pl.col("file").alias("device"),
+        pl.col("offset").alias("offset_bytes"),
+        pl.col("length").alias("length_bytes"),
+        (pl.col("action") == "write").alias("is_write"),
+    ).select(ORDER_COLUMN, *REQUEST_SCHEMA)
