@@ -1,0 +1,81 @@
+"""Fingerprints of every shipped scenario on both engines, and of every study's ledger.
+
+Run it before and after a change that should not change a number::
+
+    python benchmarks/fingerprint.py --save before.json
+    python benchmarks/fingerprint.py --against before.json
+
+It drives the command line only, so it survives a change of the layout. ``--quick`` skips the SimPy engine on the
+largest scenario and the ledgers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+SCENARIOS = ("quickstart", "repair", "faults", "koh2017")
+STUDIES = ("koh2017", "dachary2013", "ecfault2024", "exstorus2019", "erasurebench2016", "ceph16")
+# The SimPy engine needs minutes for the whole of this one; a few blocks of it exercise the same paths.
+SMALLER = {("koh2017", "simpy"): ["--set", "workload.block_sizes_bytes=['16k']", "--set", "workload.requests=400"]}
+
+
+def printed(*words: str) -> dict:
+    """The JSON document that a command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "stripesim", *words, "--json", "-"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)}: exit status {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def claims(document: dict) -> str:
+    """A hash of what a ledger says: each claim's simulated value, to nine digits, and its verdict."""
+    rows = [[row["id"], rounded(row["simulated"]), row["verdict"]] for row in document["claims"]]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+
+
+def rounded(value: object) -> object:
+    """Numbers to nine significant digits, so that another BLAS does not matter."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    return [rounded(each) for each in value] if isinstance(value, list) else value
+
+
+def main() -> None:
+    """Collect the fingerprints; save them, or compare them with saved ones."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--against", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", nargs="*", help="names of fingerprints, such as run:faults:simpy or study:koh2017")
+    options = parser.parse_args()
+    names = [f"run:{scenario}:{engine}" for scenario in SCENARIOS for engine in ("compiled", "simpy")]
+    names += [f"study:{study}" for study in STUDIES]
+    if options.quick:
+        names = [name for name in names if not name.startswith("study:") and name != "run:koh2017:simpy"]
+    found: dict[str, str] = {}
+    wrong = 0
+    before = json.loads(options.against.read_text()) if options.against else {}
+    for name in options.only or names:
+        kind, subject, *engine = name.split(":")
+        if kind == "run":
+            smaller = SMALLER.get((subject, engine[0]), [])
+            found[name] = printed("run", subject, "--engine", engine[0], *smaller)["completions_sha256"][:16]
+        else:
+            found[name] = claims(printed("study", subject))
+        verdict = "" if name not in before else "same" if before[name] == found[name] else f"was {before[name]}"
+        wrong += verdict.startswith("was")
+        print(f"{name:28} {found[name]} {verdict}", flush=True)
+    if options.save:
+        options.save.write_text(json.dumps(found, indent=1) + "\n")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
