@@ -5,8 +5,8 @@ Run it before and after a change that should not change a number::
     python benchmarks/fingerprint.py --save before.json
     python benchmarks/fingerprint.py --against before.json
 
-It drives the command line only, so it survives a change of the layout. ``--quick`` skips the SimPy engine on the
-largest scenario and the ledgers.
+It drives the command line only, so it survives a change of the layout. ``--quick`` skips the ledgers and the
+SimPy engine on the largest scenario.
 """
 
 from __future__ import annotations
@@ -21,13 +21,18 @@ from pathlib import Path
 SCENARIOS = ("quickstart", "repair", "faults", "koh2017")
 STUDIES = ("koh2017", "dachary2013", "ecfault2024", "exstorus2019", "erasurebench2016", "ceph16")
 # The SimPy engine needs minutes for the whole of this one; a few blocks of it exercise the same paths.
-SMALLER = {("koh2017", "simpy"): ["--set", "workload.block_sizes_bytes=['16k']", "--set", "workload.requests=400"]}
+SMALLER = {
+    ("koh2017", "simpy"): ["--set", "workload.block_sizes_bytes=['16k']", "--set", "workload.requests=400"]
+}
 
 
 def printed(*words: str) -> dict:
     """The JSON document that a command prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "stripesim", *words, "--json", "-"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "stripesim", *words, "--json", "-"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise SystemExit(f"{' '.join(words)}: exit status {done.returncode}: {done.stderr.strip()}")
@@ -49,11 +54,15 @@ def rounded(value: object) -> object:
 
 def main() -> None:
     """Collect the fingerprints; save them, or compare them with saved ones."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--save", type=Path)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="*", help="names of fingerprints, such as run:faults:simpy or study:koh2017")
+    parser.add_argument(
+        "--only", nargs="*", help="names of fingerprints, such as run:faults:simpy or study:koh2017"
+    )
     options = parser.parse_args()
     names = [f"run:{scenario}:{engine}" for scenario in SCENARIOS for engine in ("compiled", "simpy")]
     names += [f"study:{study}" for study in STUDIES]
@@ -69,7 +78,9 @@ def main() -> None:
             found[name] = printed("run", subject, "--engine", engine[0], *smaller)["completions_sha256"][:16]
         else:
             found[name] = claims(printed("study", subject))
-        verdict = "" if name not in before else "same" if before[name] == found[name] else f"was {before[name]}"
+        verdict = (
+            "" if name not in before else "same" if before[name] == found[name] else f"was {before[name]}"
+        )
         wrong += verdict.startswith("was")
         print(f"{name:28} {found[name]} {verdict}", flush=True)
     if options.save:

@@ -32,7 +32,7 @@ stands beside it). **An assumed number is a guess.**
 def sets() -> dict[str, Path]:
     """Return the files that hold parameters: the shipped sets, then those of single studies."""
     shipped = sorted((ROOT / "calibration" / "parameters").glob("*.toml"))
-    studies = sorted((ROOT / "scenarios").glob("*/parameters.toml"))
+    studies = sorted((ROOT / "scenarios").glob("studies/*/parameters.toml"))
     return {path.stem: path for path in shipped} | {
         f"{path.parent.name} (its study's own)": path for path in studies
     }

@@ -111,7 +111,7 @@ def stage(target: Path, *, run: bool = True) -> None:
     # A study's own account of what is right, what is wrong and why stands beside its code.
     notes = target / "studies"
     notes.mkdir(exist_ok=True)
-    for path in sorted((ROOT / "scenarios").glob("*/README.md")):
+    for path in sorted((ROOT / "scenarios").glob("studies/*/README.md")):
         (notes / f"{path.parent.name}.md").write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     shutil.copy(ROOT / "CHANGELOG.md", target / "reference" / "changelog.md")
     with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from stripesim.calibration.ledger.verdicts import Ledger
     from stripesim.scenarios.studies.base import Study, StudyResult
 
-#: A study is the module ``scenarios/NAME/study.py``, of the form of `stripesim.scenarios.studies.base.Study`.
+#: A study is the module ``scenarios/studies/NAME/study.py``, of the form of
+#: `stripesim.scenarios.studies.base.Study`.
 STUDIES = ("koh2017", "ceph16", "exstorus2019", "dachary2013", "erasurebench2016", "ecfault2024")
 
 
@@ -113,7 +114,7 @@ _OPTION = {"figures": "figure", "ablations": "ablate", "against": "against-ceph"
 
 
 def _module(name: str) -> Study[Any]:
-    return cast("Study[Any]", importlib.import_module(f"stripesim.scenarios.{name}.study"))
+    return cast("Study[Any]", importlib.import_module(f"stripesim.scenarios.studies.{name}.study"))
 
 
 if TYPE_CHECKING:

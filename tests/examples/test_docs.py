@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from stripesim import __version__, api, cli, teach
+from stripesim import __version__, api, teach
+from stripesim.cli import app as cli
 from stripesim.scenarios.run.results import RESULT_SCHEMA
 from stripesim.scenarios.schema.keys import ClusterSpec, Scenario, WorkloadSpec
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario

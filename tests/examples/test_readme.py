@@ -31,7 +31,7 @@ ELSEWHERE = ("study koh2017",)
 
 MSR_ROW = "1281663720000{0:05d},host,0,{1},{2},4096,1000\n"
 BLKPARSE_ROW = "  8,0    0  {number:6d}     {seconds:.9f}   100  {action}   {op} {sector} + 8 [fio]\n"
-CRUSH_MAP = ROOT / "scenarios" / "ceph16" / "data" / "cluster.crush.txt"
+CRUSH_MAP = ROOT / "scenarios" / "studies" / "ceph16" / "data" / "cluster.crush.txt"
 
 
 def commands() -> list[str]:

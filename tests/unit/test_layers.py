@@ -96,26 +96,109 @@ def test_libraries_stay_in_their_layer(folder, libraries):
     assert not found, "\n".join(found)
 
 
-def test_only_one_engine_is_made_of_simpy_and_none_of_the_model_knows_an_engine():
+def test_only_one_engine_is_made_of_simpy():
     users = {
-        path.name
+        str(path.relative_to(ROOT).parent)
         for path in modules("sim")
         for module, _ in imported(path.read_text("utf-8"), str(path))
         if module.split(".")[0] == "simpy"
     }
-    assert users == {"simpy/engine.py", "simpy/requests.py"}
-    for path in modules("sim/paths"):
-        for module, line in imported(path.read_text("utf-8"), str(path)):
-            assert not module.startswith("stripesim.sim.engine"), f"{path}:{line}"
+    assert users == {"sim/engine/simpy"}
 
 
-def test_engines_know_no_scheme():
-    engines = [
-        path.name for path in modules("sim") if path.name.startswith(("engine_", "simpy_", "compiled_"))
+def test_the_engine_imports_nothing_else_of_sim_and_knows_no_scheme():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in modules("sim/engine")
+        for module, line in imported(path.read_text("utf-8"), str(path))
+        if (module.startswith("stripesim.sim") and not module.startswith("stripesim.sim.engine"))
+        or "coding" in module
     ]
-    for name in (*engines, "machine.py", "program_checks.py", "graph.py"):
-        for module, line in imported((ROOT / "sim" / name).read_text("utf-8"), name):
-            assert "coding" not in module, f"sim/{name}:{line}: {module}"
+    assert not found, "\n".join(found)
+
+
+def test_the_model_knows_no_engine():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in modules("sim/ceph")
+        for module, line in imported(path.read_text("utf-8"), str(path))
+        if module.startswith(("stripesim.sim.engine.simpy", "stripesim.sim.engine.compiled"))
+    ]
+    assert not found, "\n".join(found)
+
+
+def module_names():
+    """Every module of the project by its importable name."""
+    names = {}
+    for folder in (*KNOWS, "notebooks", "stripesim"):
+        for path in modules(folder):
+            if path.is_relative_to(ROOT / "stripesim") and any(
+                parent.is_symlink() for parent in path.parents if parent != ROOT
+            ):
+                continue
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            parts = parts if parts[0] == "stripesim" else ("stripesim", *parts)
+            names[".".join(parts).removesuffix(".__init__")] = path
+    return names
+
+
+def import_graph(names):
+    """Which module imports which, lazy imports included, `TYPE_CHECKING` blocks not."""
+    graph = {}
+    for name, path in names.items():
+        tree = ast.parse(path.read_text("utf-8"))
+        for node in ast.walk(tree):
+            for block in ("body", "orelse"):
+                kept = getattr(node, block, None)
+                if isinstance(kept, list):
+                    kept[:] = [
+                        each
+                        for each in kept
+                        if not (isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test))
+                    ]
+        targets = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                targets |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    targets.add(whole if whole in names else node.module)
+        graph[name] = {target for target in targets if target in names and target != name}
+    return graph
+
+
+def circles(graph):
+    """Modules that reach themselves."""
+    reach = {name: set(targets) for name, targets in graph.items()}
+    grown = True
+    while grown:
+        grown = False
+        for targets in reach.values():
+            more = set().union(*(reach[target] for target in targets)) - targets
+            targets.update(more)
+            grown = grown or bool(more)
+    return sorted(name for name, targets in reach.items() if name in targets)
+
+
+@pytest.mark.xfail(reason="four circles are still to be broken", strict=False)
+def test_no_circle_of_files():
+    names = module_names()
+    assert len(names) > 200
+    assert not circles(import_graph(names))
+
+
+def test_a_circle_would_be_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c"]
+
+
+def test_no_folder_is_crowded():
+    counts = {}
+    for path in module_names().values():
+        if path.name != "__init__.py":
+            counts[path.parent] = counts.get(path.parent, 0) + 1
+    crowded = {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > 16}
+    assert not crowded, f"got {crowded}, wanted at most 16 modules in a folder"
 
 
 def test_the_reader_of_imports_sees_hidden_ones():

@@ -22,7 +22,7 @@ def lines(setup_cfg, section, key):
 
 
 def packages_on_disk():
-    found = {"stripesim"}
+    found = {"stripesim", "stripesim.cli"}
     for folder in FOLDERS:
         for init in (ROOT / folder).rglob("__init__.py"):
             found.add(".".join(("stripesim", *init.parent.relative_to(ROOT).parts)))
@@ -52,7 +52,7 @@ def test_a_module_is_loaded_from_the_top_folder_only_once():
     import stripesim.models.ssd
     import stripesim.sim.engine.graph
 
-    for module, folder in ((stripesim.models.ssd, "models"), (stripesim.sim.engine.graph, "sim")):
+    for module, folder in ((stripesim.models.ssd, "models"), (stripesim.sim.engine.graph, "sim/engine")):
         assert Path(module.__file__).resolve().parent == ROOT / folder
 
 
@@ -63,7 +63,7 @@ def test_every_folder_with_modules_is_a_package():
 
 
 def test_every_package_says_what_lives_there():
-    for package in packages_on_disk() - {"stripesim"}:
+    for package in packages_on_disk() - {"stripesim", "stripesim.cli"}:
         init = ROOT.joinpath(*package.split(".")[1:], "__init__.py")
         assert init.read_text("utf-8").startswith('"""'), f"{init.relative_to(ROOT)} has no docstring"
 

@@ -13,7 +13,7 @@ SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
 
 
 def test_lists_of_studies_name_every_folder_with_a_study():
-    folders = {path.parent.name for path in SCENARIOS.glob("*/study.py")}
+    folders = {path.parent.name for path in SCENARIOS.glob("studies/*/study.py")}
     assert set(cli_study.STUDIES) == {name.value for name in Study} == folders
 
 
