@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.report.run import Kind, Reported
+from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.words import (
     RESOURCE_WORDS,
     bytes_text,
@@ -25,31 +25,31 @@ class Finding(NamedTuple):
     sentences: list[str]
 
 
-def findings(told: Reported) -> list[Finding]:
+def findings(report: RunReport) -> list[Finding]:
     """Compare each scheme with the first; with one scheme alone, say what it does."""
-    first, *others = told.schemes
+    first, *others = report.schemes
     if not others:
-        return [Finding(scheme_label(first), _alone(told, first))]
+        return [Finding(scheme_label(first), _alone(report, first))]
     return [
-        Finding(f"{scheme_label(scheme)} instead of {scheme_label(first)}", _against(told, scheme, first))
+        Finding(f"{scheme_label(scheme)} instead of {scheme_label(first)}", _against(report, scheme, first))
         for scheme in others
     ]
 
 
-def _alone(told: Reported, scheme: str) -> list[str]:
+def _alone(report: RunReport, scheme: str) -> list[str]:
     sentences = []
-    for kind in told.kinds:
-        rates = span(told.values(kind, scheme, "throughput_bytes_per_s"), 1e-6).replace("…", "to")
-        p99s = span(told.values(kind, scheme, "latency_p99_ns"), 1e-6).replace("…", "to")
+    for kind in report.kinds:
+        rates = span(report.values(kind, scheme, "throughput_bytes_per_s"), 1e-6).replace("…", "to")
+        p99s = span(report.values(kind, scheme, "latency_p99_ns"), 1e-6).replace("…", "to")
         sentences.append(
             f"{request_words(*kind)}: {rates} MB/s, 99th percentile of latency {p99s} ms; held back by "
-            f"{_bottleneck(told, kind, scheme)}."
+            f"{_bottleneck(report, kind, scheme)}."
         )
     return sentences
 
 
-def _against(told: Reported, scheme: str, first: str) -> list[str]:
-    mine, theirs = told.capacities[scheme], told.capacities[first]
+def _against(report: RunReport, scheme: str, first: str) -> list[str]:
+    mine, theirs = report.capacities[scheme], report.capacities[first]
     room = theirs.stored_per_client_byte / mine.stored_per_client_byte
     held = ""
     if mine.usable_bytes is not None and theirs.usable_bytes is not None:
@@ -60,18 +60,18 @@ def _against(told: Reported, scheme: str, first: str) -> list[str]:
     other = "too" if alike else f"not {theirs.failures_tolerated}"
     room_words = times_in_prose([room], [1.0])
     sentences = [f"Storage: {room_words} data on the same drives{held}; survives {lost}, {other}."]
-    for kind in told.kinds:
+    for kind in report.kinds:
         rate, p99 = (
-            times_in_prose(told.values(kind, scheme, column), told.values(kind, first, column))
+            times_in_prose(report.values(kind, scheme, column), report.values(kind, first, column))
             for column in ("throughput_bytes_per_s", "latency_p99_ns")
         )
         if rate:
             tail = f", {p99} 99th percentile of latency" if p99 else ""
             sentences.append(
                 f"{request_words(*kind)}: {rate} throughput{tail}; held back by "
-                f"{_bottleneck(told, kind, scheme)}."
+                f"{_bottleneck(report, kind, scheme)}."
             )
-    repair, repair_first = told.repair_seconds(scheme), told.repair_seconds(first)
+    repair, repair_first = report.repair_seconds(scheme), report.repair_seconds(first)
     if repair and repair_first:
         sentences.append(
             f"Repair: a lost OSD is whole again after about {duration_text(max(repair))}, not "
@@ -80,6 +80,6 @@ def _against(told: Reported, scheme: str, first: str) -> list[str]:
     return sentences
 
 
-def _bottleneck(told: Reported, kind: Kind, scheme: str) -> str:
-    names = dict.fromkeys(row["bottleneck"] for row in told.rows_of(kind, scheme) if row["bottleneck"])
+def _bottleneck(report: RunReport, kind: Kind, scheme: str) -> str:
+    names = dict.fromkeys(row["bottleneck"] for row in report.rows_of(kind, scheme) if row["bottleneck"])
     return " or ".join(f"the {RESOURCE_WORDS.get(name, name)}" for name in names) or "nothing"

@@ -11,7 +11,7 @@ from stripesim.scenarios.explain.costs_table import STEP_WORDS
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.faults import draw_timelines
 from stripesim.scenarios.report.page.render import Cell, Figure, Table, figure_blocks
-from stripesim.scenarios.report.run import Kind, Reported
+from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words, span
 
 __all__ = ["Section", "sections"]
@@ -31,33 +31,33 @@ class Section(NamedTuple):
 _SHOWN = 0.005
 
 
-def sections(told: Reported) -> list[Section]:
+def sections(report: RunReport) -> list[Section]:
     """List the parts that this run has."""
-    return [section for section in (_costs(told), _faults(told)) if section is not None]
+    return [section for section in (_costs(report), _faults(report)) if section is not None]
 
 
-def _costs(told: Reported) -> Section | None:
-    if not any(row.get(COST_KEYS[0]) is not None for row in told.rows):
+def _costs(report: RunReport) -> Section | None:
+    if not any(row.get(COST_KEYS[0]) is not None for row in report.rows):
         return None
     return Section(
         "Where the time goes",
         "costs",
         "What the mean latency of the requests consists of, along their critical paths: the share of each "
         "step, in service and waiting together; below it the waiting alone.",
-        [_costs_table(told, kind) for kind in told.kinds],
-        figure_blocks(draw_costs(told.result.rows)),
+        [_costs_table(report, kind) for kind in report.kinds],
+        figure_blocks(draw_costs(report.result.rows)),
     )
 
 
-def _costs_table(told: Reported, kind: Kind) -> Table:
+def _costs_table(report: RunReport, kind: Kind) -> Table:
     rows: list[list[str | Cell]] = []
     for step, words in STEP_WORDS.items():
-        cells = [_cost_cell(told.rows_of(kind, scheme), step) for scheme in told.schemes]
+        cells = [_cost_cell(report.rows_of(kind, scheme), step) for scheme in report.schemes]
         if any(cell.share is not None and cell.share >= _SHOWN for cell in cells):
             rows.append([words, *cells])
-    several = "; least and greatest over the block sizes" if len(told.sizes_of(kind)) > 1 else ""
-    caption = f"{request_words(*kind, told.sizes_of(kind))}: share of the mean latency [%]{several}"
-    columns = ["step", *map(scheme_label, told.schemes)]
+    several = "; least and greatest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
+    caption = f"{request_words(*kind, report.sizes_of(kind))}: share of the mean latency [%]{several}"
+    columns = ["step", *map(scheme_label, report.schemes)]
     return Table(caption, columns, rows, form="compare", caption_shown=True)
 
 
@@ -95,15 +95,15 @@ _PHASES = (
 _LATENCIES = ("before", "degraded", "recovery", "after")
 
 
-def _faults(told: Reported) -> Section | None:
-    if told.scenario.faults is None:
+def _faults(report: RunReport) -> Section | None:
+    if report.scenario.faults is None:
         return None
     tables = []
-    for kind in told.kinds:
-        for index, size in enumerate([*told.sizes_of(kind)] or [None]):
-            rows = [_at(told.rows_of(kind, scheme), index) for scheme in told.schemes]
+    for kind in report.kinds:
+        for index, size in enumerate([*report.sizes_of(kind)] or [None]):
+            rows = [_at(report.rows_of(kind, scheme), index) for scheme in report.schemes]
             caption = request_words(*kind, [] if size is None else [size])
-            columns = ["", *map(scheme_label, told.schemes)]
+            columns = ["", *map(scheme_label, report.schemes)]
             tables.append(Table(caption, columns, _fault_rows(rows), form="compare", caption_shown=True))
     return Section(
         "Failures and repair as simulated",
@@ -111,7 +111,7 @@ def _faults(told: Reported) -> Section | None:
         "What the scenario's failures led to, under its load. A dash: it did not come to that before the run "
         "ended.",
         tables,
-        figure_blocks(draw_timelines(told.result.timelines)),
+        figure_blocks(draw_timelines(report.result.timelines)),
     )
 
 
@@ -120,7 +120,7 @@ def _at(rows: list[dict[str, Any]], index: int) -> Mapping[str, Any]:
 
 
 def _fault_rows(rows: list[Mapping[str, Any]]) -> list[list[str | Cell]]:
-    told: list[list[str | Cell]] = [
+    lines: list[list[str | Cell]] = [
         [words, *(write(row.get(column)) for row in rows)]
         for column, words, write in _PHASES
         if any(column in row for row in rows)
@@ -129,5 +129,5 @@ def _fault_rows(rows: list[Mapping[str, Any]]) -> list[list[str | Cell]]:
         column = f"latency_p99_{phase}_ns"
         if any(row.get(column) is not None for row in rows):
             words = f"99th percentile of latency [ms], {phase}"
-            told.append([words, *(number(row.get(column), 1e-6) for row in rows)])
-    return told
+            lines.append([words, *(number(row.get(column), 1e-6) for row in rows)])
+    return lines

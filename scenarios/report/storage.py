@@ -7,7 +7,7 @@ from typing import Any
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.rebuild import Rebuild
 from stripesim.scenarios.report.page.render import Cell, Table
-from stripesim.scenarios.report.run import Reported
+from stripesim.scenarios.report.data import RunReport
 from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words
 
 __all__ = ["storage_notes", "storage_tables"]
@@ -15,17 +15,17 @@ __all__ = ["storage_notes", "storage_tables"]
 Row = list[str | Cell]
 
 
-def storage_tables(told: Reported) -> list[Table]:
+def storage_tables(report: RunReport) -> list[Table]:
     """Show usable capacity and the repairs that were simulated."""
-    return [_capacity_table(told), _repair_table(told)]
+    return [_capacity_table(report), _repair_table(report)]
 
 
-def storage_notes(told: Reported) -> list[str]:
+def storage_notes(report: RunReport) -> list[str]:
     """Say what the tables rest on."""
-    drives, fill, notes = told.drives, told.drives.fill, []
+    drives, fill, notes = report.drives, report.drives.fill, []
     if drives.capacity is None:
         notes.append(
-            f"The parameter set {told.scenario.cluster.ssd} does not say how much a drive holds, so there is "
+            f"The parameter set {report.scenario.cluster.ssd} does not say how much a drive holds, so there is "
             "no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
             "cluster.drive_bytes in the scenario."
         )
@@ -50,10 +50,10 @@ def storage_notes(told: Reported) -> list[str]:
     return notes
 
 
-def _capacity_table(told: Reported) -> Table:
+def _capacity_table(report: RunReport) -> Table:
     rows: list[Row] = []
-    for scheme in told.schemes:
-        held = told.capacities[scheme]
+    for scheme in report.schemes:
+        held = report.capacities[scheme]
         rows.append(
             [
                 scheme_label(scheme),
@@ -68,14 +68,16 @@ def _capacity_table(told: Reported) -> Table:
     return Table("Usable capacity", [*columns, "usable, as placed"], rows, form="stack")
 
 
-def _repair_table(told: Reported) -> Table:
+def _repair_table(report: RunReport) -> Table:
     rows: list[Row] = []
-    for scheme in told.schemes:
-        rows.append([Cell(scheme_label(scheme), "idle cluster"), *_repair_cells(told, told.rebuilds[scheme])])
-        for row, rebuild in told.measured_rebuilds(scheme):
+    for scheme in report.schemes:
+        rows.append(
+            [Cell(scheme_label(scheme), "idle cluster"), *_repair_cells(report, report.rebuilds[scheme])]
+        )
+        for row, rebuild in report.measured_rebuilds(scheme):
             under = Cell(scheme_label(scheme), f"as the scenario says, under {_load(row)}")
-            rows.append([under, *_repair_cells(told, rebuild)])
-    whole = told.rebuild_bytes
+            rows.append([under, *_repair_cells(report, rebuild)])
+    whole = report.rebuild_bytes
     end = "a whole OSD" if whole is None else f"an OSD that holds {bytes_text(whole)}"
     columns = ["scheme", "sample", "simulated time", "rate [MB/s]", "network [B per lost B]", end]
     return Table("Repair of one OSD", columns, rows, form="stack")
@@ -87,14 +89,14 @@ def _load(row: dict[str, Any]) -> str:
     return words[0].lower() + words[1:]
 
 
-def _repair_cells(told: Reported, rebuild: Rebuild) -> list[str | Cell]:
+def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     if rebuild.reason is not None:
         return [Cell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
     sample = Cell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
     if rebuild.seconds is None:
         return [sample, "not finished", "–", "–", "–"]
     half = "" if rebuild.half_bytes_per_s is None else f" ({number(rebuild.half_bytes_per_s, 1e-6)})"
-    held = told.rebuild_bytes
+    held = report.rebuild_bytes
     return [
         sample,
         duration_text(rebuild.seconds),

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.capacity import SECONDS_PER_YEAR
 from stripesim.scenarios.report.page.render import Cell, Table
-from stripesim.scenarios.report.run import Kind, Reported
+from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.words import (
     RESOURCE_WORDS,
     bytes_text,
@@ -54,36 +54,36 @@ Row = list[str | Cell]
 _NOTABLE = 0.02
 
 
-def comparison(told: Reported) -> Table:
+def comparison(report: RunReport) -> Table:
     """Set the schemes side by side: capacity, repair, then each kind of request."""
-    rows: list[Row] = [["Storage"], *_storage_rows(told)]
-    for kind in told.kinds:
-        rows.append([request_words(*kind, told.sizes_of(kind))])
+    rows: list[Row] = [["Storage"], *_storage_rows(report)]
+    for kind in report.kinds:
+        rows.append([request_words(*kind, report.sizes_of(kind))])
         rows += [
             row
             for column, words, factor, better in _MEASURES
-            if (row := _measure_row(told, kind, column, words, factor, better)) is not None
+            if (row := _measure_row(report, kind, column, words, factor, better)) is not None
         ]
-        rows += _wear_rows(told, kind)
-        rows.append(["bottleneck", *(_bottleneck_cell(told, kind, scheme) for scheme in told.schemes)])
+        rows += _wear_rows(report, kind)
+        rows.append(["bottleneck", *(_bottleneck_cell(report, kind, scheme) for scheme in report.schemes)])
     return Table(
-        "Schemes compared", ["", *map(scheme_label, told.schemes)], rows, form="compare", numeric=True
+        "Schemes compared", ["", *map(scheme_label, report.schemes)], rows, form="compare", numeric=True
     )
 
 
-def comparison_notes(told: Reported) -> list[str]:
+def comparison_notes(report: RunReport) -> list[str]:
     """Say how to read the comparison."""
     notes = []
-    if len(told.schemes) > 1:
+    if len(report.schemes) > 1:
         notes.append(
-            f"A factor compares with {scheme_label(told.schemes[0])}. Bold: best of its row, where schemes "
+            f"A factor compares with {scheme_label(report.schemes[0])}. Bold: best of its row, where schemes "
             f"differ by {_NOTABLE:.0%} or more. All meet the same requests and the same luck."
         )
-    if any(len(told.sizes_of(kind)) > 1 for kind in told.kinds):
+    if any(len(report.sizes_of(kind)) > 1 for kind in report.kinds):
         notes.append(
             "Two numbers are the least and the greatest over the block sizes; “Every result” has each."
         )
-    if any(told.wear(kind, scheme) for kind in told.kinds for scheme in told.schemes):
+    if any(report.wear(kind, scheme) for kind in report.kinds for scheme in report.schemes):
         notes.append(
             "Drive writes per day suppose that the simulated rate goes on day and night and spreads evenly; "
             "they count what hosts write, as ratings do."
@@ -91,8 +91,8 @@ def comparison_notes(told: Reported) -> list[str]:
     return notes
 
 
-def _storage_rows(told: Reported) -> list[Row]:
-    held = [told.capacities[scheme] for scheme in told.schemes]
+def _storage_rows(report: RunReport) -> list[Row]:
+    held = [report.capacities[scheme] for scheme in report.schemes]
     rows: list[Row] = []
     usable = [one.usable_bytes for one in held]
     if None not in usable:
@@ -102,17 +102,17 @@ def _storage_rows(told: Reported) -> list[Row]:
     texts = [f"{number(value)} B" for value in stored]
     rows.append(["stored for each client byte", *_judged([[value] for value in stored], texts, "less")])
     rows.append(["lost shards survived", *(str(one.failures_tolerated) for one in held)])
-    seconds = [told.repair_seconds(scheme) for scheme in told.schemes]
+    seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
     if any(seconds):
         longest = [max(some, default=None) for some in seconds]
-        words = "repair of one OSD" + (", under the load" if told.scenario.repair else ", idle cluster")
+        words = "repair of one OSD" + (", under the load" if report.scenario.repair else ", idle cluster")
         texts = [_ends(some, duration_text) for some in seconds]
         rows.append([words, *_judged([[value] for value in longest], texts, "less")])
     healed = [
-        [row.get("failure_to_clean_s") for row in told.rows if row["scheme"] == scheme]
-        for scheme in told.schemes
+        [row.get("failure_to_clean_s") for row in report.rows if row["scheme"] == scheme]
+        for scheme in report.schemes
     ]
-    if told.scenario.faults is not None:
+    if report.scenario.faults is not None:
         known = [[value for value in some if value is not None] for some in healed]
         texts = [_ends(some, duration_text) for some in known]
         longest = [max(some, default=None) for some in known]
@@ -148,16 +148,16 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _measure_row(
-    told: Reported, kind: Kind, column: str, words: str, factor: float, better: Literal["less", "more"]
+    report: RunReport, kind: Kind, column: str, words: str, factor: float, better: Literal["less", "more"]
 ) -> Row | None:
-    values = [told.values(kind, scheme, column) for scheme in told.schemes]
+    values = [report.values(kind, scheme, column) for scheme in report.schemes]
     if not any(value for some in values for value in some):
         return None
     return [words, *_judged(values, [span(some, factor) for some in values], better)]
 
 
-def _wear_rows(told: Reported, kind: Kind) -> list[Row]:
-    wears = [told.wear(kind, scheme) for scheme in told.schemes]
+def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
+    wears = [report.wear(kind, scheme) for scheme in report.schemes]
     rows: list[Row] = []
     if any(wear.drive_writes_per_day is not None for some in wears for wear in some):
         rated = next((wear.rated_drive_writes_per_day for some in wears for wear in some), None)
@@ -179,40 +179,40 @@ def _years(years: float) -> str:
     return duration_text(years * SECONDS_PER_YEAR)
 
 
-def _bottleneck_cell(told: Reported, kind: Kind, scheme: str) -> Cell:
-    rows = [row for row in told.rows_of(kind, scheme) if row["bottleneck"]]
+def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> Cell:
+    rows = [row for row in report.rows_of(kind, scheme) if row["bottleneck"]]
     names = dict.fromkeys(row["bottleneck"] for row in rows)
     return Cell("; ".join(RESOURCE_WORDS.get(name, name) for name in names) or "–")
 
 
-def bottlenecks(told: Reported) -> Table:
+def bottlenecks(report: RunReport) -> Table:
     """Name the bottleneck of every cell; neighbouring sizes with the same ones share a row."""
     rows: list[Row] = []
-    for kind in told.kinds:
-        found = {scheme: told.rows_of(kind, scheme) for scheme in told.schemes}
-        sizes = told.sizes_of(kind)
+    for kind in report.kinds:
+        found = {scheme: report.rows_of(kind, scheme) for scheme in report.schemes}
+        sizes = report.sizes_of(kind)
         rows.append([request_words(*kind)])
         if not sizes:
-            rows.append(["all sizes", *(_bottleneck_told(found[scheme]) for scheme in told.schemes)])
+            rows.append(["all sizes", *(_bottleneck_names(found[scheme]) for scheme in report.schemes)])
         named = {
             size: tuple(
                 tuple(row["bottleneck"] for row in found[scheme] if row["block_size_bytes"] == size)
-                for scheme in told.schemes
+                for scheme in report.schemes
             )
             for size in sizes
         }
         for _, group in itertools.groupby(sizes, key=named.__getitem__):
             alike = list(group)
             row: Row = [" to ".join(dict.fromkeys(map(size_text, (alike[0], alike[-1]))))]
-            for scheme in told.schemes:
+            for scheme in report.schemes:
                 mine = [one for one in found[scheme] if one["block_size_bytes"] in alike]
-                row.append(_bottleneck_told(mine))
+                row.append(_bottleneck_names(mine))
             rows.append(row)
-    columns = ["request size", *map(scheme_label, told.schemes)]
+    columns = ["request size", *map(scheme_label, report.schemes)]
     return Table("Bottleneck of each kind of request", columns, rows, form="compare", numeric=False)
 
 
-def _bottleneck_told(rows: Sequence[dict[str, Any]]) -> Cell:
+def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
     """Name the one bottleneck that some rows have in common."""
     if not rows or rows[0]["bottleneck"] is None:
         return Cell("–")
@@ -224,24 +224,24 @@ def _bottleneck_told(rows: Sequence[dict[str, Any]]) -> Cell:
     return Cell(RESOURCE_WORDS.get(name, name), f"{waited} % of waiting, {used} % in use")
 
 
-def utilisation(told: Reported) -> list[Table]:
+def utilisation(report: RunReport) -> list[Table]:
     """Say how busy each resource is, a table for each kind of request."""
     tables = []
-    for kind in told.kinds:
-        mine = [use for use in told.result.resources if (use["op"], use["pattern"]) == kind]
+    for kind in report.kinds:
+        mine = [use for use in report.result.resources if (use["op"], use["pattern"]) == kind]
         rows: list[Row] = []
         for resource in dict.fromkeys(use["kind"] for use in mine):
             cells: Row = []
-            for scheme in told.schemes:
+            for scheme in report.schemes:
                 shares = [
                     use["utilisation"] for use in mine if (use["scheme"], use["kind"]) == (scheme, resource)
                 ]
                 cells.append(_share_cell(max(shares, default=None)))
             if any(isinstance(cell, Cell) and cell.share for cell in cells):
                 rows.append([RESOURCE_WORDS.get(resource, resource), *cells])
-        several = ", highest over the block sizes" if len(told.sizes_of(kind)) > 1 else ""
-        caption = f"{request_words(*kind, told.sizes_of(kind))}: utilisation of the busiest member{several}"
-        columns = ["resource", *map(scheme_label, told.schemes)]
+        several = ", highest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
+        caption = f"{request_words(*kind, report.sizes_of(kind))}: utilisation of the busiest member{several}"
+        columns = ["resource", *map(scheme_label, report.schemes)]
         tables.append(Table(caption, columns, rows, form="compare", caption_shown=True))
     return tables
 
@@ -252,14 +252,14 @@ def _share_cell(share: float | None) -> Cell:
     return Cell(f"{100 * share:.0f} %" if share >= 0.005 or share == 0 else "< 1 %", share=share)
 
 
-def results(told: Reported) -> Table:
+def results(report: RunReport) -> Table:
     """Show every row with the columns that matter."""
     columns = [
         *("request", "scheme", "MB/s", "±", "requests/s", "p50 [ms]", "p99 [ms]", "drives read [B/B]"),
         *("drives written [B/B]", "private net [B/B]", "CPU [µs]", "bottleneck"),
     ]
     rows: list[Row] = []
-    for row in told.rows:
+    for row in report.rows:
         size = row["block_size_bytes"]
         low, high = row["throughput_ci_low"], row["throughput_ci_high"]
         rows.append(
@@ -289,7 +289,7 @@ def _value_words(key: str, value: Any) -> str:
     return value if isinstance(value, str) else value_text(value)
 
 
-def scenario(told: Scenario) -> Table:
+def scenario(shown: Scenario) -> Table:
     """Show every key of a scenario, its value and what it means."""
     rows: list[Row] = []
 
@@ -301,5 +301,5 @@ def scenario(told: Scenario) -> Table:
             elif value is not None and (above or name not in ("name", "description")):
                 rows.append([f"{above}{name}", _value_words(name, value), field.description or ""])
 
-    walk(told, "")
+    walk(shown, "")
     return Table("Scenario", ["key", "value", "meaning"], rows, form="stack", numeric=False)

@@ -2,62 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from stripesim.scenarios.schema.fault_checks import fault_rules
+from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
 from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.scenarios.schema.units import format_size
 
-if TYPE_CHECKING:
-    from stripesim.models.coding import RedundancyScheme
-
-__all__ = ["Fault", "NumberedScheme", "cross_check", "domain_count", "failure_domain", "is_file"]
+__all__ = ["cross_check"]
 
 
-@dataclass(frozen=True)
-class NumberedScheme:
-    """A scheme that could be read, with its place in the scenario's list.
-
-    Parameters
-    ----------
-    index
-        Position in `Scenario.schemes`, from 0.
-    text
-        The scheme as written.
-    scheme
-        What it means.
-    """
-
-    index: int
-    text: str
-    scheme: RedundancyScheme
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One thing wrong with a scenario.
-
-    Parameters
-    ----------
-    path
-        Key the fault is reported at.
-    got, wanted
-        What stands there, and what should.
-    involves
-        Further keys the verdict rests on: where one of them is faulty itself, this fault means nothing.
-    """
-
-    path: KeyPath
-    got: str
-    wanted: str
-    involves: tuple[KeyPath, ...] = ()
-
-
-def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[Fault]:
+def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[Problem]:
     """Apply every rule that spans several keys.
 
     Parameters
@@ -69,27 +26,27 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[F
 
     Returns
     -------
-    list of Fault
+    list of Problem
         Empty where the scenario can be run.
     """
     rules = (_bound, _mix, _arrivals, _trace, _crush_map, _sizes, _repeats)
     return [
-        *(fault for rule in rules for fault in rule(scenario)),
+        *(problem for rule in rules for problem in rule(scenario)),
         *_layout(scenario, schemes),
         *_failures(scenario, schemes),
         *fault_rules(scenario, schemes),
     ]
 
 
-def _bound(scenario: Scenario) -> Iterator[Fault]:
+def _bound(scenario: Scenario) -> Iterator[Problem]:
     workload = scenario.workload
     path, other = ("workload", "requests"), ("workload", "duration_s")
     given = (workload.requests is not None) + (workload.duration_s is not None)
     if given == 2:
-        yield Fault(other, "both requests and duration_s", "only one of them", (path,))
+        yield Problem(other, "both requests and duration_s", "only one of them", (path,))
     # A trace ends by itself; the other kinds go on until told to stop.
     if given == 0 and workload.kind != "trace":
-        yield Fault(
+        yield Problem(
             path,
             "neither requests nor duration_s",
             "workload.requests (per cell) or workload.duration_s (simulated seconds)",
@@ -97,9 +54,9 @@ def _bound(scenario: Scenario) -> Iterator[Fault]:
         )
 
 
-def _mix(scenario: Scenario) -> Iterator[Fault]:
+def _mix(scenario: Scenario) -> Iterator[Problem]:
     if scenario.workload.read_fraction is not None and "ops" in scenario.workload.model_fields_set:
-        yield Fault(
+        yield Problem(
             ("workload", "read_fraction"),
             "both ops and read_fraction",
             "only one of them: ops for a cell each, read_fraction for one mixed cell",
@@ -107,56 +64,48 @@ def _mix(scenario: Scenario) -> Iterator[Fault]:
         )
 
 
-def _arrivals(scenario: Scenario) -> Iterator[Fault]:
+def _arrivals(scenario: Scenario) -> Iterator[Problem]:
     workload = scenario.workload
     path: KeyPath = ("workload", "rate_per_s")
     kind: KeyPath = ("workload", "kind")
     if workload.kind == "open" and workload.rate_per_s is None:
-        yield Fault(path, "nothing", 'an arrival rate, since workload.kind is "open"', (kind,))
+        yield Problem(path, "nothing", 'an arrival rate, since workload.kind is "open"', (kind,))
     if workload.kind != "open" and workload.rate_per_s is not None:
-        yield Fault(
+        yield Problem(
             path, str(workload.rate_per_s), f'no rate, since workload.kind is "{workload.kind}"', (kind,)
         )
 
 
-def _trace(scenario: Scenario) -> Iterator[Fault]:
+def _trace(scenario: Scenario) -> Iterator[Problem]:
     workload = scenario.workload
     kind: KeyPath = ("workload", "kind")
     path: KeyPath = ("workload", "trace")
     if workload.kind != "trace":
         for key in sorted({"trace", "trace_format", "speed", "replay"} & workload.model_fields_set):
-            yield Fault(
+            yield Problem(
                 ("workload", key),
                 str(getattr(workload, key)),
                 f'this key only with workload.kind = "trace" (it is "{workload.kind}")',
                 (kind,),
             )
     elif workload.trace is None:
-        yield Fault(path, "nothing", 'the path of a trace, since workload.kind is "trace"', (kind,))
-    elif not is_file(scenario, workload.trace):
-        yield Fault(
+        yield Problem(path, "nothing", 'the path of a trace, since workload.kind is "trace"', (kind,))
+    elif not scenario.has_file(workload.trace):
+        yield Problem(
             path, f"{workload.trace} (no such file)", "a file, its path relative to the scenario file"
         )
 
 
-def is_file(scenario: Scenario, path: str) -> bool:
-    """Tell whether a path of a scenario names a file."""
-    # Names too long for the file system, or of a user that is not there, are refused by raising.
-    with contextlib.suppress(OSError, RuntimeError):
-        return scenario.resolve(path).exists() and not scenario.resolve(path).is_dir()
-    return False
-
-
-def _crush_map(scenario: Scenario) -> Iterator[Fault]:
+def _crush_map(scenario: Scenario) -> Iterator[Problem]:
     cluster = scenario.cluster
-    if cluster.crush_map is not None and not is_file(scenario, cluster.crush_map):
-        yield Fault(
+    if cluster.crush_map is not None and not scenario.has_file(cluster.crush_map):
+        yield Problem(
             ("cluster", "crush_map"),
             f"{cluster.crush_map} (no such file)",
             "a file, its path relative to the scenario file",
         )
     if cluster.crush_map is None and cluster.crush_rule is not None:
-        yield Fault(
+        yield Problem(
             ("cluster", "crush_rule"),
             cluster.crush_rule,
             "cluster.crush_map too: a rule is one of a map's",
@@ -164,10 +113,10 @@ def _crush_map(scenario: Scenario) -> Iterator[Fault]:
         )
 
 
-def _sizes(scenario: Scenario) -> Iterator[Fault]:
+def _sizes(scenario: Scenario) -> Iterator[Problem]:
     cluster, workload = scenario.cluster, scenario.workload
     if cluster.stripe_unit_bytes > cluster.object_bytes:
-        yield Fault(
+        yield Problem(
             ("cluster", "stripe_unit_bytes"),
             format_size(cluster.stripe_unit_bytes),
             f"at most cluster.object_bytes ({format_size(cluster.object_bytes)})",
@@ -175,7 +124,7 @@ def _sizes(scenario: Scenario) -> Iterator[Fault]:
         )
     for index, block_size_bytes in enumerate(workload.block_sizes_bytes):
         if workload.kind != "trace" and block_size_bytes > workload.image_bytes:
-            yield Fault(
+            yield Problem(
                 ("workload", "block_sizes_bytes", index),
                 format_size(block_size_bytes),
                 f"at most workload.image_bytes ({format_size(workload.image_bytes)})",
@@ -183,7 +132,7 @@ def _sizes(scenario: Scenario) -> Iterator[Fault]:
             )
 
 
-def _repeats(scenario: Scenario) -> Iterator[Fault]:
+def _repeats(scenario: Scenario) -> Iterator[Problem]:
     lists: list[tuple[KeyPath, Sequence[object]]] = [
         (("schemes",), scenario.schemes),
         (("workload", "ops"), scenario.workload.ops),
@@ -197,21 +146,7 @@ def _repeats(scenario: Scenario) -> Iterator[Fault]:
     for path, values in lists:
         for index, value in enumerate(values):
             if value in values[:index]:
-                yield Fault((*path, index), f"{value} twice", "each value once")
-
-
-def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, KeyPath]:
-    """Return what no two shards of a scheme share, and the key that says so."""
-    key = "failure_domain_replicated" if scheme.kind == "replicated" else "failure_domain_erasure"
-    return getattr(scenario.cluster, key), ("cluster", key)
-
-
-def domain_count(scenario: Scenario, domain: str) -> int:
-    """Count OSDs, hosts or racks."""
-    cluster = scenario.cluster
-    return {"osd": cluster.hosts * cluster.osds_per_host, "host": cluster.hosts, "rack": cluster.racks or 0}[
-        domain
-    ]
+                yield Problem((*path, index), f"{value} twice", "each value once")
 
 
 _GEOMETRY: tuple[KeyPath, ...] = tuple(
@@ -219,13 +154,13 @@ _GEOMETRY: tuple[KeyPath, ...] = tuple(
 )
 
 
-def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Fault]:
+def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     cluster = scenario.cluster
     if cluster.crush_map is not None:
         # The map says what the domains are; whoever reads it checks the width.
         return
     if cluster.racks is not None and cluster.hosts % cluster.racks:
-        yield Fault(
+        yield Problem(
             ("cluster", "racks"),
             str(cluster.racks),
             f"a divisor of cluster.hosts ({cluster.hosts}), so that racks are equal",
@@ -239,7 +174,7 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[F
             continue
         if domain == "rack" and cluster.racks is None:
             if key not in rackless:
-                yield Fault(key, '"rack"', "cluster.racks too: the number of racks is not given", involves)
+                yield Problem(key, '"rack"', "cluster.racks too: the number of racks is not given", involves)
             rackless.add(key)
             continue
         count = domain_count(scenario, domain)
@@ -248,7 +183,7 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[F
         wanted = f"at most {count} shards"
         if domain != "osd" and item.scheme.width <= domain_count(scenario, "osd"):
             wanted += f' or {".".join(map(str, key))} = "osd"'
-        yield Fault(
+        yield Problem(
             ("schemes", item.index),
             f"{item.text} ({item.scheme.width} shards) with failure_domain {domain} ({count} {domain}s)",
             wanted,
@@ -265,15 +200,15 @@ def _dead_osds(scenario: Scenario) -> list[tuple[KeyPath, int]]:
     ]
 
 
-def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Fault]:
+def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     cluster = scenario.cluster
     dead = _dead_osds(scenario)
     lost = {osd for path, osd in dead if path[0] == "repair"}
     for path, osd in dead:
         if path[0] == "degraded" and osd in lost:
-            yield Fault(path, f"{osd}, which repair.lost_osds names too", "each OSD in one of them")
+            yield Problem(path, f"{osd}, which repair.lost_osds names too", "each OSD in one of them")
     if scenario.repair is not None and scenario.workload.image == "pristine":
-        yield Fault(
+        yield Problem(
             ("workload", "image"),
             '"pristine" with [repair]',
             '"prefilled": a pristine image has nothing to repair',
@@ -283,7 +218,7 @@ def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator
         return
     outside = [(path, osd) for path, osd in dead if osd >= osd_count]
     for path, osd in outside:
-        yield Fault(
+        yield Problem(
             path,
             str(osd),
             f"an OSD from 0 to {osd_count - 1} "
@@ -295,7 +230,7 @@ def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator
             yield from _tolerance(scenario, item, [osd for _, osd in dead], dead[0][0][:2])
 
 
-def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: KeyPath) -> Iterator[Fault]:
+def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: KeyPath) -> Iterator[Problem]:
     """Say where data would be gone, or where no place is left to rebuild it."""
     cluster = scenario.cluster
     domain, key = failure_domain(scenario, item.scheme)
@@ -309,7 +244,7 @@ def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: 
     hit = [osd // osds_in_domain for osd in set(dead)]
     involves = (*_GEOMETRY, key, ("repair", "lost_osds"), ("degraded", "missing_osds"))
     if len(set(hit)) > item.scheme.failures_tolerated:
-        yield Fault(
+        yield Problem(
             path,
             f"OSDs down in {len(set(hit))} {domain}s",
             f"at most {item.scheme.failures_tolerated}: {item.text} would lose data beyond that",
@@ -318,7 +253,7 @@ def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: 
         return
     left = domain_count(scenario, domain) - sum(hit.count(index) == osds_in_domain for index in set(hit))
     if path[0] == "repair" and left < item.scheme.width:
-        yield Fault(
+        yield Problem(
             path,
             f"{left} {domain}s left with an OSD up",
             f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
+from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.schema.checks import Fault, NumberedScheme
     from stripesim.scenarios.schema.faults import LifetimeSpec
     from stripesim.scenarios.schema.keys import Scenario
 
@@ -22,11 +23,11 @@ _NUMBERS = {
 _COUNTS: tuple[KeyPath, ...] = tuple(("cluster", key) for key in ("hosts", "osds_per_host", "racks"))
 
 
-def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Fault]:
+def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     """Apply every rule about faults."""
     if scenario.faults is None:
         if scenario.workload.timeout_s is not None:
-            yield _fault(
+            yield Problem(
                 ("workload", "timeout_s"), str(scenario.workload.timeout_s), "this key only with [faults]"
             )
         return
@@ -41,31 +42,25 @@ def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterat
             yield from _room(scenario, schemes)
 
 
-def _fault(path: KeyPath, got: str, wanted: str, involves: tuple[KeyPath, ...] = ()) -> Fault:
-    from stripesim.scenarios.schema.checks import Fault
-
-    return Fault(path, got, wanted, involves)
-
-
-def _alone(scenario: Scenario) -> Iterator[Fault]:
+def _alone(scenario: Scenario) -> Iterator[Problem]:
     told = scenario.faults
     assert told is not None
     for key in ("repair", "degraded"):
         if getattr(scenario, key) is not None:
-            yield _fault(("faults",), f"both [faults] and [{key}]", "only one of them", ((key,),))
+            yield Problem(("faults",), f"both [faults] and [{key}]", "only one of them", ((key,),))
     if "none" in scenario.schemes:
-        yield _fault(
+        yield Problem(
             ("schemes", scenario.schemes.index("none")),
             "none with [faults]",
             "schemes of a cluster: a bare device has no peers",
         )
     if not (told.events or told.corruptions or told.drawn or told.replay):
-        yield _fault(("faults",), "nothing that fails", "events, corruptions, drawn or replay")
+        yield Problem(("faults",), "nothing that fails", "events, corruptions, drawn or replay")
     if (told.events and (told.drawn or told.replay)) or (told.drawn and told.replay):
-        yield _fault(("faults",), "several of events, drawn and replay", "only one of them")
+        yield Problem(("faults",), "several of events, drawn and replay", "only one of them")
 
 
-def _targets(scenario: Scenario) -> Iterator[Fault]:
+def _targets(scenario: Scenario) -> Iterator[Problem]:
     told, cluster = scenario.faults, scenario.cluster
     assert told is not None
     counts = {
@@ -76,9 +71,9 @@ def _targets(scenario: Scenario) -> Iterator[Fault]:
     for index, event in enumerate(told.events):
         where: KeyPath = ("faults", "events", index)
         if not (event.osds or event.hosts or event.racks):
-            yield _fault(where, "nobody", "osds, hosts or racks that fail")
+            yield Problem(where, "nobody", "osds, hosts or racks that fail")
         if event.return_s is not None and event.return_s <= event.at_s:
-            yield _fault(
+            yield Problem(
                 (*where, "return_s"),
                 f"{event.return_s:g}",
                 f"a time after at_s ({event.at_s:g})",
@@ -86,16 +81,16 @@ def _targets(scenario: Scenario) -> Iterator[Fault]:
             )
         if cluster.crush_map is not None:
             if event.racks:
-                yield _fault((*where, "racks"), "racks with cluster.crush_map", "osds or hosts")
+                yield Problem((*where, "racks"), "racks with cluster.crush_map", "osds or hosts")
             continue
         for key, (count, name) in counts.items():
             for place, number in enumerate(getattr(event, key)):
                 if number >= count:
                     wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks too"
-                    yield _fault((*where, key, place), str(number), wanted, _COUNTS)
+                    yield Problem((*where, key, place), str(number), wanted, _COUNTS)
     for index, corruption in enumerate(told.corruptions):
         if cluster.crush_map is None and corruption.osd >= counts["osds"][0]:
-            yield _fault(
+            yield Problem(
                 ("faults", "corruptions", index, "osd"),
                 str(corruption.osd),
                 f"an OSD from 0 to {counts['osds'][0] - 1}",
@@ -103,7 +98,7 @@ def _targets(scenario: Scenario) -> Iterator[Fault]:
             )
 
 
-def _drawn(scenario: Scenario) -> Iterator[Fault]:
+def _drawn(scenario: Scenario) -> Iterator[Problem]:
     assert scenario.faults is not None
     told = scenario.faults.drawn
     if told is None:
@@ -111,9 +106,9 @@ def _drawn(scenario: Scenario) -> Iterator[Fault]:
     where: KeyPath = ("faults", "drawn")
     if (told.trace is None) == (told.lifetime is None):
         got = "neither lifetime nor trace" if told.trace is None else "both lifetime and trace"
-        yield _fault((*where, "lifetime"), got, "one of them")
+        yield Problem((*where, "lifetime"), got, "one of them")
     if told.trace is not None and told.downtime is not None:
-        yield _fault((*where, "downtime"), "both downtime and trace", "one of them")
+        yield Problem((*where, "downtime"), "both downtime and trace", "one of them")
     if told.trace is not None:
         yield from _file(scenario, (*where, "trace"), told.trace)
     for key in ("lifetime", "downtime"):
@@ -123,13 +118,13 @@ def _drawn(scenario: Scenario) -> Iterator[Fault]:
         numbers = given.model_fields_set - {"distribution"}
         wanted = _NUMBERS[given.distribution]
         if numbers != wanted:
-            yield _fault(
+            yield Problem(
                 (*where, key),
                 f"{given.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}",
                 ", ".join(sorted(wanted)),
             )
     if scenario.workload.duration_s is None:
-        yield _fault(
+        yield Problem(
             ("workload", "duration_s"),
             "nothing",
             "the run's length: failures are drawn up to its end",
@@ -137,20 +132,18 @@ def _drawn(scenario: Scenario) -> Iterator[Fault]:
         )
 
 
-def _replay(scenario: Scenario) -> Iterator[Fault]:
+def _replay(scenario: Scenario) -> Iterator[Problem]:
     assert scenario.faults is not None
     if scenario.faults.replay is not None:
         yield from _file(scenario, ("faults", "replay", "trace"), scenario.faults.replay.trace)
 
 
-def _file(scenario: Scenario, path: KeyPath, name: str) -> Iterator[Fault]:
-    from stripesim.scenarios.schema.checks import is_file
-
-    if not is_file(scenario, name):
-        yield _fault(path, f"{name} (no such file)", "a file, its path relative to the scenario file")
+def _file(scenario: Scenario, path: KeyPath, name: str) -> Iterator[Problem]:
+    if not scenario.has_file(name):
+        yield Problem(path, f"{name} (no such file)", "a file, its path relative to the scenario file")
 
 
-def _overlaps(scenario: Scenario) -> Iterator[Fault]:
+def _overlaps(scenario: Scenario) -> Iterator[Problem]:
     """Say where an OSD fails that has failed already."""
     from stripesim.scenarios.run.failures import Places
     from stripesim.sim.ceph.failures import FaultError
@@ -179,13 +172,12 @@ def _overlaps(scenario: Scenario) -> Iterator[Fault]:
         if (event.osds or event.hosts or event.racks) and (
             event.return_s is None or event.return_s > event.at_s
         ):
-            yield _fault(("faults", "events", error.event, "at_s"), error.got, error.wanted, _COUNTS)
+            yield Problem(("faults", "events", error.event, "at_s"), error.got, error.wanted, _COUNTS)
 
 
-def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Fault]:
+def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     """Say where too few failure domains are left for a scheme once all that stays away is gone."""
     from stripesim.scenarios.run.failures import Places
-    from stripesim.scenarios.schema.checks import domain_count, failure_domain
 
     told, cluster = scenario.faults, scenario.cluster
     assert told is not None
@@ -208,7 +200,7 @@ def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Fau
         left = {osd // size for osd in range(len(places.osd_hosts)) if osd not in away}
         if len(left) < item.scheme.width <= domain_count(scenario, domain):
             last = told.events.index(gone[-1])
-            yield _fault(
+            yield Problem(
                 ("faults", "events", last),
                 f"{len(left)} {domain}s left with an OSD up, for good",
                 f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild; a return_s, or more "

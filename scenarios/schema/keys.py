@@ -7,6 +7,7 @@ and reports every fault at once; rules that span several keys stand in `stripesi
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from pathlib import Path
@@ -279,6 +280,13 @@ class Scenario(Table):
             The path itself if absolute, else taken from the scenario file's folder.
         """
         return self._base_dir / Path(path).expanduser()
+
+    def has_file(self, path: str) -> bool:
+        """Tell whether a path of the scenario names a file."""
+        # Names too long for the file system, or of a user that is not there, are refused by raising.
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            return self.resolve(path).exists() and not self.resolve(path).is_dir()
+        return False
 
     def hash(self) -> str:
         """Name the scenario by its content.

@@ -15,12 +15,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from stripesim.scenarios.schema.checks import Fault, NumberedScheme, cross_check
+from stripesim.scenarios.schema.checks import cross_check
+from stripesim.scenarios.schema.geometry import NumberedScheme
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import (
-    fault_from_pydantic,
+    Problem,
     is_list_key,
     key_text,
+    problem_from_pydantic,
     value_at,
     value_text,
 )
@@ -56,7 +58,7 @@ class _Document:
     label: str
     values: dict[str, Any]
     lines: dict[KeyPath, int]
-    faults: list[Fault] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     overrides: dict[KeyPath, str] = field(default_factory=dict)
     loose: list[str] = field(default_factory=list)
 
@@ -69,9 +71,10 @@ class _Document:
         """Where all keys stand."""
         return KeyPlaces(self.label, self.lines, self.overrides)
 
-    def raise_faults(self) -> None:
+    def raise_problems(self) -> None:
         placed = sorted(
-            ((*self.place(fault.path), fault) for fault in self.faults), key=lambda item: (item[0], item[1])
+            ((*self.place(problem.path), problem) for problem in self.problems),
+            key=lambda item: (item[0], item[1]),
         )
         said = [
             f"{place}: {key_text(fault.path)}: got {fault.got}, wanted {fault.wanted}"
@@ -181,7 +184,7 @@ def parse_scenario(
     scenario._base_dir = Path() if base_dir is None else base_dir
     scenario._places = document.places
     _cross_check(document, scenario)
-    document.raise_faults()
+    document.raise_problems()
     return scenario
 
 
@@ -244,14 +247,16 @@ def _override(document: _Document, item: str) -> None:
     try:
         new = _override_value(value.strip())
     except ValueError:
-        document.faults.append(Fault(path, value_text(value), 'a TOML value, such as 2000, 4k or ["rs:6,3"]'))
+        document.problems.append(
+            Problem(path, value_text(value), 'a TOML value, such as 2000, 4k or ["rs:6,3"]')
+        )
         return
     table = document.values
     for depth, part in enumerate(path[:-1], start=1):
         table = table.setdefault(str(part), {})
         if not isinstance(table, dict):
-            document.faults.append(
-                Fault(
+            document.problems.append(
+                Problem(
                     path,
                     f"a key inside {key_text(path[:depth])}",
                     f"{key_text(path[:depth])} itself: it is no table",
@@ -307,7 +312,7 @@ def _validate(document: _Document) -> Scenario:
     for detail in details:
         # A list whose elements are all faulty is also called too short; once is enough.
         if detail["type"] != "too_short" or not value_at(document.values, detail["loc"]):
-            document.faults.append(fault_from_pydantic(detail, document.values))
+            document.problems.append(problem_from_pydantic(detail, document.values))
     repaired = copy.deepcopy(document.values)
     for detail in details:
         _remove(repaired, detail["loc"], document.values)
@@ -317,7 +322,7 @@ def _validate(document: _Document) -> Scenario:
     try:
         return Scenario.model_validate_json(json.dumps(_plain(repaired)))
     except ValidationError:
-        document.raise_faults()
+        document.raise_problems()
         raise AssertionError("faults were noted above, so this line is not reached") from None
 
 
@@ -347,8 +352,8 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
         with contextlib.suppress(SchemeError):
             if isinstance(text, str):
                 schemes.append(NumberedScheme(index, text, parse_scheme(text)))
-    faulty = [fault.path for fault in document.faults]
+    faulty = [fault.path for fault in document.problems]
     for fault in cross_check(scenario, schemes):
         rests_on = (fault.path, *fault.involves)
         if not any(path == needed[: len(path)] for needed in rests_on for path in faulty):
-            document.faults.append(fault)
+            document.problems.append(fault)

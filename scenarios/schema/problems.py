@@ -1,4 +1,4 @@
-"""How a fault is put into words: one line saying where, what was got and what was wanted."""
+"""How a problem is put into words: one line saying where, what was got and what was wanted."""
 
 from __future__ import annotations
 
@@ -6,19 +6,40 @@ import datetime
 import difflib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from stripesim.scenarios.schema.checks import Fault
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.toml_lines import KeyPath, key_text
 
-__all__ = ["fault_from_pydantic", "is_list_key", "key_text", "value_at", "value_text"]
+__all__ = ["Problem", "is_list_key", "key_text", "problem_from_pydantic", "value_at", "value_text"]
 
 _VALUE_CHARACTERS_MAX: Final = 60
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a scenario.
+
+    Parameters
+    ----------
+    path
+        Key the problem is reported at.
+    got, wanted
+        What stands there, and what should.
+    involves
+        Further keys the verdict rests on: where one of them has a problem itself, this one means nothing.
+    """
+
+    path: KeyPath
+    got: str
+    wanted: str
+    involves: tuple[KeyPath, ...] = ()
+
 
 _WANTED: Final[Mapping[str, str]] = {
     "int_type": "a whole number",
@@ -104,7 +125,7 @@ def is_list_key(path: KeyPath) -> bool:
     return _known_keys().get(tuple(map(str, path)), False)
 
 
-def _unknown_key(path: KeyPath) -> Fault:
+def _unknown_key(path: KeyPath) -> Problem:
     """Name the nearest key: one of the same table first, else one of that name elsewhere."""
     # In a list of tables the number of the table is part of the path, not of the key.
     name, table = str(path[-1]), tuple(part for part in path[:-1] if isinstance(part, str))
@@ -113,18 +134,18 @@ def _unknown_key(path: KeyPath) -> Fault:
     elsewhere = [key for key in _known_keys() if key[-1] == name]
     near = difflib.get_close_matches(name, siblings, n=1, cutoff=0.6)
     if not near and elsewhere:
-        return Fault(path, got, f'"{key_text(elsewhere[0])}"')
+        return Problem(path, got, f'"{key_text(elsewhere[0])}"')
     if not near:
         leaves = {key[-1]: key for key in _known_keys()}
         far = difflib.get_close_matches(name, leaves, n=1, cutoff=0.8)
         if far:
-            return Fault(path, got, f'"{key_text(leaves[far[0]])}"')
-        return Fault(path, got, "one of " + ", ".join(siblings))
-    return Fault(path, got, f'"{near[0]}"')
+            return Problem(path, got, f'"{key_text(leaves[far[0]])}"')
+        return Problem(path, got, "one of " + ", ".join(siblings))
+    return Problem(path, got, f'"{near[0]}"')
 
 
-def fault_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Fault:
-    """Turn one of pydantic's errors into a fault.
+def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
+    """Turn one of pydantic's errors into a problem.
 
     Parameters
     ----------
@@ -135,7 +156,7 @@ def fault_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Fau
 
     Returns
     -------
-    Fault
+    Problem
         The same in a user's words.
     """
     path: KeyPath = error["loc"]
@@ -147,8 +168,8 @@ def fault_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Fau
             if path == ("schemes",)
             else "a list of OSD numbers, such as [0]"
         )
-        return Fault(path, "nothing", description)
+        return Problem(path, "nothing", description)
     wanted = _WANTED.get(error["type"], error["msg"].replace("{", "{{").replace("}", "}}"))
     # Literals come with Python's quotes, TOML users write double ones.
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')
-    return Fault(path, value_text(value_at(document, path)), wanted)
+    return Problem(path, value_text(value_at(document, path)), wanted)

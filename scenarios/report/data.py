@@ -1,0 +1,120 @@
+"""What the report of a run is made from: its rows, and the capacity and repair worked out beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from stripesim.scenarios.planning.capacity import Capacity, Drives, Wear, capacity_of, drives_of, wear_of
+from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, measured_rebuild
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import ScenarioResult
+from stripesim.scenarios.schema.keys import Scenario
+
+__all__ = ["Kind", "RunReport", "gather"]
+
+Kind = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run and what the report works out beside it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    result : ScenarioResult
+    drives : Drives
+    capacities : dict of str to Capacity
+        Scheme → what the cluster holds.
+    rebuilds : dict of str to Rebuild
+        Scheme → repair of one OSD on the idle cluster.
+    """
+
+    scenario: Scenario
+    result: ScenarioResult
+    drives: Drives
+    capacities: dict[str, Capacity]
+    rebuilds: dict[str, Rebuild]
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Result rows."""
+        return self.result.rows.to_dicts()
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """Schemes, the first one being what others are compared with."""
+        return self.scenario.schemes
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        """Kinds of request: op and pattern, in the order of the rows."""
+        return list(dict.fromkeys((row["op"], row["pattern"]) for row in self.rows))
+
+    def rows_of(self, kind: Kind, scheme: str) -> list[dict[str, Any]]:
+        """Rows of one kind of request and scheme, in the order of block sizes."""
+        found = [row for row in self.rows if (row["op"], row["pattern"], row["scheme"]) == (*kind, scheme)]
+        return sorted(found, key=lambda row: row["block_size_bytes"] or 0)
+
+    def sizes_of(self, kind: Kind) -> list[int]:
+        """Block sizes of one kind of request [B]."""
+        sizes = {row["block_size_bytes"] for row in self.rows if (row["op"], row["pattern"]) == kind}
+        return sorted(size for size in sizes if size is not None)
+
+    def values(self, kind: Kind, scheme: str, column: str) -> list[float | None]:
+        """Values of one column, in the order of block sizes."""
+        return [row.get(column) for row in self.rows_of(kind, scheme)]
+
+    def wear(self, kind: Kind, scheme: str) -> list[Wear]:
+        """Wear of one kind of request; empty where it writes nothing."""
+        osds = self.capacities[scheme].osds
+        found = [wear_of(row, osds, self.drives) for row in self.rows_of(kind, scheme)]
+        return [wear for wear in found if wear is not None]
+
+    def measured_rebuilds(self, scheme: str) -> list[tuple[dict[str, Any], Rebuild]]:
+        """Repairs that the scenario itself asked for, each with the row it was simulated in."""
+        if self.scenario.repair is None:
+            return []
+        mine = [row for row in self.rows if row["scheme"] == scheme]
+        return [
+            (row, measured_rebuild(self.scenario, row))
+            for row in mine
+            if row.get("repair_objects") is not None
+        ]
+
+    @property
+    def rebuild_bytes(self) -> float | None:
+        """What an OSD holds that is as full as it should ever be [B]."""
+        osd_bytes, fill = self.drives.osd_bytes, self.drives.fill
+        return None if osd_bytes is None or fill is None else osd_bytes * fill.nearfull_ratio
+
+    def repair_seconds(self, scheme: str) -> list[float]:
+        """Times to rebuild such an OSD [s]: under the scenario's load where it repairs, else idle."""
+        held = self.rebuild_bytes
+        if held is None:
+            return []
+        rebuilds = [rebuild for _, rebuild in self.measured_rebuilds(scheme)] or [self.rebuilds[scheme]]
+        found = [rebuild.seconds_for(held) for rebuild in rebuilds]
+        return [seconds for seconds in found if seconds is not None]
+
+
+def gather(
+    scenario: Scenario,
+    result: ScenarioResult,
+    *,
+    engine: str = "compiled",
+    progress: Callable[[str], None] | None = None,
+) -> RunReport:
+    """Work out what the report of a run needs beside its rows: capacity, and a repair for each scheme."""
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    capacities, rebuilds = {}, {}
+    for scheme in scenario.schemes:
+        capacities[scheme] = capacity_of(scenario, scheme, models, drives)
+        rebuilds[scheme] = idle_rebuild(scenario, scheme, engine=engine)
+        if progress is not None:
+            progress(f"repair {scheme}")
+    return RunReport(scenario, result, drives, capacities, rebuilds)

@@ -1,0 +1,47 @@
+"""Counts that several rules need: the schemes as read, and the failure domains of a scenario's cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.toml_lines import KeyPath
+
+if TYPE_CHECKING:
+    from stripesim.models.coding import RedundancyScheme
+
+__all__ = ["NumberedScheme", "domain_count", "failure_domain"]
+
+
+@dataclass(frozen=True)
+class NumberedScheme:
+    """A scheme that could be read, with its place in the scenario's list.
+
+    Parameters
+    ----------
+    index
+        Position in `Scenario.schemes`, from 0.
+    text
+        The scheme as written.
+    scheme
+        What it means.
+    """
+
+    index: int
+    text: str
+    scheme: RedundancyScheme
+
+
+def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, KeyPath]:
+    """Return what no two shards of a scheme share, and the key that says so."""
+    key = "failure_domain_replicated" if scheme.kind == "replicated" else "failure_domain_erasure"
+    return getattr(scenario.cluster, key), ("cluster", key)
+
+
+def domain_count(scenario: Scenario, domain: str) -> int:
+    """Count OSDs, hosts or racks."""
+    cluster = scenario.cluster
+    return {"osd": cluster.hosts * cluster.osds_per_host, "host": cluster.hosts, "rack": cluster.racks or 0}[
+        domain
+    ]
