@@ -10,8 +10,8 @@ from stripesim.scenarios.explain.costs_figure import draw_costs
 from stripesim.scenarios.explain.costs_table import STEP_WORDS
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.faults import draw_timelines
-from stripesim.scenarios.report.page.render import Cell, Figure, Table, figure_blocks
 from stripesim.scenarios.report.data import Kind, RunReport
+from stripesim.scenarios.report.page.render import Cell, Figure, Table, figure_blocks
 from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words, span
 
 __all__ = ["Section", "sections"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.rebuild import Rebuild
-from stripesim.scenarios.report.page.render import Cell, Table
 from stripesim.scenarios.report.data import RunReport
+from stripesim.scenarios.report.page.render import Cell, Table
 from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words
 
 __all__ = ["storage_notes", "storage_tables"]
@@ -25,8 +25,8 @@ def storage_notes(report: RunReport) -> list[str]:
     drives, fill, notes = report.drives, report.drives.fill, []
     if drives.capacity is None:
         notes.append(
-            f"The parameter set {report.scenario.cluster.ssd} does not say how much a drive holds, so there is "
-            "no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
+            f"The parameter set {report.scenario.cluster.ssd} does not give the capacity of a drive, so there "
+            "is no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
             "cluster.drive_bytes in the scenario."
         )
     elif fill is not None:

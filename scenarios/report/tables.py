@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.capacity import SECONDS_PER_YEAR
-from stripesim.scenarios.report.page.render import Cell, Table
 from stripesim.scenarios.report.data import Kind, RunReport
+from stripesim.scenarios.report.page.render import Cell, Table
 from stripesim.scenarios.report.words import (
     RESOURCE_WORDS,
     bytes_text,
