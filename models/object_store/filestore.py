@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from stripesim.models.object_store.pacific import PacificStore
-from stripesim.models.object_store.store import StoreIo
+from stripesim.models.object_store.store import ObjectStoreModel, StoreIo
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileStoreModel(PacificStore):
+class FileStoreModel(ObjectStoreModel):
     """Ceph's FileStore: data goes into the journal with the commit and into its file later.
 
     Notes
@@ -27,7 +26,7 @@ class FileStoreModel(PacificStore):
     """
 
     @classmethod
-    def of(cls, store: PacificStore) -> FileStoreModel:
+    def of(cls, store: ObjectStoreModel) -> FileStoreModel:
         """Return the file store with the numbers of another store."""
         return cls(**{field.name: getattr(store, field.name) for field in fields(store)})
 

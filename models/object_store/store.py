@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from stripesim.models.provenance import MeasuredModel
 
+# What a store knows of an allocation unit that a write covers in part: nothing lies there; it has to be read;
+# it is still in memory; it waits in the batch of deferred writes already.
+FRESH, STORED, IN_MEMORY, DEFERRED = range(1, 5)
+
 
 @dataclass(frozen=True)
 class StoreIo:
@@ -38,6 +42,8 @@ class StoreIo:
 class ObjectStoreModel(MeasuredModel):
     r"""A BlueStore-like store: allocation units, deferred small writes, a key-value log.
 
+    A term that is zero is one that a release lacks.
+
     Parameters
     ----------
     min_alloc_bytes : int
@@ -45,8 +51,16 @@ class ObjectStoreModel(MeasuredModel):
         written through the log (deferred).
     metadata_bytes : int
         Log bytes of one transaction beyond any deferred data [B].
+    ec_metadata_extra_bytes : int
+        Log bytes of a sub-write of an erasure-coded pool beyond a replicated one [B].
     roll_forward_log_bytes : int
         Log bytes of a transaction that only rolls forward [B].
+    sync_log_bytes : int
+        Log bytes of one key-value sync, however many transactions it serves [B]: the block in which the
+        log's end lies is written again, and the file system that holds the log notes its new size.
+    deferred_batch_count : int
+        Deferred writes that are collected before they go to their place; those of one unit become one.
+        0: none is collected, each goes by itself.
     read_cache_bytes : int
         Read cache of one OSD [B]: blocks read stay cached, blocks written are dropped.
 
@@ -67,18 +81,33 @@ class ObjectStoreModel(MeasuredModel):
     ----------
     Ceph v11.2.0, ``src/os/bluestore/BlueStore.cc``, ``_do_write_small`` and
     ``_do_write_big``; the 9× read amplification of Koh et al. 2017, section VI.A, is
-    equation (1) for 1 KiB on three replicas.
+    equation (1) for 1 KiB on three replicas. Ceph v16.2.15, ``BlueStore.cc`` (``_kv_sync_thread``),
+    ``src/os/bluestore/BlueFS.cc`` (``_flush_range``, ``_flush_and_sync_log``).
     """
 
     min_alloc_bytes: int
     metadata_bytes: int
+    ec_metadata_extra_bytes: int
     roll_forward_log_bytes: int
+    sync_log_bytes: int
+    deferred_batch_count: int
     read_cache_bytes: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_positive("min_alloc_bytes")
-        self.check_not_negative("metadata_bytes", "roll_forward_log_bytes", "read_cache_bytes")
+        self.check_not_negative(
+            "metadata_bytes",
+            "ec_metadata_extra_bytes",
+            "roll_forward_log_bytes",
+            "sync_log_bytes",
+            "deferred_batch_count",
+            "read_cache_bytes",
+        )
+
+    def metadata_log_bytes(self, *, erasure: bool) -> int:
+        """Log bytes of one member's transaction without deferred data [B]."""
+        return self.metadata_bytes + (self.ec_metadata_extra_bytes if erasure else 0)
 
     def write_io(self, offset_bytes: int, length_bytes: int, *, existing_bytes: int) -> StoreIo:
         """Device traffic of writing `[offset, offset + length)` of one shard.
@@ -93,10 +122,11 @@ class ObjectStoreModel(MeasuredModel):
         Examples
         --------
         >>> from stripesim.models.provenance import Provenance
-        >>> numbers = {"min_alloc_bytes": 4096, "metadata_bytes": 0, "roll_forward_log_bytes": 0,
-        ...            "read_cache_bytes": 0}
-        >>> told = dict.fromkeys(numbers, Provenance("assumed", "an example"))
-        >>> store = ObjectStoreModel(**numbers, provenance=told)
+        >>> from dataclasses import fields
+        >>> numbers = {field.name: 0 for field in fields(ObjectStoreModel) if field.name != "provenance"}
+        >>> numbers["min_alloc_bytes"] = 4096
+        >>> sources = dict.fromkeys(numbers, Provenance("assumed", "an example"))
+        >>> store = ObjectStoreModel(**numbers, provenance=sources)
         >>> store.write_io(1024, 1024, existing_bytes=4096)
         StoreIo(read_bytes=3072, data_bytes=0, log_bytes=4096, deferred_bytes=4096)
         """
@@ -117,6 +147,32 @@ class ObjectStoreModel(MeasuredModel):
                 data += unit
         data += max(0, last - first - 1) * unit
         return StoreIo(read, data, self.metadata_bytes + deferred, deferred)
+
+    def partial_write_io(self, offset_bytes: int, length_bytes: int, states: tuple[int, int]) -> StoreIo:
+        """Device traffic of a write whose first and last unit are partial, by what is known of these.
+
+        Parameters
+        ----------
+        offset_bytes, length_bytes : int
+            Extent in the shard [B].
+        states : tuple of int
+            `FRESH`, `STORED`, `IN_MEMORY` or `DEFERRED` for the first and the last unit; of no meaning
+            for a unit that is covered whole.
+        """
+        unit = self.min_alloc_bytes
+        end_bytes = offset_bytes + length_bytes
+        first, last = offset_bytes // unit, (end_bytes - 1) // unit
+        read = logged = deferred = 0
+        data = max(0, last - first - 1) * unit
+        for index, state in dict(zip((last, first), reversed(states), strict=True)).items():
+            covered = min((index + 1) * unit, end_bytes) - max(index * unit, offset_bytes)
+            if covered == unit or state == FRESH:
+                data += unit
+                continue
+            logged += unit
+            read += unit if state == STORED else 0
+            deferred += unit if state != DEFERRED else 0
+        return StoreIo(read, data, self.metadata_bytes + logged, deferred)
 
     def read_bytes(self, offset_bytes: int, length_bytes: int) -> int:
         """Device bytes of reading an extent: whole allocation units [B]."""

@@ -13,10 +13,10 @@ from stripesim.calibration.kernels.store import default_table, named_table
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.generations import generation
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
-from stripesim.models.object_store.pacific import PacificMessages, PacificStore
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, pg_mappings
@@ -67,19 +67,17 @@ def build_models(scenario: Scenario) -> Models:
     told = scenario.cluster
     chosen = _parameter_set("parameters", told.parameters)
     drive = _parameter_set("ssd", told.ssd)
-    generation_scope = {"kraken": "coded", "pacific": "dispatch"}[scenario.generation]
-    # The set `pacific` knows more about messages and the store's log than a plain set does.
-    pacific = told.parameters == "pacific"
+    release = generation(scenario.generation)
     table = named_table(told.kernel_table) if told.kernel_table else default_table()
     return Models(
         client=chosen.model(ClientModel, "client"),
         cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": told.cores_per_host}),
         public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": told.public_gbit_per_s * 1e9}),
         private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": told.private_gbit_per_s * 1e9}),
-        messages=chosen.model(PacificMessages if pacific else MessageModel, "messages"),
-        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": told.pg_lock_scope or generation_scope}),
+        messages=chosen.model(MessageModel, "messages"),
+        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": told.pg_lock_scope or release.pg_lock_scope}),
         ssd=drive.device(),
-        store=chosen.model(PacificStore if pacific else ObjectStoreModel, "store"),
+        store=chosen.model(ObjectStoreModel, "store"),
         kernel=table,
         kernel_backend=told.kernel_backend,
         encode_buffers=ceph_buffers() if told.encode_buffers else None,
@@ -235,21 +233,15 @@ def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
     )
 
 
-# What an OSD takes by default, by generation and kind of device: osd_recovery_max_active [count] and
-# osd_recovery_sleep [ns]. Ceph v11.2.0 has one value for both kinds.
-_RECOVERY_DEFAULTS = {
-    ("kraken", False): (3, 0),
-    ("kraken", True): (3, 0),
-    ("pacific", False): (10, 0),
-    ("pacific", True): (3, 100_000_000),
-}
-
-
 def _limits(scenario: Scenario, limits: RecoveryLimits, *, rotational: bool) -> RecoveryLimits:
     told = scenario.repair
     assert told is not None
-    max_active, sleep_ns = _RECOVERY_DEFAULTS[scenario.generation, rotational]
-    limits = replace(limits, max_active=told.recovery_max_active or max_active, sleep_ns=sleep_ns)
+    defaults = generation(scenario.generation).recovery("hdd" if rotational else "ssd")
+    limits = replace(
+        limits,
+        max_active=told.recovery_max_active or defaults.recovery_max_active_count,
+        sleep_ns=defaults.recovery_sleep_ns,
+    )
     if told.max_backfills is not None:
         limits = replace(limits, max_backfills=told.max_backfills)
     if told.recovery_chunk_bytes is not None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stripesim.models.recovery import RecoveryModel, recovery_model
+from stripesim.models.generations import recovery_model
+from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
 from stripesim.sim.engine.graph import IntArray

@@ -20,6 +20,7 @@ from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
     FailureDomain,
+    GenerationName,
     Op,
     OsdId,
     Pattern,
@@ -234,8 +235,10 @@ class Scenario(Table):
         description="Short name, used in titles and file names: letters, digits, space, dot, _ and -.",
     )
     description: str = Field(default="", description="What the scenario is for, in a sentence or two.")
-    generation: Literal["kraken", "pacific"] = Field(
-        default="kraken", description="Ceph generation whose write, read and repair paths are simulated."
+    generation: GenerationName = Field(
+        default="kraken",
+        description="Ceph release whose write, read and repair paths are simulated; up to squid "
+        "erasure-coded pools are classic, tentacle is v20.2.0 with FastEC, umbrella is main.",
     )
     schemes: tuple[SchemeText, ...] = Field(
         min_length=1,

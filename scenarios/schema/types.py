@@ -12,6 +12,7 @@ from stripesim.scenarios.schema.units import SIZE_BYTES_MAX, SIZE_PATTERN, SizeE
 __all__ = [
     "INT_MAX",
     "FailureDomain",
+    "GenerationName",
     "Op",
     "OsdId",
     "Pattern",
@@ -72,6 +73,10 @@ PositiveFloat = Annotated[float, Field(gt=0)]
 TimeS = Annotated[float, Field(ge=0, le=1e9)]
 OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]
 FailureDomain = Literal["osd", "host", "rack"]
+# The names in models/generations/generations.toml; a test keeps the two in step.
+GenerationName = Literal[
+    "kraken", "pacific", "quincy", "reef", "reef-partial-read", "squid", "tentacle", "umbrella"
+]
 Op = Literal["read", "write"]
 Pattern = Literal["seq", "rand"]
 

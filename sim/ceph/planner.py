@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.object_store.pacific import PacificStore
 from stripesim.sim.ceph.clients.workload import Requests, Workload
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.layout import Layout
@@ -122,7 +121,7 @@ class RequestPlanner:
         self._alike: dict[tuple[object, ...], int] = {}
         self._roll_forwards: dict[int, Template] = {}
         self._small: SmallWrites | None = None
-        if pool.scheme.kind == "replicated" and isinstance(store, PacificStore):
+        if not self._erasure and store.deferred_batch_count:
             self._small = SmallWrites(store, depth=workload.depth, prefilled=prefilled)
         self._owners = 0
         self._planned: list[Planned] = []

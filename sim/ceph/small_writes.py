@@ -6,7 +6,7 @@ from collections import deque
 
 import numpy as np
 
-from stripesim.models.object_store.pacific import DEFERRED, FRESH, IN_MEMORY, STORED, PacificStore
+from stripesim.models.object_store.store import DEFERRED, FRESH, IN_MEMORY, STORED, ObjectStoreModel
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.engine.graph import IntArray
 
@@ -16,7 +16,7 @@ class SmallWrites:
 
     Parameters
     ----------
-    store : PacificStore
+    store : ObjectStoreModel
     depth : int
         Requests in flight; what they wrote is still in memory. 0 (open loop): nothing is.
     prefilled : bool
@@ -34,7 +34,7 @@ class SmallWrites:
     ``_kv_finalize_thread``).
     """
 
-    def __init__(self, store: PacificStore, *, depth: int, prefilled: bool) -> None:
+    def __init__(self, store: ObjectStoreModel, *, depth: int, prefilled: bool) -> None:
         self._unit = store.min_alloc_bytes
         self._batch_count = store.deferred_batch_count
         self._prefilled = prefilled

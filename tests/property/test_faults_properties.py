@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import recovery_model
 from stripesim.models.placement import CrushMap, pg_mappings
-from stripesim.models.recovery import recovery_model
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultDirector, FaultError, FaultPlan
 from stripesim.sim.ceph.failures.groups import CLEAN

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stripesim.models.recovery import SECOND_NS, min_size, recovery_model
+from stripesim.models.generations import recovery_model
+from stripesim.models.recovery import SECOND_NS, min_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import Failure, FaultPlan

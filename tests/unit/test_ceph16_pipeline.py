@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.object_store.pacific import DEFERRED, FRESH, IN_MEMORY, STORED
+from stripesim.models.object_store.store import DEFERRED, FRESH, IN_MEMORY, STORED
 from stripesim.scenarios.studies.ceph16.cluster import build_pool, models_for
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.sim.run import simulate

@@ -14,7 +14,6 @@ from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
 from stripesim.models.hdd import HddModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
-from stripesim.models.object_store.pacific import PacificMessages, PacificStore
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import KINDS, unit_of
@@ -40,8 +39,6 @@ TABLES = {
 }
 # A table of no model: what the set was measured on.
 RANGE = "calibrated"
-# Models of a generation that has numbers of its own.
-OF_SET = {"pacific": {"messages": PacificMessages, "store": PacificStore}}
 # Numbers without a unit in their names: plain counts.
 COUNTS = {"channels", "raid0_drives", "cores_per_host"}
 
@@ -81,7 +78,7 @@ def test_every_table_that_ships_builds_its_model(name):
     chosen = ParameterSet(name)
     for table in tables_of(name):
         kind, given = TABLES[table]
-        model = chosen.model(OF_SET.get(name, {}).get(table, kind), table, given)
+        model = chosen.model(kind, table, given)
         for row in model.parameters():
             assert row["provenance"] in KINDS
             assert len(row["source"]) > 10

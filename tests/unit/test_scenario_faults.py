@@ -43,7 +43,7 @@ patterns = ["zig"]
         "--set: workload.queue_depth:",
     ]
     assert all(", wanted " in line for line in said)
-    assert said[0] == 's.toml:1: generation: got "krakn", wanted "kraken" or "pacific"'
+    assert said[0].startswith('s.toml:1: generation: got "krakn", wanted "kraken", "pacific", ')
     assert said[3].endswith('got unknown key "osd_per_host", wanted "osds_per_host"')
 
 

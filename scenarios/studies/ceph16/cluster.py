@@ -12,9 +12,11 @@ from stripesim.calibration.kernels.store import named_table
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.generations import generation
 from stripesim.models.kernel.cost import KernelTable
+from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
-from stripesim.models.object_store.pacific import PacificMessages, PacificStore
+from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import CrushMap, pg_mappings
 from stripesim.models.ssd import SsdModel
@@ -23,6 +25,7 @@ from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 
 PARAMETERS = "pacific"
+RELEASE = generation("pacific")
 KERNEL_TABLE = "ceph-16.2.15"
 # The code whose measured cost stands in for codes that the table lacks; only durations depend on it.
 KERNEL_STAND_IN = "rs:6,3"
@@ -35,8 +38,8 @@ LOOPBACK_BITS_PER_S = 20e9
 # Numbers of the measured pools; any other code gets one of its own.
 POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
 META_POOL_ID, OTHER_POOL_ID = 2, 9
-# osd_recovery_max_active_hdd and _ssd of Ceph 16.2 are 3 and 10; the devices were seen as SSDs.
-RECOVERY = RecoveryLimits(max_active=10)
+# The devices were seen as SSDs.
+RECOVERY = RecoveryLimits(max_active=RELEASE.recovery("ssd").recovery_max_active_count)
 
 
 class OneMachine(Cluster):
@@ -74,10 +77,10 @@ def models_for(scheme: RedundancyScheme) -> Models:
         cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": CORES}),
         public_nic=chosen.model(NicModel, "public_nic", rate),
         private_nic=chosen.model(NicModel, "private_nic", rate),
-        messages=chosen.model(PacificMessages, "messages"),
-        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": "dispatch"}),
+        messages=chosen.model(MessageModel, "messages"),
+        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": RELEASE.pg_lock_scope}),
         ssd=chosen.model(SsdModel, "ssd"),
-        store=chosen.model(PacificStore, "store"),
+        store=chosen.model(ObjectStoreModel, "store"),
         kernel=kernel_for(scheme),
     )
 

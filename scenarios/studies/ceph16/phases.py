@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.recovery import SECOND_NS, recovery_model
+from stripesim.models.generations import recovery_model
+from stripesim.models.recovery import SECOND_NS
 from stripesim.scenarios.studies.ceph16.cluster import (
     OBJECT_BYTES,
     PG_NUM,

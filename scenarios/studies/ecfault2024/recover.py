@@ -12,7 +12,6 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.models.object_store.filestore import FileStoreModel
 from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
-from stripesim.models.object_store.pacific import PacificStore
 from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.run.execute import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
@@ -54,7 +53,6 @@ def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> 
     factor = study_model().clay_kernel_factor
     models = replace(models, kernel=scaled_table(models.kernel, "clay", factor), lookup=lookup)
     if backend == "filestore":
-        assert isinstance(models.store, PacificStore)
         models = replace(models, store=FileStoreModel.of(models.store))
     return models
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from stripesim.models.coding import WritePlan
-from stripesim.models.object_store.pacific import sub_write_overhead_bytes
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather, shard_store_io
@@ -23,7 +22,7 @@ def pipelined_write_path(
     cached_stripes: frozenset[int],
     roll_forward: Template,
 ) -> Template:
-    """Compile one erasure-coded write of the generation `pacific`.
+    """Compile one erasure-coded write in the pipeline of its placement group.
 
     Parameters
     ----------
@@ -79,7 +78,7 @@ def pipelined_write_path(
         for shard, extents in by_shard(plan.writes).items()
     }
     sent = _encode_and_send(stage, plan, list(writes), step)
-    overhead_bytes = sub_write_overhead_bytes(models.messages, erasure=True)
+    overhead_bytes = models.messages.sub_write_overhead_bytes(erasure=True)
     known = [
         stage.transaction(shard, io, overhead_bytes + payload, sent, "sub-write")[0]
         for shard, (payload, io) in writes.items()

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TypeVar
 
 from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
-from stripesim.models.object_store.pacific import PacificStore, metadata_log_bytes, sync_log_bytes
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models, RecoveryLimits
@@ -325,7 +324,7 @@ class Stage:
             device_write_ops=1,
         )
         # What a sync writes once, however many transactions it serves.
-        shared_bytes = sync_log_bytes(self.models.store)
+        shared_bytes = self.models.store.sync_log_bytes
         if shared_bytes:
             self.graph.per_service(committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes)
         finish_ns = cpu.kv_finish_ns
@@ -440,14 +439,14 @@ def shard_store_io(
     """Return a shard's payload [B] and its store's device traffic.
 
     `unit_states` tells what is known of the first and last unit (see
-    `stripesim.models.object_store.pacific`); None: what
+    `stripesim.models.object_store.store`); None: what
     lies below the object's size is there and has to be read.
     """
     store, erasure = context.models.store, context.scheme.kind == "erasure"
     existing = object_size_bytes
     if erasure:
         existing = context.geometry.stripe_count(object_size_bytes) * context.geometry.stripe_unit_bytes
-    if unit_states is not None and isinstance(store, PacificStore):
+    if unit_states is not None:
         parts = [store.partial_write_io(e.offset_bytes, e.length_bytes, unit_states) for e in extents]
     else:
         parts = [store.write_io(e.offset_bytes, e.length_bytes, existing_bytes=existing) for e in extents]
@@ -456,7 +455,7 @@ def shard_store_io(
     io = StoreIo(
         read_bytes=sum(part.read_bytes for part in parts),
         data_bytes=sum(part.data_bytes for part in parts),
-        log_bytes=other_log_bytes + metadata_log_bytes(store, erasure=erasure),
+        log_bytes=other_log_bytes + store.metadata_log_bytes(erasure=erasure),
         deferred_bytes=sum(part.deferred_bytes for part in parts),
     )
     return sum(extent.length_bytes for extent in extents), io

@@ -76,7 +76,7 @@ def write_path(
         stage.unlock(sent)
     known = []
     for shard, (payload, io) in writes.items():
-        size_bytes = models.messages.sub_write_header_bytes + payload
+        size_bytes = models.messages.sub_write_overhead_bytes(erasure=scheme.kind == "erasure") + payload
         known.append(stage.transaction(shard, io, size_bytes, sent, "sub-write")[0])
     done = graph.join(known, label="all committed")
     finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish")

@@ -1,0 +1,53 @@
+"""How a release of Ceph reads and writes the shards of an erasure-coded object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Writes = Literal["stripes", "shards"]
+Reads = Literal["stripes", "chunks", "pages"]
+Tie = Literal["reconstruct", "delta"]
+
+#: Granularity of all shard I/O of an optimised pool [B] (EC_ALIGN_SIZE).
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class EcPolicy:
+    """Which shards a read or a write of an erasure-coded object moves.
+
+    Parameters
+    ----------
+    writes : str
+        ``stripes``: a stripe that is covered in part is read whole, and all k + m chunks of every touched
+        stripe are written. ``shards`` (FastEC): the touched data shards and the parities are written, and
+        parities come from the rest of the stripe or from what changes, whichever reads fewer shards.
+    reads : str
+        What a read is widened to: whole ``stripes``, the ``chunks`` that hold wanted bytes, or their 4 KiB
+        ``pages``.
+    tie : str
+        Which way of computing parities a ``shards`` write takes if both read as many shards:
+        ``reconstruct`` or ``delta``.
+    direct_reads : bool
+        Whether clients may read the shards themselves.
+
+    References
+    ----------
+    Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``), ``src/osd/ECCommon.cc``
+    (``get_min_want_to_read_shards``); v20.2.0 by counters of a running cluster.
+    """
+
+    writes: Writes = "stripes"
+    reads: Reads = "stripes"
+    tie: Tie = "reconstruct"
+    direct_reads: bool = False
+
+    @property
+    def optimised(self) -> bool:
+        """Whether pools have ``allow_ec_optimizations``: pages instead of padded stripes."""
+        return self.writes == "shards"
+
+
+#: Erasure coding up to Squid: whole stripes.
+WHOLE_STRIPES = EcPolicy()

@@ -1,0 +1,174 @@
+"""The table of releases, read from `generations.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from stripesim.models.coding.policy import EcPolicy
+from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.recovery import GraceFrom, RecoveryModel
+
+Device = Literal["ssd", "hdd"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpThreads(MeasuredModel):
+    """Threads of one OSD that process operations.
+
+    Parameters
+    ----------
+    shards_count : int
+        Queues of operations; a placement group belongs to one.
+    threads_per_shard_count : int
+    """
+
+    shards_count: int
+    threads_per_shard_count: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_positive("shards_count", "threads_per_shard_count")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A default of a release: by kind of device, with where it comes from."""
+
+    value: Any
+    hdd: Any
+    provenance: Provenance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """A release of Ceph: what it does, and its defaults.
+
+    Parameters
+    ----------
+    name, version, summary : str
+        As scenarios name it; the version that was read; what is special about it.
+    pg_lock_scope : str
+        See `stripesim.models.pg_lock.PgLockModel`.
+    grace_from : str
+        See `stripesim.models.recovery.RecoveryModel`.
+    ec : EcPolicy
+        How erasure-coded pools are read and written.
+    numbers : mapping of str to mapping of str to Number
+        Defaults by table (``recovery``, ``op_threads``) and name.
+    """
+
+    name: str
+    version: str
+    summary: str
+    pg_lock_scope: str
+    grace_from: GraceFrom
+    ec: EcPolicy
+    numbers: Mapping[str, Mapping[str, Number]]
+
+    def recovery(self, device: Device = "ssd") -> RecoveryModel:
+        """Return the constants of detection and recovery, on this kind of device."""
+        return RecoveryModel(grace_from=self.grace_from, **self._numbers("recovery", device))
+
+    def op_threads(self, device: Device = "ssd") -> OpThreads:
+        """Return the threads that process an OSD's operations, on this kind of device."""
+        return OpThreads(**self._numbers("op_threads", device))
+
+    def _numbers(self, table: str, device: Device) -> dict[str, Any]:
+        numbers = self.numbers[table]
+        values = {name: one.hdd if device == "hdd" else one.value for name, one in numbers.items()}
+        return {**values, "provenance": {name: one.provenance for name, one in numbers.items()}}
+
+
+@cache
+def generations() -> dict[str, Generation]:
+    """Return every release of the table by name, oldest first."""
+    text = (files("stripesim.models.generations") / "generations.toml").read_text("utf-8")
+    tables = tomllib.loads(text)
+    common = tables.pop("common")
+    found: dict[str, Generation] = {}
+    for name, table in tables.items():
+        found[name] = _read(name, table, found.get(table.get("from", "")), common)
+    return found
+
+
+def generation(name: str) -> Generation:
+    """Return a release by name.
+
+    Raises
+    ------
+    ValueError
+        If the table has none of that name.
+
+    Examples
+    --------
+    >>> generation("squid").ec.writes, generation("tentacle").ec.writes
+    ('stripes', 'shards')
+    """
+    found = generations().get(name)
+    if found is None:
+        raise ValueError(f"generation: got {name!r}, wanted one of {', '.join(generations())}")
+    return found
+
+
+def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> RecoveryModel:
+    """Return the constants of recovery of a release.
+
+    Raises
+    ------
+    ValueError
+        If the table has none of that name.
+
+    Examples
+    --------
+    >>> recovery_model("pacific").recovery_max_active_count, recovery_model("kraken").grace_from
+    (10, 'last_reply')
+    """
+    return generation(name).recovery(device)
+
+
+def _read(name: str, table: dict[str, Any], base: Generation | None, common: dict[str, Any]) -> Generation:
+    """Build one release: its own entries over those that it has from another one."""
+    version = table["version"]
+    ec = table.get("ec", {})
+    if base is None:
+        policy = EcPolicy(**ec)
+        numbers = {part: _numbers(common.get(part, {}), version) for part in ("recovery", "op_threads")}
+    else:
+        policy = EcPolicy(**{**vars(base.ec), **ec})
+        numbers = {
+            part: {key: _taken_over(number, base) for key, number in of_base.items()}
+            for part, of_base in base.numbers.items()
+        }
+    for part, inherited in numbers.items():
+        inherited.update(_numbers(table.get(part, {}), version))
+    return Generation(
+        name=name,
+        version=version,
+        summary=table["summary"],
+        pg_lock_scope=table.get("pg_lock_scope") or vars(base)["pg_lock_scope"],
+        grace_from=table.get("grace_from") or vars(base)["grace_from"],
+        ec=policy,
+        numbers=numbers,
+    )
+
+
+def _numbers(table: dict[str, Any], version: str) -> dict[str, Number]:
+    found = {}
+    for key, entry in table.items():
+        kind, source = entry.get("provenance", "code"), entry["source"]
+        origin = Provenance(kind, f"Ceph {version}: {source}" if kind == "code" else source)
+        found[key] = Number(entry["value"], entry.get("hdd", entry["value"]), origin)
+    return found
+
+
+def _taken_over(number: Number, base: Generation) -> Number:
+    """The number of another release, which the code of this one was not read for."""
+    origin = number.provenance
+    if origin.kind == "code":
+        origin = Provenance("assumed", f"as in {base.name}: {origin.source}")
+    return Number(number.value, number.hdd, origin)
