@@ -8,12 +8,10 @@ from typing import cast
 
 import numpy as np
 
-from stripesim.sim.engine.conditions import ALONE, CACHED, GATE_EMPTY, IDLE, KEY_RANGES
+from stripesim.sim.engine.conditions import ALONE, GATE_EMPTY, IDLE, KEY_RANGES
 from stripesim.sim.engine.graph import (
     ACQUIRE,
-    DROP,
     ENTER,
-    FILL,
     LEAVE,
     RELEASE,
     TURN,
@@ -24,7 +22,6 @@ from stripesim.sim.engine.graph import (
 )
 from stripesim.sim.engine.program import (
     BATCH,
-    CACHE,
     DISCIPLINES,
     FIFO,
     GATE,
@@ -209,13 +206,10 @@ _DISCIPLINES_OF_WORDS = {
     ENTER: (GATE,),
     TURN: (GATE,),
     LEAVE: (GATE,),
-    FILL: (CACHE,),
-    DROP: (CACHE,),
 }
 _DISCIPLINES_OF_TESTS = {
     GATE_EMPTY: (GATE,),
     ALONE: (GATE,),
-    CACHED: (CACHE,),
     IDLE: (FIFO, BATCH),
 }
 
@@ -234,9 +228,9 @@ _WANTED_BITS = _wanted_bits()
 
 
 def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
-    """Check that gates and caches are asked for where they are bound, and nothing else is."""
+    """Check that gates are asked for where they are bound, and nothing else is."""
     disciplines = program.resources.disciplines
-    if not ((disciplines == GATE) | (disciplines == CACHE)).any() and all(
+    if not (disciplines == GATE).any() and all(
         template.dynamics is None for template in program.book.templates
     ):
         return

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # Kinds of test; sim/engine/ENGINE.md says when each holds.
-NO_TEST, ALWAYS, PINNED, PINNED_BY_ANY, GATE_EMPTY, ALONE, CACHED, IDLE = range(8)
-TESTS = ("", "always", "pinned", "pinned by any", "gate empty", "alone", "cached", "idle")
+NO_TEST, ALWAYS, PINNED, PINNED_BY_ANY, GATE_EMPTY, ALONE, IDLE = range(7)
+TESTS = ("", "always", "pinned", "pinned by any", "gate empty", "alone", "idle")
 
 # Key ranges that a request may carry.
 KEY_RANGES = 2
@@ -28,7 +28,7 @@ class Test:
     kind : int
         `ALWAYS`, `PINNED` …
     role : int
-        Role of the gate, the cache or the server that is asked; −1: none.
+        Role of the gate or the server that is asked; −1: none.
     keys : int
         Which of the request's key ranges is meant; −1: none.
     ticket : int
@@ -66,11 +66,6 @@ def gate_empty(role: int) -> Test:
 def alone(ticket: int) -> Test:
     """Hold if nobody else has a ticket of the gate that the `enter` step `ticket` entered."""
     return Test(ALONE, ticket=ticket)
-
-
-def cached(role: int, keys: int) -> Test:
-    """Hold if the cache has every key of the request's range; a role bound to nothing has none."""
-    return Test(CACHED, role=role, keys=keys)
 
 
 def idle(role: int) -> Test:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from stripesim.models.clock import round_ns
 from stripesim.sim.engine.conditions import (
     ALONE,
-    CACHED,
     KEY_RANGES,
     NO,
     NO_TEST,
@@ -34,10 +33,10 @@ IntArray = npt.NDArray[np.int64]
 
 # The words of an op graph; sim/engine/ENGINE.md says what each does.
 NONE, USE, DELAY, ACQUIRE, RELEASE = range(5)
-ENTER, TURN, LEAVE, PIN, UNPIN, FILL, DROP, BRANCH, SPAWN = range(5, 14)
+ENTER, TURN, LEAVE, PIN, UNPIN, BRANCH, SPAWN = range(5, 12)
 WORDS = (
     *("none", "use", "delay", "acquire", "release"),
-    *("enter", "turn", "leave", "pin", "unpin", "fill", "drop", "branch", "spawn"),
+    *("enter", "turn", "leave", "pin", "unpin", "branch", "spawn"),
 )
 
 STEP_BITS = 12
@@ -165,8 +164,8 @@ class Template:
         """Whether requests on this template need key ranges, here or in what they spawn."""
         if self.dynamics is None:
             return False
-        asks = np.isin(self.dynamics.tests, (PINNED, PINNED_BY_ANY, CACHED))
-        names = np.isin(self.words, (PIN, UNPIN, FILL, DROP))
+        asks = np.isin(self.dynamics.tests, (PINNED, PINNED_BY_ANY))
+        names = np.isin(self.words, (PIN, UNPIN))
         return bool((asks | names).any()) or any(other.keyed for other in self.dynamics.spawned)
 
     @cached_property
@@ -298,14 +297,6 @@ class GraphBuilder:
             raise ValueError(f"{self.name}: {label}: got step {pin}, wanted a pin")
         return self._with_test(UNPIN, Test(NO_TEST, keys=self.tests[pin].keys, ticket=pin), after, label)
 
-    def fill(self, role: int, keys: int, *, after: Iterable[int], label: str) -> int:
-        """Put every key of a range into a cache, as the most recent; the least recent make room."""
-        return self._with_test(FILL, Test(NO_TEST, role=role, keys=keys), after, label)
-
-    def drop(self, role: int, keys: int, *, after: Iterable[int], label: str) -> int:
-        """Take every key of a range out of a cache."""
-        return self._with_test(DROP, Test(NO_TEST, role=role, keys=keys), after, label)
-
     def branch(self, test: Test, *, after: Iterable[int], label: str) -> tuple[int, int]:
         """Choose a side when the predecessors have completed.
 
@@ -349,7 +340,7 @@ class GraphBuilder:
 
     def _with_test(self, word: int, test: Test, after: Iterable[int], label: str) -> int:
         where = f"{self.name}: {label}"
-        names_keys = word in (PIN, UNPIN, FILL, DROP) or test.kind in (PINNED, PINNED_BY_ANY, CACHED)
+        names_keys = word in (PIN, UNPIN) or test.kind in (PINNED, PINNED_BY_ANY)
         if names_keys and not 0 <= test.keys < KEY_RANGES:
             raise ValueError(f"{where}: got key range {test.keys}, wanted 0 to {KEY_RANGES - 1}")
         if word in (BRANCH, SPAWN):

@@ -19,8 +19,8 @@ PENDING, CUT, FAILED = -1, -2, -3
 # share a book fill it in the same order.
 CHUNK = 4096
 
-FIFO, BATCH, POOL, GATE, CACHE = range(5)
-DISCIPLINES = ("fifo", "batch", "pool", "gate", "cache")
+FIFO, BATCH, POOL, GATE = range(4)
+DISCIPLINES = ("fifo", "batch", "pool", "gate")
 
 # Spawned requests are numbered from here, after every request that a client can have.
 SPAWNED_FROM = 1 << 49
@@ -39,9 +39,9 @@ class Resources:
     kinds : tuple of str
         The class each belongs to, such as ``ssd``; utilisation is told per class.
     capacities : ndarray of int64, shape (resources,)
-        Servers of a server resource, units of a pool, keys of a cache, 1 for a gate; at least 1.
+        Servers of a server resource, units of a pool, 1 for a gate; at least 1.
     disciplines : ndarray of int64, shape (resources,)
-        `FIFO`, `BATCH`, `POOL`, `GATE` or `CACHE`.
+        `FIFO`, `BATCH`, `POOL` or `GATE`.
     """
 
     names: tuple[str, ...]

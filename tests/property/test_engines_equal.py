@@ -25,7 +25,6 @@ from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import (
     BATCH,
-    CACHE,
     CUT,
     FAILED,
     FIFO,
@@ -161,7 +160,6 @@ class Growing:
     servers: int
     pools: int
     gates: int
-    caches: int
     spreads: int
     spawned: list[Template]
     budget: int
@@ -179,7 +177,7 @@ class Growing:
     def part(self, step: int, pool: int, gate: int) -> int:
         random, graph = self.random, self.graph
         parts = [self.use, self.use, self.fork, self.fork, self.branch, self.branch]
-        parts += [self.pin, self.change_cache, self.spawn]
+        parts += [self.pin, self.spawn]
         if gate < self.gates:
             parts += [self.gate, self.gate]
         if pool < self.pools and not gate:
@@ -215,9 +213,6 @@ class Growing:
         tests += [conditions.pinned(random.randrange(2)), conditions.pinned_by_any(random.randrange(2))]
         if self.gates:
             tests.append(conditions.gate_empty(self.servers + self.pools + random.randrange(self.gates)))
-        if self.caches:
-            role = self.servers + self.pools + self.gates + random.randrange(self.caches)
-            tests += [conditions.cached(role, random.randrange(2))] * 2
         if self.tickets:
             tests += [conditions.alone(self.tickets[-1])] * 2
         return random.choice(tests)
@@ -235,13 +230,6 @@ class Growing:
     def pin(self, step: int, pool: int, gate: int) -> int:
         pin = self.graph.pin(self.random.randrange(2), after=[step], label="pin")
         return self.graph.unpin(pin, after=[self.grow(pin, pool, gate)], label="unpin")
-
-    def change_cache(self, step: int, pool: int, gate: int) -> int:
-        if not self.caches:
-            return step
-        role = self.servers + self.pools + self.gates + self.random.randrange(self.caches)
-        change = self.random.choice([self.graph.fill, self.graph.fill, self.graph.drop])
-        return change(role, self.random.randrange(2), after=[step], label="cache")
 
     def spawn(self, step: int, pool: int, gate: int) -> int:
         if not self.spawned:
@@ -277,12 +265,12 @@ def random_dynamic_template(growing: Growing) -> Template:
 
 
 def random_dynamic_program(random: Random) -> Program:
-    """Draw a program in which behaviour depends on time: gates, pins, caches, branches, spawns."""
-    servers, pools, gates, caches = (random.randint(low, 3) for low in (1, 0, 0, 0))
+    """Draw a program in which behaviour depends on time: gates, pins, branches, spawns."""
+    servers, pools, gates = (random.randint(low, 3) for low in (1, 0, 0))
     kinds = [random.choice([FIFO, FIFO, BATCH]) for _ in range(random.randint(1, 4))]
     disciplines = [*kinds]
     places: list[list[int]] = []
-    for discipline, count in ((POOL, pools), (GATE, gates), (CACHE, caches)):
+    for discipline, count in ((POOL, pools), (GATE, gates)):
         for _ in range(count):
             size = random.randint(1, 2)
             places.append(list(range(len(disciplines), len(disciplines) + size)))
@@ -296,7 +284,7 @@ def random_dynamic_program(random: Random) -> Program:
     for index in range(random.randint(1, 4)):
         graph = GraphBuilder(f"t{index}")
         size = random.choice([3, 8, 8, 25])
-        growing = Growing(random, graph, servers, pools, gates, caches, spreads, list(templates), size)
+        growing = Growing(random, graph, servers, pools, gates, spreads, list(templates), size)
         templates.append(random_dynamic_template(growing))
     rows = [
         [
@@ -595,7 +583,6 @@ def test_a_fixed_corpus_of_programs_runs_equally_on_both_engines(
         monkeypatch.setattr(engine_compiled, "_SLOTS", 1)
         monkeypatch.setattr(engine_compiled, "_LOG", 1)
         monkeypatch.setattr(engine_compiled, "_PINS", 1)
-        monkeypatch.setattr(engine_compiled, "_NODES", 1)
     seeds = [int(ONE_SEED)] if ONE_SEED else range(block, SEEDS, 10)
     for seed in seeds:
         try:

@@ -15,7 +15,6 @@ from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import (
     BATCH,
-    CACHE,
     CUT,
     FAILED,
     FIFO,
@@ -196,18 +195,6 @@ def test_a_stopped_pool_gives_no_units_and_a_stopped_gate_no_turns(run: Run) -> 
     result = run(program(templates, [(POOL, 1), (GATE, 1), (FIFO, 9)], [source], director))
     assert completed(result) == [10, 60, 50, 50]
     assert result.held_ns.tolist()[:2] == [10 + 10, 49 + 48]
-
-
-@both
-def test_a_cache_forgets_when_it_stops(run: Run) -> None:
-    graph = GraphBuilder("look")
-    yes, no = graph.branch(conditions.cached(0, 0), after=[0], label="cached?")
-    fill = graph.fill(0, 0, after=[graph.use(1, 50, after=[no], label="fetch")], label="fill")
-    template = graph.finish(reply=graph.merge([yes, fill]))
-    source = Source(0, [0] * 5, [0] * 5, arrivals_ns=[0, 60, 110, 200, 300], keys=[(3, 4)] * 5)
-    director = Script({100: [Stop((0,))], 190: [Start((0,))]})
-    result = run(program([template], [(CACHE, 4), (FIFO, 9)], [source], director))
-    assert completed(result) == [50, 60, 160, 250, 300]
 
 
 # ------------------------------------------------------------------------ requests cut off

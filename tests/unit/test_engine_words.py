@@ -1,4 +1,4 @@
-"""Gates, pins, caches, branches, spawns and amounts per service, checked by hand on both engines."""
+"""Gates, pins, branches, spawns and amounts per service, checked by hand on both engines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from stripesim.sim.engine.conditions import Test
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import (
     BATCH,
-    CACHE,
     FIFO,
     GATE,
     POOL,
@@ -32,8 +31,8 @@ Run = Callable[[Program], EngineRun]
 both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
 
 # Roles; every role is bound to the resource of its number unless a test says otherwise.
-FREE, ONE, GATES, OTHER_GATE, STORE, POOLS = range(6)
-RESOURCES = [(FIFO, 100), (FIFO, 1), (GATE, 1), (GATE, 1), (CACHE, 3), (POOL, 1)]
+FREE, ONE, GATES, OTHER_GATE, POOLS = range(5)
+RESOURCES = [(FIFO, 100), (FIFO, 1), (GATE, 1), (GATE, 1), (POOL, 1)]
 
 
 @dataclass
@@ -187,7 +186,7 @@ def test_a_request_passes_several_gates(run: Run) -> None:
 
 @both
 def test_an_unbound_gate_lets_all_pass(run: Run) -> None:
-    row = [FREE, ONE, UNBOUND, UNBOUND, STORE, POOLS]
+    row = [FREE, ONE, UNBOUND, UNBOUND, POOLS]
     result = run(program([pipelined(100), pipelined(10)], arrivals((0, 0), (5, 1)), rows=[row]))
     assert completed(result) == [101, 16]
 
@@ -250,7 +249,7 @@ def test_nested_branches_are_skipped_as_a_whole(run: Run) -> None:
         inner = graph.merge(ends)
         return graph.finish(reply=graph.merge([inner, graph.use(FREE, 40, after=[no], label="no")]))
 
-    always, never = conditions.always(), conditions.cached(STORE, 0)
+    always, never = conditions.always(), conditions.pinned(0)
     result = run(program([template(always), template(never)], arrivals((0, 0), (0, 1, [(0, 1)]))))
     assert latencies(result) == [10, 40]
     assert (taken(result, "messages"), result.streams[0].taken_uses) == (1, 2)
@@ -274,7 +273,7 @@ def test_idle_asks_for_a_free_server(run: Run) -> None:
     result = run(program([busy, probe(conditions.idle(ONE))], requests))
     # Arrivals come before the end of a service of the same time.
     assert latencies(result)[1:] == [1, 1, 1, 100]
-    rows = [[FREE, UNBOUND, GATES, OTHER_GATE, STORE, POOLS]]
+    rows = [[FREE, UNBOUND, GATES, OTHER_GATE, POOLS]]
     result = run(program([busy, probe(conditions.idle(ONE))], arrivals((0, 0), (10, 1)), rows=rows))
     assert latencies(result)[1] == 100
 
@@ -331,62 +330,6 @@ def test_thousands_of_pins_are_kept_apart(run: Run) -> None:
     templates = [pinning(0, 1000), probe(conditions.pinned(1))]
     result = run(program(templates, arrivals(*requests, *asked, *missed)))
     assert latencies(result)[60:] == [100] * 20 + [1] * 20
-
-
-# ------------------------------------------------------------------------------------- caches
-
-
-def changing(word: str) -> Template:
-    graph = GraphBuilder(word)
-    change = graph.fill if word == "fill" else graph.drop
-    return graph.finish(reply=change(STORE, 0, after=[0], label=word))
-
-
-@both
-def test_a_cache_keeps_the_most_recent_keys(run: Run) -> None:
-    templates = [changing("fill"), changing("drop"), probe(conditions.cached(STORE, 0))]
-
-    def step(time_ns: int, template: int, first: int, stop: int) -> tuple[int, int, list[tuple[int, int]]]:
-        return time_ns, template, [(first, stop)]
-
-    requests = arrivals(
-        step(0, 2, 1, 2),
-        step(1, 0, 1, 4),  # 1 2 3
-        step(2, 2, 1, 4),
-        step(3, 0, 1, 2),  # 2 3 1
-        step(4, 0, 9, 10),  # 3 1 9
-        step(5, 2, 2, 3),
-        step(6, 2, 1, 2),
-        step(7, 2, 3, 4),
-        step(8, 1, 1, 3),  # 3 9
-        step(9, 2, 1, 2),
-        step(10, 0, 20, 25),  # 22 23 24
-        step(11, 2, 22, 25),
-        step(12, 2, 21, 22),
-        step(13, 2, 9, 10),
-    )
-    probed = [late for late in latencies(run(program(templates, requests))) if late]
-    assert probed == [1, 100, 1, 100, 100, 1, 100, 1, 1]
-
-
-@both
-def test_caches_of_two_resources_are_apart_and_an_unbound_one_has_nothing(run: Run) -> None:
-    templates = [changing("fill"), probe(conditions.cached(STORE, 0))]
-    resources = [*RESOURCES, (CACHE, 2000)]
-    rows = [
-        list(range(6)),
-        [FREE, ONE, GATES, OTHER_GATE, 6, POOLS],
-        [FREE, ONE, GATES, OTHER_GATE, -1, POOLS],
-    ]
-    streams = [
-        arrivals((0, 0, [(0, 3)]), (10, 1, [(0, 3)])),
-        arrivals((5, 1, [(0, 3)]), (6, 0, [(0, 1500)]), (10, 1, [(0, 1500)])),
-        arrivals((6, 0, [(0, 3)]), (10, 1, [(0, 3)])),
-    ]
-    for row, stream in enumerate(streams):
-        stream.row = row
-    result = run(program(templates, *streams, rows=rows, resources=resources))
-    assert [latencies(result, index) for index in range(3)] == [[0, 100], [1, 0, 100], [0, 1]]
 
 
 # ------------------------------------------------------------------------------------- spawns
@@ -559,7 +502,7 @@ REFUSED: list[tuple[Callable[[GraphBuilder], int], str]] = [
     (lambda graph: graph.enter(GATES, after=[0], label="in"), "in: enter and leave do not balance"),
     (lambda graph: graph.pin(0, after=[0], label="pin"), "pin: pin and unpin do not balance"),
     (lambda graph: graph.pin(2, after=[0], label="pin"), "got key range 2, wanted 0 to 1"),
-    (lambda graph: graph.fill(STORE, -1, after=[0], label="fill"), "got key range -1"),
+    (lambda graph: graph.pin(-1, after=[0], label="pin"), "got key range -1"),
     (lambda graph: graph.turn(0, after=[0], label="turn"), "turn: got step 0, wanted an enter"),
     (lambda graph: graph.leave(7, after=[0], label="leave"), "leave: got step 7, wanted an enter"),
     (lambda graph: graph.unpin(0, after=[0], label="unpin"), "unpin: got step 0, wanted a pin"),
@@ -623,8 +566,8 @@ def test_a_spawned_template_has_to_be_in_the_book(run: Run) -> None:
 
 @both
 def test_a_role_has_to_be_bound_to_what_its_word_uses(run: Run) -> None:
-    rows = [[FREE, ONE, POOLS, OTHER_GATE, STORE, POOLS]]
-    with pytest.raises(ProgramError, match="role 2 is 'r5', a pool, wanted gate"):
+    rows = [[FREE, ONE, POOLS, OTHER_GATE, POOLS]]
+    with pytest.raises(ProgramError, match="role 2 is 'r4', a pool, wanted gate"):
         run(program([pipelined(1)], arrivals((0, 0)), rows=rows))
 
 

@@ -25,7 +25,6 @@ from stripesim.sim.engine.compiled.kernel import sources as _sources
 from stripesim.sim.engine.compiled.opcodes import append as _append
 from stripesim.sim.engine.compiled.opcodes import at, inlined
 from stripesim.sim.engine.compiled.opcodes import change_pins as _change_pins
-from stripesim.sim.engine.compiled.opcodes import empty_cache as _empty_cache
 from stripesim.sim.engine.compiled.opcodes import pass_tickets as _pass_tickets
 from stripesim.sim.engine.compiled.requests import start as _start
 from stripesim.sim.engine.compiled.service import first as _first
@@ -41,7 +40,7 @@ from stripesim.sim.engine.compiled.world import (
     World,
 )
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
-from stripesim.sim.engine.program import BATCH, CACHE, FIFO, GATE, PENDING, POOL
+from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
 
 # What is compiled here holds on to it, to be compiled anew when another file that goes into it changes.
 _SOURCES = _sources()
@@ -175,7 +174,7 @@ def _cut_off(told: int) -> Any:
         for number in range(len(world.resources)):
             resource = world.resources[at(number)]
             gate = resource.discipline == GATE and resource.first != NOBODY
-            if gate or (resource.discipline != CACHE and resource.waiting):
+            if gate or resource.waiting:
                 _leave_queue(world, marked, resource)
         for slot in range(len(marked)):
             if marked[slot]:
@@ -192,16 +191,13 @@ def _cut_off(told: int) -> Any:
 
 def _void_services(told: int) -> Any:
     def void_services(world: World, times_ns: Array, cells: Array) -> None:
-        """Lay the calendar out again without the services of servers that have stopped; empty such caches."""
+        """Lay the calendar out again without the services of servers that have stopped."""
         assert told
         world.clock[0].calendar_end = ROOT
         for place in range(len(cells)):
             server = _server(world, cells[place])
             if server == NOBODY or not world.resources[at(server)].stopped:
                 _push(world, times_ns[place], cells[place])
-        for number in range(len(world.resources)):
-            if world.resources[at(number)].discipline == CACHE and world.resources[at(number)].stopped:
-                _empty_cache(world, number)
 
     return void_services
 

@@ -23,7 +23,6 @@ from stripesim.sim.engine.compiled.world import World, empty_world
 from stripesim.sim.engine.direction import planning
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import (
-    CACHE,
     CHUNK,
     GATE,
     PENDING,
@@ -37,7 +36,6 @@ from stripesim.sim.engine.program import (
 _SLOTS = 64
 _LOG = 4096
 _PINS = 1024
-_NODES = 1024
 # A kernel from numba's cache loads faster than this; compiling takes longer.
 _NOTICE_AFTER_S = 2.0
 
@@ -75,10 +73,9 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def _places(keys: np.ndarray[Any, Any], caches: np.ndarray[Any, Any], size: int) -> list[int]:
+def _places(keys: np.ndarray[Any, Any], size: int) -> list[int]:
     """Return where keys stand in an empty hash table of the kernel; see ``opcodes._scatter``."""
-    word = keys.astype(np.uint64) + caches.astype(np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
-    homes = (word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+    homes = (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     taken: set[int] = set()
     places = []
     for home in homes.tolist():
@@ -112,7 +109,6 @@ class CompiledRun:
             layout.MORE_LOG: self._more_log,
             layout.MORE_BINS: self._more_bins,
             layout.MORE_PINS: self._more_pins,
-            layout.MORE_NODES: self._more_nodes,
             layout.MORE_PARKED: self.more_parked,
             layout.MORE_REPORTS: self._more_reports,
         }
@@ -257,24 +253,10 @@ class CompiledRun:
         world = self.world
         pins = world.pins[world.pins["count"] != 0]
         size = _power_of_two(max(_PINS, 4 * int(world.clock["wanting"][0])))
-        places = _places(pins["key"], np.zeros(len(pins), dtype=np.int64), size)
+        places = _places(pins["key"], size)
         table = np.zeros(size, dtype=layout.PIN)
         table[places] = pins
         self.world = world._replace(pins=table)
-
-    def _more_nodes(self) -> None:
-        """Make room for so many keys in caches as are wanted."""
-        world, clock = self.world, self.world.clock
-        known = len(world.nodes)
-        nodes = grown(world.nodes, _power_of_two(max(_NODES, 2 * int(clock["wanting"][0]))))
-        # The new ones go on the list of free nodes, in front of those that it has.
-        nodes["older"][known:] = np.arange(known + 1, len(nodes) + 1)
-        nodes["older"][-1] = clock["node_free"][0]
-        clock["node_free"] = known
-        used = world.buckets[world.buckets != layout.NOBODY]
-        buckets = np.full(2 * len(nodes), layout.NOBODY, dtype=np.int32)
-        buckets[_places(nodes["key"][used], nodes["cache"][used], len(buckets))] = used
-        self.world = world._replace(nodes=nodes, buckets=buckets)
 
     def _resize_cells(self, slots: int, bits: int) -> None:
         """Give room to so many requests of ``2**bits`` steps in flight; move what is in flight.
@@ -318,9 +300,8 @@ class CompiledRun:
         free_slots[slots - old_slots : slots - old_slots + free] = world.free_slots[:free]
         clock["slots_free"] = free + slots - old_slots
         clock["cell_bits"] = bits
-        of_cells = world.resources["discipline"] != CACHE
         for name in ("first", "last"):
-            world.resources[name] = np.where(of_cells, moved(world.resources[name]), world.resources[name])
+            world.resources[name] = moved(world.resources[name])
         self.world = world._replace(
             requests=grown(world.requests, slots),
             keys=grown(world.keys, slots) if len(world.keys) else world.keys,
@@ -413,8 +394,7 @@ class CompiledRun:
         if self.program.until_ns is not None and end_ns >= self.program.until_ns:
             return
         resources = self.world.resources
-        free = (resources["free"] == resources["capacity"]) | (resources["discipline"] == CACHE)
-        assert free.all(), "a server or a lock is held after the end"
+        assert (resources["free"] == resources["capacity"]).all(), "a server or a lock is held after the end"
         assert not self.world.clock["pinned"][0], "a key is pinned after the end"
         assert not resources["waiting"].any(), "a request waits after the end"
         assert not (log["completed_ns"] < 0).any(), "a request was lost"

@@ -365,7 +365,7 @@ def _run_machine(world: World) -> int:
     -------
     int
         `DONE`, or what Python has to provide (`MORE_REQUESTS` for stream ``clock.wanting``,
-        `MORE_SLOTS`, `MORE_LOG`, `MORE_BINS`, `MORE_PINS`, `MORE_NODES`, `MORE_PARKED`,
+        `MORE_SLOTS`, `MORE_LOG`, `MORE_BINS`, `MORE_PINS`, `MORE_PARKED`,
         `MORE_REPORTS`) or do (`DIRECT`: what is due at ``clock.direct_ns``) before it calls again.
     """
     clock = world.clock[0]

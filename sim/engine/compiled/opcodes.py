@@ -1,4 +1,4 @@
-"""The words of the compiled engine that few templates use: gates, pins, caches, tests.
+"""The words of the compiled engine that few templates use: gates, pins, tests.
 
 Part of the inner loop, read beside ``simpy/opcodes.py``:
 
@@ -8,7 +8,6 @@ here                   there
 ``act``                ``act``
 ``enter`` …            ``_gate``, ``pass_tickets``
 ``change_pins``        ``pin``
-``fill``, ``drop``     ``_cache``
 ``holds``              ``holds``
 ``skip``               ``_skip``
 =====================  ===============================================
@@ -28,7 +27,6 @@ from stripesim.sim.engine.compiled.world import (
     GO_ON,
     LIVE,
     MERGE,
-    MORE_NODES,
     MORE_PINS,
     NOBODY,
     SKIPPED,
@@ -38,8 +36,8 @@ from stripesim.sim.engine.compiled.world import (
     TICKET_WAITS,
     World,
 )
-from stripesim.sim.engine.conditions import ALONE, ALWAYS, CACHED, GATE_EMPTY, IDLE, PINNED
-from stripesim.sim.engine.graph import DROP, ENTER, FILL, LEAVE, PIN, TURN, UNPIN
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, GATE_EMPTY, IDLE, PINNED
+from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 
 # Every index goes through this: numba counts a signed index from the end where it is negative,
 # and that test at each access costs a fifth of the speed.
@@ -156,17 +154,16 @@ def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: i
 
 
 @inlined
-def _scatter(key: int, cache: int) -> int:
-    """Hash a key of a cache."""
-    word = (np.uint64(key) + np.uint64(cache) * np.uint64(0xBF58476D1CE4E5B9)) * np.uint64(0x9E3779B97F4A7C15)
-    return int(word >> np.uint64(32))
+def _scatter(key: int) -> int:
+    """Hash a key."""
+    return int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
 
 
 @inlined
 def _pin_place(world: World, key: int) -> int:
     """Return the place of a key in the table of pins, or the free place where it would stand."""
     mask = len(world.pins) - 1
-    place = _scatter(key, 0) & mask
+    place = _scatter(key) & mask
     while world.pins[at(place)].count != 0 and world.pins[at(place)].key != key:
         place = (place + 1) & mask
     return int(place)
@@ -181,7 +178,7 @@ def _unpin_place(world: World, hole: int) -> None:
         place = (place + 1) & mask
         if world.pins[at(place)].count == 0:
             break
-        home = _scatter(world.pins[at(place)].key, 0) & mask
+        home = _scatter(world.pins[at(place)].key) & mask
         if ((place - home) & mask) >= ((place - hole) & mask):
             world.pins[at(hole)].key = world.pins[at(place)].key
             world.pins[at(hole)].count = world.pins[at(place)].count
@@ -221,110 +218,6 @@ def _pinned(world: World, keys: Any, which: int, by_others: bool) -> bool:
     return True
 
 
-# ----------------------------------------------------------------------------------- caches
-
-
-@inlined
-def _bucket(world: World, cache: int, key: int) -> int:
-    """Return the place of a key of a cache in `buckets`, or the free place where it would stand."""
-    mask = len(world.buckets) - 1
-    place = _scatter(key, cache) & mask
-    while True:
-        node = world.buckets[at(place)]
-        if node == NOBODY or (world.nodes[at(node)].key == key and world.nodes[at(node)].cache == cache):
-            return int(place)
-        place = (place + 1) & mask
-
-
-@inlined
-def _unlink(world: World, cache: Any, node: Any) -> None:
-    """Take a node out of the order of its cache."""
-    if node.older == NOBODY:
-        cache.first = node.newer
-    else:
-        world.nodes[at(node.older)].newer = node.newer
-    if node.newer == NOBODY:
-        cache.last = node.older
-    else:
-        world.nodes[at(node.newer)].older = node.older
-
-
-@inlined
-def _remove(world: World, cache: Any, hole: int) -> None:
-    """Take the key at a place of `buckets` out of its cache."""
-    clock = world.clock[0]
-    number = world.buckets[at(hole)]
-    node = world.nodes[at(number)]
-    _unlink(world, cache, node)
-    node.older = clock.node_free
-    clock.node_free = number
-    clock.nodes_used -= 1
-    cache.free += 1
-    mask = len(world.buckets) - 1
-    place = hole
-    while True:
-        place = (place + 1) & mask
-        if world.buckets[at(place)] == NOBODY:
-            break
-        behind = world.nodes[at(world.buckets[at(place)])]
-        home = _scatter(behind.key, behind.cache) & mask
-        if ((place - home) & mask) >= ((place - hole) & mask):
-            world.buckets[at(hole)] = world.buckets[at(place)]
-            hole = place
-    world.buckets[at(hole)] = NOBODY
-
-
-@inlined
-def empty_cache(world: World, bound: int) -> None:
-    """Take all keys out of a cache."""
-    cache = world.resources[at(bound)]
-    while cache.first != NOBODY:
-        _remove(world, cache, _bucket(world, bound, world.nodes[at(cache.first)].key))
-
-
-@inlined
-def _cache(world: World, word: int, bound: int, keys: Any, which: int) -> None:
-    """Put the keys of a range into a cache as the most recent, or take them out."""
-    clock, cache = world.clock[0], world.resources[at(bound)]
-    for key in range(keys.first[which], keys.stop[which]):
-        place = _bucket(world, bound, key)
-        number = world.buckets[at(place)]
-        if word == DROP:
-            if number != NOBODY:
-                _remove(world, cache, place)
-            continue
-        if number != NOBODY:
-            _unlink(world, cache, world.nodes[at(number)])
-        else:
-            if cache.free == 0:
-                _remove(world, cache, _bucket(world, bound, world.nodes[at(cache.first)].key))
-                place = _bucket(world, bound, key)
-            number = clock.node_free
-            clock.node_free = world.nodes[at(number)].older
-            clock.nodes_used += 1
-            cache.free -= 1
-            world.buckets[at(place)] = number
-            world.nodes[at(number)].key = key
-            world.nodes[at(number)].cache = bound
-        node = world.nodes[at(number)]
-        node.newer = NOBODY
-        node.older = cache.last
-        if cache.last == NOBODY:
-            cache.first = number
-        else:
-            world.nodes[at(cache.last)].newer = number
-        cache.last = number
-
-
-@inlined
-def _all_cached(world: World, bound: int, keys: Any, which: int) -> bool:
-    """Tell whether a cache has every key of a range."""
-    for key in range(keys.first[which], keys.stop[which]):
-        if world.buckets[at(_bucket(world, bound, key))] == NOBODY:
-            return False
-    return True
-
-
 # ------------------------------------------------------------------------------- what to do
 
 
@@ -332,18 +225,14 @@ def _all_cached(world: World, bound: int, keys: Any, which: int) -> bool:
 def lacks_room(world: World, slot: int, special: Any) -> int:
     """Tell what is missing to do what may follow a step, `GO_ON` if nothing."""
     clock, keys = world.clock[0], world.keys[at(slot)]
-    pins = nodes = 0
+    pins = 0
     for which in range(2):
         length = keys.stop[which] - keys.first[which]
         pins += special.pins[which] * length
-        nodes += special.fills[which] * length
     # Tables of no size at all are not enough to look something up either.
     if 2 * (clock.pinned + pins) >= len(world.pins):
         clock.wanting = clock.pinned + pins + 1
         return MORE_PINS
-    if clock.nodes_used + nodes >= len(world.nodes):
-        clock.wanting = clock.nodes_used + nodes + 1
-        return MORE_NODES
     return GO_ON
 
 
@@ -360,8 +249,6 @@ def holds(world: World, slot: int, special: Any, bound: int) -> bool:
             ticket = (slot << world.clock[0].cell_bits) + special.ticket
             mine = 0 if world.pending[at(ticket)] == TICKET_LEFT else 1
             held = world.resources[at(bound)].free == 1 - mine
-    elif test == CACHED:
-        held = bound >= 0 and _all_cached(world, bound, world.keys[at(slot)], special.keys)
     elif test != ALWAYS:
         held = _pinned(world, world.keys[at(slot)], special.keys, test == PINNED)
     return bool(held)
@@ -379,6 +266,4 @@ def act(world: World, word: int, bound: int, request: Any, cell: int) -> None:
         return
     if word in (PIN, UNPIN):
         change_pins(world, world.keys[at(slot)], special.keys, 1 if word == PIN else -1)
-    elif word in (FILL, DROP) and not world.resources[at(bound)].stopped:
-        _cache(world, word, bound, world.keys[at(slot)], special.keys)
     append(world, cell)

@@ -8,8 +8,8 @@ import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import World
-from stripesim.sim.engine.conditions import CACHED, PINNED, PINNED_BY_ANY
-from stripesim.sim.engine.graph import BRANCH, DELAY, DROP, FILL, NONE, PIN, SPAWN, UNPIN, USE, Template
+from stripesim.sim.engine.conditions import PINNED, PINNED_BY_ANY
+from stripesim.sim.engine.graph import BRANCH, DELAY, NONE, PIN, SPAWN, UNPIN, USE, Template
 from stripesim.sim.engine.program import Program
 
 
@@ -119,12 +119,9 @@ class Tables:
             other = dynamics.spawned[dynamics.spawns[step]]
             self._unresolved.append((self._steps_known + step, other))
         before = np.repeat(np.arange(template.steps), np.diff(template.successor_starts))
-        for word, name in ((PIN, "pins"), (FILL, "fills")):
-            names = template.words[template.successors] == word
-            np.add.at(specials[name], (before[names], dynamics.keys[template.successors[names]]), 1)
-        asks = np.isin(dynamics.tests, (PINNED, PINNED_BY_ANY, CACHED))
-        asks[before[template.words[template.successors] == DROP]] = True
-        room = specials["pins"].any(axis=1) | specials["fills"].any(axis=1) | asks
+        pins = template.words[template.successors] == PIN
+        np.add.at(specials["pins"], (before[pins], dynamics.keys[template.successors[pins]]), 1)
+        room = specials["pins"].any(axis=1) | np.isin(dynamics.tests, (PINNED, PINNED_BY_ANY))
         rows["special"] = marks | np.where(room, layout.NAMES_KEYS, 0)
         return specials
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import COUNTERS
-from stripesim.sim.engine.program import CACHE, GATE, PENDING, DirectedSource, Program
+from stripesim.sim.engine.program import GATE, PENDING, DirectedSource, Program
 
 # Why the kernel came back to Python.
-DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS, MORE_NODES = range(7)
-MORE_PARKED, MORE_REPORTS, DIRECT = range(7, 10)
+DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS = range(6)
+MORE_PARKED, MORE_REPORTS, DIRECT = range(6, 9)
 GO_ON = -1
 
 NEVER_NS = (1 << 63) - 1
@@ -65,16 +65,13 @@ SPECIAL = np.dtype(
         ("ticket", "i2"),
         ("yes_count", "i2"),
         ("spawns", "i4"),
-        # How many of the successors pin each key range, and how many put it into a cache.
+        # How many of the successors pin each key range.
         ("pins", "i2", (2,)),
-        ("fills", "i2", (2,)),
     ]
 )
 # Of a request in flight: its key ranges, how often it has pinned each.
 KEYS = np.dtype([("first", "i8", (2,)), ("stop", "i8", (2,)), ("held", "i8", (2,))])
 PIN = np.dtype([("key", "i8"), ("count", "i8")])
-# A key in a cache, between the next older and the next newer one of it; `older` also links free nodes.
-NODE = np.dtype([("key", "i8"), ("cache", "i4"), ("older", "i4"), ("newer", "i4"), ("_room", "i4")])
 RESOURCE = np.dtype(
     [
         ("busy_ns", "i8"),
@@ -160,8 +157,6 @@ CLOCK = np.dtype(
         ("logged", "i8"),
         ("wanting", "i8"),
         ("pinned", "i8"),
-        ("nodes_used", "i8"),
-        ("node_free", "i8"),
         ("parked", "i8"),
         ("reported", "i8"),
         ("seed_state", "u8"),
@@ -226,10 +221,6 @@ class World(NamedTuple):
         Key ranges of the requests in flight; empty if no chunk has any.
     pins : ndarray of PIN
         A hash table of the keys pinned, at most half full; a count of 0 is a free place.
-    nodes : ndarray of NODE
-        Keys in caches; the oldest and newest of a cache are its resource's `first` and `last`.
-    buckets : ndarray of int32
-        A hash table of nodes by cache and key, at most half full; `NOBODY` is a free place.
     parked : ndarray of PARKED
         Requests that wait for their placement group; the first ``clock.parked`` count.
     reports : ndarray of REPORT
@@ -269,8 +260,6 @@ class World(NamedTuple):
     plan_keys: Array
     keys: Array
     pins: Array
-    nodes: Array
-    buckets: Array
     parked: Array
     reports: Array
     followed: Array
@@ -291,7 +280,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     resources["discipline"] = program.resources.disciplines
     resources["capacity"] = program.resources.capacities
     for end in ("first", "last"):
-        resources[end][np.isin(program.resources.disciplines, (GATE, CACHE))] = NOBODY
+        resources[end][program.resources.disciplines == GATE] = NOBODY
     streams = np.zeros(len(program.streams), dtype=STREAM)
     streams["depth"] = [stream.depth for stream in program.streams]
     streams["arrival_ns"] = streams["look_ns"] = NEVER_NS
@@ -306,7 +295,6 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
     clock["calendar_end"] = ROOT
     clock["seed_state"] = seed_state(program.seed)
-    clock["node_free"] = NOBODY
     clock["direct_ns"] = NEVER_NS
     return World(
         clock=clock,
@@ -337,8 +325,6 @@ def empty_world(program: Program, log_rows: int) -> World:
         plan_keys=np.zeros((len(streams), 0), dtype=KEYS),
         keys=np.zeros(0, dtype=KEYS),
         pins=np.zeros(0, dtype=PIN),
-        nodes=np.zeros(0, dtype=NODE),
-        buckets=np.zeros(0, dtype=np.int32),
         # Where nobody has to wait or reports, there is room enough.
         parked=np.zeros(1, dtype=PARKED),
         reports=np.zeros(1, dtype=REPORT),

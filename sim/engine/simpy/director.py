@@ -15,7 +15,6 @@ from stripesim.sim.engine.direction import Consulted, planning
 from stripesim.sim.engine.graph import STEPS_MAX, USE, IntArray
 from stripesim.sim.engine.program import (
     BATCH,
-    CACHE,
     CUT,
     FAILED,
     FIFO,
@@ -148,11 +147,8 @@ class Direction:
         self._set_calendar(calendar)
         for resource in resources:
             engine.stopped[resource] = True
-            discipline = engine.disciplines[resource]
-            if discipline in (FIFO, BATCH):
+            if engine.disciplines[resource] in (FIFO, BATCH):
                 engine.free[resource] = 0
-            elif discipline == CACHE:
-                engine.caches[resource].clear()
 
     def _start(self, resource: int) -> bool:
         """Let a resource work again; tell whether it was stopped."""

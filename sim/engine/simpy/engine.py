@@ -6,7 +6,7 @@ What it keeps of requests and streams stands in ``simpy/requests.py``, the words
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from heapq import heappop, heappush, heapreplace
 from math import inf
 from time import perf_counter
@@ -31,7 +31,6 @@ from stripesim.sim.engine.graph import (
 )
 from stripesim.sim.engine.program import (
     BATCH,
-    CACHE,
     GATE,
     PENDING,
     POOL,
@@ -108,16 +107,12 @@ class SimpyEngine(simpy.Environment):
         self.streams = [Stream(self, index) for index in range(len(program.streams))]
         # What the requests of each stream spawned.
         self.spawned = [Log(self.direction is not None) for _ in program.streams]
-        # Tickets that have not had their turn, per gate; pins per key; keys per cache, the
-        # least recent first.
+        # Tickets that have not had their turn, per gate; pins per key.
         self.gates: dict[int, deque[Ticket]] = {}
         self.pins: dict[int, int] = {}
-        self.caches: dict[int, OrderedDict[int, None]] = {}
         for resource, discipline in enumerate(self.disciplines):
             if discipline == GATE:
                 self.gates[resource] = deque()
-            elif discipline == CACHE:
-                self.caches[resource] = OrderedDict()
 
     def schedule(self, event: simpy.Event, priority: int = 1, delay: float = 0) -> None:
         """Put an ordinary SimPy event into the calendar; SimPy calls this for its own."""

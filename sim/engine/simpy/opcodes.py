@@ -1,11 +1,11 @@
-"""The words of the SimPy engine that few templates use: gates, pins, caches, tests."""
+"""The words of the SimPy engine that few templates use: gates, pins, tests."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stripesim.sim.engine.conditions import ALONE, ALWAYS, CACHED, GATE_EMPTY, IDLE, PINNED
-from stripesim.sim.engine.graph import DROP, ENTER, FILL, LEAVE, PIN, TURN, UNPIN
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, GATE_EMPTY, IDLE, PINNED
+from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 from stripesim.sim.engine.simpy.requests import Request, Ticket
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ def act(engine: SimpyEngine, word: int, bound: int, request: Request, step: int)
     elif bound >= 0 and word in (ENTER, TURN, LEAVE):
         _gate(engine, word, bound, request, step)
         return
-    elif bound >= 0 and word in (FILL, DROP) and not engine.stopped[bound]:
-        assert request.keys is not None
-        _cache(engine, word, bound, request.keys[dynamics.keys[step]])
     engine.ready.append((request, step))
 
 
@@ -77,19 +74,6 @@ def pin(engine: SimpyEngine, request: Request, which: int, change: int) -> None:
             engine.pins[key] = count
 
 
-def _cache(engine: SimpyEngine, word: int, cache: int, keys: range) -> None:
-    """Put keys into a cache or take them out."""
-    recent, capacity = engine.caches[cache], int(engine.program.resources.capacities[cache])
-    for key in keys:
-        if word == DROP:
-            recent.pop(key, None)
-            continue
-        recent[key] = None
-        recent.move_to_end(key)
-        if len(recent) > capacity:
-            recent.popitem(last=False)
-
-
 def holds(engine: SimpyEngine, request: Request, step: int) -> bool:
     """Evaluate the test of a step."""
     path, dynamics = request.path, request.path.dynamics
@@ -107,8 +91,6 @@ def holds(engine: SimpyEngine, request: Request, step: int) -> bool:
         return bound < 0 or engine.free[bound] == (0 if mine else 1)
     assert request.keys is not None
     keys = request.keys[dynamics.keys[step]]
-    if test == CACHED:
-        return bound >= 0 and all(key in engine.caches[bound] for key in keys)
     own = zip(request.held, request.keys, strict=True) if test == PINNED else ()
     mine_of = [(held, own_keys) for held, own_keys in own if held]
     return all(
