@@ -8,13 +8,11 @@ Decisions on the source's words, made once:
 2. Table I: NC's keys and bytes come from planning the extraction of an archive of that many files and bytes.
    Those of RS and LRC are NC's *published* ones times n/k, for every write makes a row of n keys, all alike.
 3. An availability is the mean over seeded repetitions of placements and kills.
-4. **The traffic of Figures 6 and 7 is plotted in bytes per sampling interval, 5 s and 20 s, and labelled
-MB/s.**
+4. The traffic of Figures 6 and 7 is plotted in bytes per sampling interval, 5 s and 20 s, and labelled MB/s.
    In the data of Figure 7 RS's writes up to minute 3 add up to 250 MB, which is what Table I says RS stores
    of this archive (247.79 MB); taken for rates over 20 s they would be 5 GB. The published scripts that made
-   both figures print sums over intervals, never divided. The ledger takes the claims at their word all the
-   same: what is compared is a rate, the rows are marked disputed, and all come out wrong, most of them by
-   the factors of `interval_factors`. `ledger_for` with `sums` compares sums over intervals with them.
+   both figures print sums over intervals, never divided. ``claims.csv`` gives these rows the unit that the
+   sums prove, and sums over intervals are what is compared.
 5. A duration is that of the run; the source's is the last of its samples, 5 s apart.
 6. Slow-downs of one code against another are ratios of durations.
 """
@@ -28,7 +26,6 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Ledger, Observation, judge
-from stripesim.scenarios.studies.erasurebench2016.experiments import BIN_S
 from stripesim.scenarios.studies.erasurebench2016.runs import MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.tables import PREFIX, claims, published
 
@@ -79,16 +76,6 @@ NOT_COMPUTED: Mapping[str, str] = {
     f"{PREFIX}298": "the source gives no workload for this factor",
 }
 REPLAYED = tuple(f"{PREFIX}{number}" for number in range(496, 504))
-SCALED = (
-    *(f"{PREFIX}{number}" for number in (403, 404, 406, 407, 409, 410, 412, 413, 415, 416, 418, 419)),
-    *REPLAYED,
-)
-"""Claims on the scale of Figures 6 and 7; see decision 4."""
-
-
-def interval_factors() -> dict[str, int]:
-    """How many seconds each value on a plotted scale adds up, if it is a sum over an interval."""
-    return {key: BIN_S["7" if key in REPLAYED else "6"] for key in SCALED}
 
 
 class Lookup:
@@ -116,15 +103,13 @@ class Lookup:
         return claim_nc * self.one("storage_overhead", experiment="storage", archive=name, code=code)
 
 
-def simulate_claims(rows: pl.DataFrame, *, sums: bool = False) -> tuple[dict[str, Value], dict[str, str]]:
+def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Value], dict[str, str]]:
     """Compute every claim from result rows.
 
     Parameters
     ----------
     rows : DataFrame
         Of the study.
-    sums : bool
-        Whether the traffic of Figures 6 and 7 is told in sums over an interval, not in rates.
 
     Returns
     -------
@@ -147,10 +132,6 @@ def simulate_claims(rows: pl.DataFrame, *, sums: bool = False) -> tuple[dict[str
     if not look.has("replay"):
         for key in REPLAYED:
             values[key], reasons[key] = None, _REPLAY
-    for key, factor in ({} if sums else interval_factors()).items():
-        value = values[key]
-        if isinstance(value, float):
-            values[key] = value / factor
     return values, reasons
 
 
@@ -254,8 +235,8 @@ def _replay(look: Lookup, claim: Any, match: re.Match[str]) -> Value:
     column, factor = {
         "peak_net_throughput_initial_write": ("peak_initial_bin_bytes", 1.0 / MEGABYTE),
         "peak_net_throughput_20_30min": ("peak_window_bin_bytes", 1.0 / MEGABYTE),
-        "read_bytes_after_initial_write": ("read_after_bytes", BIN_S["7"] / GIGABYTE),
-        "total_initial_write_bytes": ("initial_bytes", BIN_S["7"] / GIGABYTE),
+        "read_bytes_after_initial_write": ("read_after_bytes", 1.0 / GIGABYTE),
+        "total_initial_write_bytes": ("initial_bytes", 1.0 / GIGABYTE),
     }[match[0]]
     return look.one(column, experiment="replay", code=claim.scheme) * factor
 
@@ -278,9 +259,7 @@ _RULES: tuple[tuple[str, Callable[[Lookup, Any, re.Match[str]], Value]], ...] = 
 )
 
 
-def ledger_for(
-    rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]] = (), *, sums: bool = False
-) -> Ledger:
-    """Judge the study's claims; `sums` as in `simulate_claims`."""
-    values, reasons = simulate_claims(rows, sums=sums)
+def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]] = ()) -> Ledger:
+    """Judge the study's claims."""
+    values, reasons = simulate_claims(rows)
     return judge(claims(), values, reasons=reasons, parameters=parameters, groups=METRIC_GROUPS)

@@ -16,8 +16,7 @@ PREFIX = "erasurebench-"
 @cache
 def claims() -> tuple[Claim, ...]:
     """The claims of this study as they ship with the package."""
-    folder = files(_PACKAGE)
-    return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
+    return load_claims(files(_PACKAGE) / "claims.csv")
 
 
 @cache
