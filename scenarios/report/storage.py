@@ -25,8 +25,8 @@ def storage_notes(report: RunReport) -> list[str]:
     drives, fill, notes = report.drives, report.drives.fill, []
     if drives.capacity is None:
         notes.append(
-            f"The parameter set {report.scenario.cluster.ssd} does not give the capacity of a drive, so there "
-            "is no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
+            f"The parameter set {report.scenario.cluster.ssd} does not give the capacity of a drive, so "
+            "there is no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
             "cluster.drive_bytes in the scenario."
         )
     elif fill is not None:
