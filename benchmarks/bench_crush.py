@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stripesim.models.placement import CrushMap
+from stripesim.models.placement import build_map, map_to_text
 
 LAST_X = 200_000
 ROUNDS = 5
@@ -59,8 +59,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         text, compiled = Path(folder, "map.txt"), Path(folder, "map.bin")
         for name, shape, rules in CASES:
-            crush = CrushMap.build(**shape)
-            text.write_text(crush.to_text())
+            crush = build_map(**shape)
+            text.write_text(map_to_text(crush))
             subprocess.run([crushtool, "-c", str(text), "-o", str(compiled)], check=True)
             for rule, num_rep in rules:
                 options = [

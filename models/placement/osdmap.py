@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.placement.crush.map import CrushMap, PlacementError, Reweights
+from stripesim.models.placement.crush.elements import PlacementError
+from stripesim.models.placement.crush.map import CrushMap, Reweights
 from stripesim.models.placement.crush.rjenkins import hash_byte_rows, hash_bytes, hash_pair
 
 _NAMESPACE_END = "\x1f"

@@ -19,7 +19,7 @@ from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
-from stripesim.models.placement import NONE, CrushMap, pg_mappings
+from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_mappings
 from stripesim.scenarios.run.failures import plan_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.clients.workload import Synthetic, Workload
@@ -260,8 +260,8 @@ def _down(scenario: Scenario) -> list[int]:
 @lru_cache(maxsize=8)
 def _crush(path: str | None, hosts: int, osds_per_host: int, racks: int | None) -> CrushMap:
     if path is not None:
-        return CrushMap.load(path)
-    return CrushMap.build(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
+        return load_map(path)
+    return build_map(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
 
 
 def crush_of(scenario: Scenario) -> CrushMap:

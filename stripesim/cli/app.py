@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from stripesim._version import __version__
+from stripesim.cli.crush import CrushCommand, crush
 from stripesim.cli.output import (
     JsonOption,
     OutOption,
@@ -294,23 +295,4 @@ def kernel(
     cli_kernel.kernel(options, json_to)
 
 
-@app.command()
-def crush(
-    map_file: Annotated[Path, typer.Argument(help="A CRUSH map as text, as `crushtool -d` prints it.")],
-    rule: Annotated[str, typer.Option("--rule", help="Id or name of a rule.")],
-    num_rep: Annotated[int, typer.Option("--num-rep", help="OSDs wanted per input.")],
-    min_x: Annotated[int, typer.Option("--min-x", help="First input.")] = 0,
-    max_x: Annotated[int, typer.Option("--max-x", help="Last input.")] = 1023,
-    weights: Annotated[
-        list[str] | None,
-        typer.Option("--weight", help="OSD=WEIGHT or 'OSD WEIGHT', 0 to 1; may be repeated."),
-    ] = None,
-    json_to: JsonOption = None,
-) -> None:
-    """Map inputs to OSDs as `crushtool --test --show-mappings` does."""
-    from stripesim.cli.crush import mappings, print_mappings
-
-    told = mappings(map_file, rule, num_rep, range(min_x, max_x + 1), weights or [])
-    if write_json(json_to, {"mappings": told}):
-        return
-    print_mappings(map_file, rule, told)
+app.command(cls=CrushCommand)(crush)

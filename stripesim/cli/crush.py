@@ -1,18 +1,76 @@
-"""What `stripesim crush` does between reading options and printing."""
+"""`stripesim crush`: map inputs to OSDs as crushtool does, in chunks, so that any range prints as it goes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import numpy as np
+import typer
+import typer.core
 
-from stripesim.models.placement import CrushMap
+from stripesim.cli.output import JsonOption
+
+if TYPE_CHECKING:
+    from stripesim.models.placement import CrushMap
+
+Mapping = tuple[int, list[int]]
+
+_CHUNK = 4096
+_X_MIN, _X_MAX = -(2**31), 2**32 - 1
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+class CrushCommand(typer.core.TyperCommand):
+    """A command whose ``--weight`` takes two words, as crushtool's does, or one (``OSD=WEIGHT``)."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Join the two words of a weight, then parse as usual."""
+        joined: list[str] = []
+        for word in args:
+            if (
+                joined[-2:-1] == ["--weight"]
+                and re.fullmatch(r"[0-9]+", joined[-1])
+                and _NUMBER.fullmatch(word)
+            ):
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return super().parse_args(ctx, joined)
+
+
+def crush(
+    map_file: Annotated[Path, typer.Argument(help="A CRUSH map as text, as `crushtool -d` prints it.")],
+    rule: Annotated[str, typer.Option("--rule", help="Id or name of a rule.")],
+    num_rep: Annotated[int, typer.Option("--num-rep", help="OSDs wanted per input.")],
+    min_x: Annotated[int, typer.Option("--min-x", help="First input.")] = 0,
+    max_x: Annotated[int, typer.Option("--max-x", help="Last input.")] = 1023,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option("--weight", help="'OSD WEIGHT' or OSD=WEIGHT, 0 to 1; may be repeated."),
+    ] = None,
+    json_to: JsonOption = None,
+) -> None:
+    """Map inputs to OSDs as `crushtool --test --show-mappings` does."""
+    number, found = mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
+    if json_to is None:
+        print_mappings(number, found)
+    else:
+        write_mappings(json_to, found)
+
+
+def find_rule(crush_map: CrushMap, rule: str) -> int:
+    """Id of the rule that ``--rule`` names, by id or by name."""
+    return crush_map.rule(int(rule) if re.fullmatch(r"[0-9]{1,9}", rule) else rule).id
 
 
 def mappings(
-    map_file: Path, rule: str, num_rep: int, xs: range, weights: Sequence[str]
-) -> list[list[int | list[int]]]:
+    map_file: Path, rule: str, num_rep: int, min_x: int, max_x: int, weights: Sequence[str]
+) -> tuple[int, Iterator[Mapping]]:
     """Map inputs through a rule.
 
     Parameters
@@ -23,41 +81,70 @@ def mappings(
         Id or name.
     num_rep : int
         OSDs wanted.
-    xs : range
-        Inputs.
+    min_x, max_x : int
+        First and last input, from −2³¹ to 2³² − 1.
     weights : sequence of str
         ``OSD=WEIGHT`` or ``OSD WEIGHT``.
 
     Returns
     -------
-    list of [x, [osd, ...]]
-        As crushtool prints it: short where firstn found too few, 2147483647 in an empty slot of indep.
+    tuple of int and iterator of (x, [osd, ...])
+        The rule's id, and the mappings as crushtool prints them: short where firstn found too few,
+        2147483647 in an empty slot of indep.
 
     Raises
     ------
     ValueError
-        If the map, the rule or a weight is wrong.
+        If the map, the rule, the range or a weight is wrong.
     """
-    if not len(xs):
-        raise ValueError(f"--max-x: got {xs.stop - 1}, wanted at least --min-x ({xs.start})")
-    crush = CrushMap.load(map_file)
-    chosen: int | str = int(rule) if rule.lstrip("-").isdigit() else rule
-    reweights = dict(_weight(text) for text in weights)
-    rows = crush.mappings(chosen, np.arange(xs.start, xs.stop), num_rep, reweights or None)
-    return [[x, row] for x, row in zip(xs, rows, strict=True)]
+    import numpy as np
+
+    from stripesim.models.placement import load_map
+
+    for option, x in (("--min-x", min_x), ("--max-x", max_x)):
+        if not _X_MIN <= x <= _X_MAX:
+            raise ValueError(f"{option}: got {x}, wanted a whole number from {_X_MIN} to {_X_MAX}")
+    if max_x < min_x:
+        raise ValueError(f"--max-x: got {max_x}, wanted at least --min-x ({min_x})")
+    crush_map = load_map(map_file)
+    number = find_rule(crush_map, rule)
+    reweights = dict(_weight(text) for text in weights) or None
+
+    def chunk(start: int) -> Iterator[Mapping]:
+        xs = np.arange(start, min(start + _CHUNK, max_x + 1))
+        return zip(xs.tolist(), crush_map.mappings(number, xs, num_rep, reweights), strict=True)
+
+    starts = range(min_x, max_x + 1, _CHUNK)
+    # The first chunk is mapped here, so that a wrong option is reported before anything is printed.
+    first = chunk(starts[0])
+    return number, chain(first, chain.from_iterable(map(chunk, starts[1:])))
 
 
-def print_mappings(map_file: Path, rule: str, told: list[list[int | list[int]]]) -> None:
+def print_mappings(number: int, found: Iterator[Mapping]) -> None:
     """Print mappings in crushtool's form."""
-    number = CrushMap.load(map_file).rule(int(rule) if rule.isdigit() else rule).id
-    for x, osds in told:
-        assert isinstance(osds, list)
+    for x, osds in found:
         print(f"CRUSH rule {number} x {x} [{','.join(map(str, osds))}]")
+
+
+def write_mappings(target: str, found: Iterator[Mapping]) -> None:
+    """Write the JSON document ``{"mappings": [[x, [osd, ...]], ...]}`` to a file, or to stdout for ``-``."""
+    if target == "-":
+        _write_document(sys.stdout, found)
+        return
+    with Path(target).open("w", encoding="utf-8") as file:
+        _write_document(file, found)
+
+
+def _write_document(file: TextIO, found: Iterator[Mapping]) -> None:
+    separator = '{"mappings": [\n'
+    for x, osds in found:
+        file.write(f"{separator}{json.dumps([x, osds])}")
+        separator = ",\n"
+    file.write("\n]}\n")
 
 
 def _weight(text: str) -> tuple[int, float]:
     osd, _, weight = text.replace("=", " ").strip().partition(" ")
-    try:
+    if re.fullmatch(r"[0-9]{1,9}", osd) and _NUMBER.fullmatch(weight.strip()):
         return int(osd), float(weight)
-    except ValueError:
-        raise ValueError(f"--weight: got {text!r}, wanted OSD=WEIGHT, such as 3=0.5") from None
+    raise ValueError(f"--weight: got {text!r}, wanted an OSD and its weight, such as 3 0.5 or 3=0.5")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
-from stripesim.models.placement import CrushMap, pg_mappings
+from stripesim.models.placement import build_map, pg_mappings
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultDirector, FaultError, FaultPlan
 from stripesim.sim.ceph.failures.groups import CLEAN
@@ -118,7 +118,7 @@ wild_stories = st.builds(
 def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
     """Run a story; return pool, plan and result."""
     scheme = parse_scheme(story["scheme"])
-    crush = CrushMap.build(hosts=HOSTS, osds_per_host=OSDS_PER_HOST)
+    crush = build_map(hosts=HOSTS, osds_per_host=OSDS_PER_HOST)
     rule = ("rep" if scheme.kind == "replicated" else "ec") + "_osd"
 
     def up_sets(out):

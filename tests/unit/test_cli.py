@@ -507,7 +507,12 @@ def test_a_good_crush_map_is_used(run, tmp_path):
         (["--rule", "gone", "--num-rep", "2"], "rule: got 'gone'"),
         (["--rule", "rep", "--num-rep", "0"], "num_rep: got 0"),
         (["--rule", "rep", "--num-rep", "2", "--min-x", "5", "--max-x", "4"], "--max-x: got 4"),
-        (["--rule", "rep", "--num-rep", "2", "--weight", "0:1"], "--weight: got '0:1', wanted OSD=WEIGHT"),
+        (["--rule", "rep", "--num-rep", "2", "--weight", "0:1"], "--weight: got '0:1', wanted an OSD"),
+        (["--rule", "--1", "--num-rep", "2"], "--1"),
+        (["--rule", "²", "--num-rep", "2"], "rule: got '²'"),
+        (["--rule", "rep", "--num-rep", "5000"], "num_rep: got 5000, wanted a whole number from 1 to 4096"),
+        (["--rule", "rep", "--num-rep", "2", "--max-x", "9" * 23], "--max-x: got 999"),
+        (["--rule", "rep", "--num-rep", "2", "--min-x", "-2147483649"], "--min-x: got -2147483649"),
         (["--rule", "rep", "--num-rep", "2", "--weight", "9=1"], "got OSD 9"),
         (["--rule", "rep", "--num-rep", "2", "--weight", "0=2"], "got 2.0 for OSD 0"),
     ],
@@ -516,6 +521,27 @@ def test_crush_refuses_in_one_line(refused, tmp_path, more, said):
     (tmp_path / "m.txt").write_text(CRUSH)
     (line,) = refused("crush", "m.txt", *more)
     assert said in line
+
+
+def test_a_weight_is_one_word_or_two(run, tmp_path):
+    (tmp_path / "m.txt").write_text(CRUSH)
+    question = ("crush", "m.txt", "--rule", "rep", "--num-rep", "1", "--json", "-")
+    plain, *weighted = (
+        json.loads(run(*question, *more)[1])["mappings"]
+        for more in ((), ("--weight", "0", "0.5"), ("--weight", "0=0.5"), ("--weight", "0 .5"))
+    )
+    assert weighted[0] == weighted[1] == weighted[2] != plain
+
+
+def test_a_range_without_end_prints_as_it_goes(tmp_path):
+    (tmp_path / "m.txt").write_text(CRUSH)
+    command = [sys.executable, "-m", "stripesim", "crush", "m.txt", "--rule", "rep", "--num-rep", "1"]
+    with subprocess.Popen(
+        [*command, "--max-x", str(2**32 - 1)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout.readline().startswith("CRUSH rule 0 x 0 [")
+        running.stdout.close()
+        assert running.wait(timeout=60) in (1, 141)
 
 
 def test_a_bug_is_not_dressed_up_as_a_users_error(monkeypatch, run):

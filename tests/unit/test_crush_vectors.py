@@ -11,7 +11,8 @@ import pytest
 
 from stripesim.models.placement import (
     NONE,
-    CrushMap,
+    build_map,
+    load_map,
     object_hash,
     pg_mappings,
     pg_of_object,
@@ -47,7 +48,7 @@ def test_mappings_equal_crushtools(name):
             x, items = re.fullmatch(r"CRUSH rule \d+ x (\d+) \[(.*)\]\n", line).groups()
             wanted[int(x)] = [int(item) for item in items.split(",")]
     assert len(wanted) == 1024
-    crush = CrushMap.load(DATA / f"{map_name}.txt")
+    crush = load_map(DATA / f"{map_name}.txt")
     xs = sorted(wanted)
     shares = reweights(map_name) if weights == "rew" else None
     got = crush.mappings(int(rule), xs, int(num_rep), shares)
@@ -56,7 +57,7 @@ def test_mappings_equal_crushtools(name):
 
 @needs_data
 def test_object_names_reach_the_osds_of_the_running_cluster():
-    crush = CrushMap.load(DATA / "cluster.crush.txt")
+    crush = load_map(DATA / "cluster.crush.txt")
     pools = {
         p["pool"]: p["crush_rule"] for p in json.loads((DATA / "cluster_osd_dump.json").read_text())["pools"]
     }
@@ -95,7 +96,7 @@ BEYOND = {
 
 @pytest.mark.parametrize(("rule", "num_rep"), BEYOND)
 def test_more_wanted_than_there_are(rule, num_rep):
-    crush = CrushMap.build(hosts=4, osds_per_host=6)
+    crush = build_map(hosts=4, osds_per_host=6)
     wanted = BEYOND[rule, num_rep]
     assert crush.mappings(rule, range(4), num_rep) == wanted
     rows, lengths = crush.map_with_lengths(rule, range(4), num_rep)
@@ -106,7 +107,7 @@ def test_more_wanted_than_there_are(rule, num_rep):
 
 @needs_data
 def test_the_built_map_is_map_a():
-    built, read = CrushMap.build(hosts=4, osds_per_host=6), CrushMap.load(DATA / "A.txt")
+    built, read = build_map(hosts=4, osds_per_host=6), load_map(DATA / "A.txt")
     assert built.devices == read.devices
     assert built.types == read.types
     assert built.buckets == read.buckets

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stripesim.models.placement import (
-    CrushMap,
     PlacementError,
+    build_map,
     object_hash,
     pg_mappings,
     pg_of_object,
@@ -71,14 +71,14 @@ def test_seeds_at_once_are_the_same_as_one_by_one():
 
 
 def test_each_pg_is_mapped_by_its_own_seed():
-    crush = CrushMap.build(hosts=4, osds_per_host=6)
+    crush = build_map(hosts=4, osds_per_host=6)
     table = pg_mappings(crush, "ec_osd", 2, 16, 9)
     assert table.shape == (16, 9)
     assert table[5].tolist() == crush.mappings("ec_osd", [placement_seed(5, 2, 16)], 9)[0]
 
 
 def test_bad_questions_are_refused():
-    crush = CrushMap.build(hosts=4, osds_per_host=6)
+    crush = build_map(hosts=4, osds_per_host=6)
     with pytest.raises(PlacementError, match="pg_num: got 0"):
         pg_mappings(crush, "rep", 1, 0, 3)
     with pytest.raises(PlacementError, match="indices: got -1"):

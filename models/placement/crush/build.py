@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stripesim.models.placement.crush.map import (
+from stripesim.models.placement.crush.elements import (
     WEIGHT_ONE,
     Bucket,
-    CrushMap,
     Device,
     PlacementError,
     Rule,
     Step,
     StepOp,
 )
+from stripesim.models.placement.crush.map import CrushMap
 
 _OSDS_MAX = 100_000
 

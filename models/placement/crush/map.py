@@ -11,160 +11,35 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.placement.crush.elements import (
+    WEIGHT_ONE,
+    Bucket,
+    Device,
+    PlacementError,
+    Rule,
+    Tunables,
+)
+
 if TYPE_CHECKING:
     from stripesim.models.placement.crush.kernel import Tables
 
-NONE = 0x7FFFFFFF
-WEIGHT_ONE = 0x10000
-
 Reweights = Mapping[int, float] | Sequence[float] | npt.NDArray[np.floating[Any]] | None
 
-
-class PlacementError(ValueError):
-    """A question about placement that has no answer: the message says what was got and what was wanted."""
-
-
-class CrushMapError(PlacementError):
-    """A CRUSH map that cannot be used; one line a fault, ``file:line: got …, wanted …``."""
-
-    @property
-    def faults(self) -> list[str]:
-        """The faults, one string each."""
-        return str(self).splitlines()
-
-
-class StepOp(IntEnum):
-    """Operations of a rule's steps; the numbers are those the compiled kernel knows."""
-
-    TAKE = 0
-    CHOOSE_FIRSTN = 1
-    CHOOSE_INDEP = 2
-    CHOOSELEAF_FIRSTN = 3
-    CHOOSELEAF_INDEP = 4
-    EMIT = 5
-    SET_CHOOSE_TRIES = 6
-    SET_CHOOSELEAF_TRIES = 7
-    SET_CHOOSE_LOCAL_TRIES = 8
-    SET_CHOOSE_LOCAL_FALLBACK_TRIES = 9
-    SET_CHOOSELEAF_VARY_R = 10
-    SET_CHOOSELEAF_STABLE = 11
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a rule.
-
-    Attributes
-    ----------
-    op : StepOp
-        What to do.
-    count : int
-        For TAKE the item's id; for the choose family how many (0: as many as asked for, negative: that
-        many fewer); for the SET family the value.
-    type_id : int
-        For the choose family the number of the type to choose; else 0.
-    """
-
-    op: StepOp
-    count: int = 0
-    type_id: int = 0
-
-
-@dataclass(frozen=True)
-class Device:
-    """An OSD: its id (from 0), name and, where it has one, device class."""
-
-    id: int
-    name: str
-    device_class: str | None = None
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """A straw2 bucket.
-
-    Attributes
-    ----------
-    id : int
-        Below 0.
-    name : str
-        Shadow buckets of a device class are named ``bucket~class``.
-    type_id : int
-        Number of its type, above 0.
-    items : tuple of int
-        Ids of what it holds.
-    weights : tuple of int
-        One for each item, 16.16 fixed point.
-    class_ids : tuple of (str, int)
-        Ids of its shadow bucket for each device class.
-    """
-
-    id: int
-    name: str
-    type_id: int
-    items: tuple[int, ...]
-    weights: tuple[int, ...]
-    class_ids: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A placement rule: its id, name, kind (of pool it is meant for) and steps."""
-
-    id: int
-    name: str
-    kind: Literal["replicated", "erasure"]
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True)
-class Tunables:
-    """How often to try again, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
-
-    Attributes
-    ----------
-    choose_local_tries, choose_local_fallback_tries : int
-        Draws again in the same bucket after a collision (legacy; 0 since Bobtail).
-    choose_total_tries : int
-        Further descents from the top after a first one failed.
-    chooseleaf_descend_once : int
-        1: a failed leaf sends firstn back to the top at once.
-    chooseleaf_vary_r : int
-        1: the leaf's draws depend on the parent's attempt; 0: they do not; n > 1: on attempt >> (n − 1).
-    chooseleaf_stable : int
-        1: the leaf's draws do not depend on the position in the result.
-
-    References
-    ----------
-    Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
-    """
-
-    choose_local_tries: int = 0
-    choose_local_fallback_tries: int = 0
-    choose_total_tries: int = 50
-    chooseleaf_descend_once: int = 1
-    chooseleaf_vary_r: int = 1
-    chooseleaf_stable: int = 1
-
-    @staticmethod
-    def legacy() -> Tunables:
-        """Return the tunables of Argonaut, which a map's text means where it does not name one."""
-        return Tunables(2, 5, 19, 0, 0, 0)
+# Pools have at most 255 OSDs a group; crushtool takes any number.
+_NUM_REP_MAX = 4096
 
 
 @dataclass(frozen=True)
 class CrushMap:
     """A CRUSH map.
 
-    Build one with `parse`, `load` or `build`, which check what they are given; the constructor does not.
+    `build_map`, `parse_map` and `load_map` make one and check what they are given; the constructor does not.
 
     Attributes
     ----------
@@ -189,7 +64,8 @@ class CrushMap:
 
     Examples
     --------
-    >>> crush = CrushMap.build(hosts=4, osds_per_host=6)
+    >>> from stripesim.models.placement import build_map
+    >>> crush = build_map(hosts=4, osds_per_host=6)
     >>> crush.map_many("rep", [0, 1], 3).tolist()
     [[0, 23, 6], [5, 13, 10]]
     """
@@ -199,57 +75,6 @@ class CrushMap:
     buckets: tuple[Bucket, ...]
     rules: tuple[Rule, ...]
     tunables: Tunables = field(default_factory=Tunables)
-
-    @staticmethod
-    def parse(text: str, *, source: str = "<string>") -> CrushMap:
-        """Read the text form of a map, as ``crushtool -d`` prints it.
-
-        Parameters
-        ----------
-        text : str
-            The map.
-        source : str
-            Name to give in messages.
-
-        Returns
-        -------
-        CrushMap
-            The map.
-
-        Raises
-        ------
-        CrushMapError
-            With every fault found, each as ``source:line: got …, wanted …``.
-        """
-        from stripesim.models.placement.crush.text import parse_map
-
-        return parse_map(text, source)
-
-    @staticmethod
-    def load(path: str | Path) -> CrushMap:
-        """Read a map's text from a file; raises as `parse`, also where the file cannot be read."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as error:
-            raise CrushMapError(f"{path}: got {error.strerror}, wanted a readable CRUSH map") from None
-        except UnicodeDecodeError:
-            raise CrushMapError(
-                f"{path}: got a binary file, wanted text (crushtool -d turns a compiled map into it)"
-            ) from None
-        return CrushMap.parse(text, source=str(path))
-
-    @staticmethod
-    def build(*, hosts: int = 4, osds_per_host: int = 6, racks: int | None = None) -> CrushMap:
-        """Build a regular map; see `crush_build.build_map`."""
-        from stripesim.models.placement.crush.build import build_map
-
-        return build_map(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
-
-    def to_text(self) -> str:
-        """Write the map in the form `parse` and ``crushtool -c`` read."""
-        from stripesim.models.placement.crush.text import map_to_text
-
-        return map_to_text(self)
 
     @property
     def max_devices(self) -> int:
@@ -309,7 +134,7 @@ class CrushMap:
         found = self.rule(rule)
         inputs = _checked_inputs(xs)
         _check_num_rep(num_rep)
-        return run_rule(self, found, inputs, num_rep, self.reweight_vector(reweights))
+        return run_rule(self.tables, self.tunables, found, inputs, num_rep, self.reweight_vector(reweights))
 
     def mappings(
         self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
@@ -366,7 +191,7 @@ def _fixed_share(osd: int, share: float) -> int:
 
 
 def _check_num_rep(num_rep: int) -> None:
-    most = 1 << 16
+    most = _NUM_REP_MAX
     if isinstance(num_rep, bool) or not isinstance(num_rep, (int, np.integer)) or not 1 <= num_rep <= most:
         raise PlacementError(f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {most}")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stripesim.models.placement.crush.map import Bucket, Device
+from stripesim.models.placement.crush.elements import Bucket, Device
 
 
 def shadow_name(bucket_name: str, device_class: str) -> str:
@@ -70,8 +70,9 @@ def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...])
 
 
 def _below_first(root: int, by_id: dict[int, Bucket]) -> list[Bucket]:
-    """Buckets under a root, each after those it holds, in the order of its items."""
+    """Buckets under a root, each once and after those it holds, in the order of its items."""
     order: list[Bucket] = []
+    visited: set[int] = set()
     path = [(root, False)]
     while path:
         bucket_id, opened = path.pop()
@@ -79,6 +80,10 @@ def _below_first(root: int, by_id: dict[int, Bucket]) -> list[Bucket]:
         if opened:
             order.append(bucket)
             continue
+        # Several buckets may hold the same one: to visit it by each way could double the work at each level.
+        if bucket_id in visited:
+            continue
+        visited.add(bucket_id)
         path.append((bucket_id, True))
         path.extend((item, False) for item in reversed(bucket.items) if item < 0)
     return order

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from stripesim.models.placement.crush.map import WEIGHT_ONE, StepOp
+from stripesim.models.placement.crush.elements import WEIGHT_ONE, StepOp
 
 CHOOSE_OPS = {
     ("choose", "firstn"): StepOp.CHOOSE_FIRSTN,
@@ -49,19 +49,19 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
-class Faults:
-    """Gathers faults, and tells them in the order of their lines."""
+class Problems:
+    """Gathers problems and reports them in the order of their lines."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.found: list[tuple[int, str]] = []
 
     def add(self, line: int, got: str, wanted: str) -> None:
-        """Note a fault on a line (from 1)."""
+        """Note a problem on a line (from 1)."""
         self.found.append((line, f"{self.source}:{line}: got {got}, wanted {wanted}"))
 
     def message(self) -> str:
-        """All faults, one a line."""
+        """All problems, one a line."""
         return "\n".join(dict.fromkeys(text for _, text in sorted(self.found)))
 
 
@@ -170,8 +170,8 @@ def _statements(text: str) -> Iterator[Statement]:
             yield line, words
 
 
-def read_statements(text: str, faults: Faults) -> MapText:
-    """Read all declarations; what cannot be read is told and left out."""
+def read_statements(text: str, problems: Problems) -> MapText:
+    """Read all declarations; what cannot be read is reported and left out."""
     declared = MapText()
     statements = list(_statements(text))
     position = 0
@@ -179,19 +179,19 @@ def read_statements(text: str, faults: Faults) -> MapText:
         line, words = statements[position]
         position += 1
         if position < len(statements) and statements[position][1] == ["{"]:
-            body, position = _block(statements, position + 1, line, faults)
-            _read_block(declared, line, words, body, faults)
+            body, position = _block(statements, position + 1, line, problems)
+            _read_block(declared, line, words, body, problems)
         elif words[0] in ("{", "}"):
-            faults.add(line, f"a stray {words[0]!r}", "a declaration")
+            problems.add(line, f"a stray {words[0]!r}", "a declaration")
         else:
-            _read_declaration(declared, line, words, faults)
+            _read_declaration(declared, line, words, problems)
     if not statements:
-        faults.add(1, "an empty map", "the text crushtool -d prints")
+        problems.add(1, "an empty map", "the text crushtool -d prints")
     return declared
 
 
 def _block(
-    statements: list[Statement], position: int, opened_line: int, faults: Faults
+    statements: list[Statement], position: int, opened_line: int, problems: Problems
 ) -> tuple[list[Statement], int]:
     """Statements up to the brace that closes the block, nested blocks included."""
     body: list[Statement] = []
@@ -203,114 +203,114 @@ def _block(
         if depth == 0:
             return body, position
         body.append((line, words))
-    faults.add(opened_line, "a block without its end", "a closing '}'")
+    problems.add(opened_line, "a block without its end", "a closing '}'")
     return body, position
 
 
-def _read_declaration(declared: MapText, line: int, words: list[str], faults: Faults) -> None:
+def _read_declaration(declared: MapText, line: int, words: list[str], problems: Problems) -> None:
     match words:
         case ["tunable", name, value] if name in _TUNABLES:
             most = _VARY_R_MAX if name == "chooseleaf_vary_r" else _VALUE_MAX
-            number = _integer(value, 0, most, f"tunable {name}", line, faults)
+            number = _integer(value, 0, most, f"tunable {name}", line, problems)
             if number is not None:
                 declared.tunables.append(TunableText(line, name, number))
         case ["tunable", name, _]:
-            faults.add(line, f"unknown tunable {name!r}", f"one of {', '.join(_TUNABLES)}")
+            problems.add(line, f"unknown tunable {name!r}", f"one of {', '.join(_TUNABLES)}")
         case ["device", number_text, name, *rest] if not rest or (rest[0] == "class" and len(rest) == 2):
-            number = _integer(number_text, 0, _ID_MAX, "device id", line, faults)
-            _check_name(name, line, faults)
+            number = _integer(number_text, 0, _ID_MAX, "device id", line, problems)
+            _check_name(name, line, problems)
             if rest:
-                _check_name(rest[1], line, faults)
+                _check_name(rest[1], line, problems)
             if number is not None:
                 declared.devices.append(DeviceText(line, number, name, rest[1] if rest else None))
         case ["type", number_text, name]:
-            number = _integer(number_text, 0, _ID_MAX, "type id", line, faults)
-            _check_name(name, line, faults)
+            number = _integer(number_text, 0, _ID_MAX, "type id", line, problems)
+            _check_name(name, line, problems)
             if number is not None:
                 declared.types.append(NamedNumber(line, number, name))
         case _:
             wanted = (
                 "'tunable NAME N', 'device N NAME [class C]', 'type N NAME', a bucket or a rule with its {…}"
             )
-            faults.add(line, repr(" ".join(words)), wanted)
+            problems.add(line, repr(" ".join(words)), wanted)
 
 
 def _read_block(
-    declared: MapText, line: int, words: list[str], body: list[Statement], faults: Faults
+    declared: MapText, line: int, words: list[str], body: list[Statement], problems: Problems
 ) -> None:
     match words:
         case ["rule", name]:
-            _check_name(name, line, faults)
-            declared.rules.append(_read_rule(RuleText(line, name), body, faults))
+            _check_name(name, line, problems)
+            declared.rules.append(_read_rule(RuleText(line, name), body, problems))
         case ["choose_args", *_]:
-            faults.add(line, "choose_args", "a map without weight sets, which are not modelled")
+            problems.add(line, "choose_args", "a map without weight sets, which are not modelled")
         case [type_name, name]:
-            _check_name(name, line, faults)
-            declared.buckets.append(_read_bucket(BucketText(line, type_name, name), body, faults))
+            _check_name(name, line, problems)
+            declared.buckets.append(_read_bucket(BucketText(line, type_name, name), body, problems))
         case _:
-            faults.add(line, repr(" ".join(words)), "'TYPE NAME {' or 'rule NAME {'")
+            problems.add(line, repr(" ".join(words)), "'TYPE NAME {' or 'rule NAME {'")
 
 
-def _read_bucket(bucket: BucketText, body: list[Statement], faults: Faults) -> BucketText:
+def _read_bucket(bucket: BucketText, body: list[Statement], problems: Problems) -> BucketText:
     for line, words in body:
         match words:
             case ["id", number_text]:
-                number = _integer(number_text, -_ID_MAX, -1, "bucket id", line, faults)
+                number = _integer(number_text, -_ID_MAX, -1, "bucket id", line, problems)
                 if bucket.id is not None:
-                    faults.add(line, f"a second id for bucket {bucket.name!r}", "one id")
+                    problems.add(line, f"a second id for bucket {bucket.name!r}", "one id")
                 bucket.id, bucket.id_line = number, line
             case ["id", number_text, "class", name]:
-                number = _integer(number_text, -_ID_MAX, -1, "bucket id", line, faults)
+                number = _integer(number_text, -_ID_MAX, -1, "bucket id", line, problems)
                 if number is not None:
                     bucket.class_ids.append((line, name, number))
             case ["alg", alg]:
                 if alg != "straw2":
-                    faults.add(line, f"unsupported alg {alg!r}", "straw2")
+                    problems.add(line, f"unsupported alg {alg!r}", "straw2")
                 bucket.alg = alg
             case ["hash", kind]:
                 if kind not in ("0", "rjenkins1"):
-                    faults.add(line, f"unknown hash {kind!r}", "0 (rjenkins1)")
+                    problems.add(line, f"unknown hash {kind!r}", "0 (rjenkins1)")
             case ["item", name, "weight", weight_text]:
-                bucket.items.append(ItemText(line, name, _weight(weight_text, line, faults)))
+                bucket.items.append(ItemText(line, name, _weight(weight_text, line, problems)))
             case _:
                 wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W'"
-                faults.add(line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted)
+                problems.add(line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted)
     if bucket.id_line == 0:
-        faults.add(bucket.line, f"bucket {bucket.name!r} without an id", "a line 'id N' with N below 0")
+        problems.add(bucket.line, f"bucket {bucket.name!r} without an id", "a line 'id N' with N below 0")
     if bucket.alg is None:
-        faults.add(bucket.line, f"bucket {bucket.name!r} without an alg", "a line 'alg straw2'")
+        problems.add(bucket.line, f"bucket {bucket.name!r} without an alg", "a line 'alg straw2'")
     return bucket
 
 
-def _read_rule(rule: RuleText, body: list[Statement], faults: Faults) -> RuleText:
+def _read_rule(rule: RuleText, body: list[Statement], problems: Problems) -> RuleText:
     for line, words in body:
         match words:
             case ["id" | "ruleset", number_text]:
-                rule.id, rule.id_line = _integer(number_text, 0, 255, "rule id", line, faults), line
+                rule.id, rule.id_line = _integer(number_text, 0, 255, "rule id", line, problems), line
             case ["type", "replicated" | "erasure" as kind]:
                 rule.kind = "erasure" if kind == "erasure" else "replicated"
                 rule.kind_given = True
             case ["min_size" | "max_size" as word, number_text]:
                 # Sizes chose among the rules of a ruleset; a mapping names its rule.
-                _integer(number_text, 0, _VALUE_MAX, word, line, faults)
+                _integer(number_text, 0, _VALUE_MAX, word, line, problems)
             case ["step", *step_words]:
-                step = _read_step(step_words, line, faults)
+                step = _read_step(step_words, line, problems)
                 if step is not None:
                     rule.steps.append(step)
             case _:
                 wanted = "'id N', 'type replicated|erasure', 'min_size N', 'max_size N' or 'step …'"
-                faults.add(line, f"{' '.join(words)!r} in rule {rule.name!r}", wanted)
+                problems.add(line, f"{' '.join(words)!r} in rule {rule.name!r}", wanted)
                 rule.kind_given |= words[0] == "type"
     if rule.id_line == 0:
-        faults.add(rule.line, f"rule {rule.name!r} without an id", "a line 'id N'")
+        problems.add(rule.line, f"rule {rule.name!r} without an id", "a line 'id N'")
     if not rule.kind_given:
-        faults.add(
+        problems.add(
             rule.line, f"rule {rule.name!r} without a type", "a line 'type replicated' or 'type erasure'"
         )
     return rule
 
 
-def _read_step(words: list[str], line: int, faults: Faults) -> StepText | None:
+def _read_step(words: list[str], line: int, problems: Problems) -> StepText | None:
     step = None
     match words:
         case ["take", name]:
@@ -320,11 +320,11 @@ def _read_step(words: list[str], line: int, faults: Faults) -> StepText | None:
         case ["emit"]:
             step = StepText(line, StepOp.EMIT)
         case ["choose" | "chooseleaf" as verb, "firstn" | "indep" as mode, number_text, "type", name]:
-            count = _integer(number_text, -_VALUE_MAX, _VALUE_MAX, "count", line, faults)
+            count = _integer(number_text, -_VALUE_MAX, _VALUE_MAX, "count", line, problems)
             step = StepText(line, CHOOSE_OPS[verb, mode], count or 0, name)
         case [word, number_text] if word in SET_OPS:
             most = _VARY_R_MAX if word == "set_chooseleaf_vary_r" else _VALUE_MAX
-            value = _integer(number_text, 0, most, word, line, faults)
+            value = _integer(number_text, 0, most, word, line, problems)
             step = StepText(line, SET_OPS[word], value or 0)
     if step is not None or words == ["noop"]:
         return step
@@ -332,29 +332,29 @@ def _read_step(words: list[str], line: int, faults: Faults) -> StepText | None:
         "'take NAME [class C]', 'choose|chooseleaf firstn|indep N type T', 'emit', 'noop' or one of "
         f"{', '.join(SET_OPS)} with a number"
     )
-    faults.add(line, f"step {' '.join(words)!r}", wanted)
+    problems.add(line, f"step {' '.join(words)!r}", wanted)
     return None
 
 
-def _integer(text: str, least: int, most: int, what: str, line: int, faults: Faults) -> int | None:
+def _integer(text: str, least: int, most: int, what: str, line: int, problems: Problems) -> int | None:
     if _INTEGER.fullmatch(text) and least <= int(text) <= most:
         return int(text)
-    faults.add(line, f"{what} {text!r}", f"a whole number from {least} to {most}")
+    problems.add(line, f"{what} {text!r}", f"a whole number from {least} to {most}")
     return None
 
 
-def _weight(text: str, line: int, faults: Faults) -> int:
+def _weight(text: str, line: int, problems: Problems) -> int:
     """Read a weight into 16.16 fixed point, through a 32-bit float and cut off, as Ceph's compiler does."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and 0 <= value <= _BUCKET_WEIGHT_MAX):
-        faults.add(line, f"weight {text!r}", f"a number from 0 to {_BUCKET_WEIGHT_MAX}")
+        problems.add(line, f"weight {text!r}", f"a number from 0 to {_BUCKET_WEIGHT_MAX}")
         return 0
     return int(float(np.float32(value)) * WEIGHT_ONE)
 
 
-def _check_name(name: str, line: int, faults: Faults) -> None:
+def _check_name(name: str, line: int, problems: Problems) -> None:
     if not _NAME.fullmatch(name):
-        faults.add(line, f"name {name!r}", "letters, digits, '_', '-' and '.'")
+        problems.add(line, f"name {name!r}", "letters, digits, '_', '-' and '.'")

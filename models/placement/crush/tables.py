@@ -1,18 +1,15 @@
-"""From a map's dataclasses to the compiled kernel and back: the only door to `crush_kernel`."""
+"""From a map's dataclasses to the compiled kernel and back: the only way to the kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.placement.crush.elements import Bucket, Rule, Tunables
 from stripesim.models.placement.crush.kernel import Tables, map_rows, padded_size
 from stripesim.models.placement.crush.straw2_log import straw2_log_table
-
-if TYPE_CHECKING:
-    from stripesim.models.placement.crush.map import Bucket, CrushMap, Rule
 
 
 def flatten(buckets: Sequence[Bucket]) -> Tables:
@@ -37,10 +34,14 @@ def flatten(buckets: Sequence[Bucket]) -> Tables:
 
 
 def run_rule(
-    crush: CrushMap, rule: Rule, xs: npt.NDArray[np.uint32], num_rep: int, reweights: npt.NDArray[np.int64]
+    tables: Tables,
+    tunables: Tunables,
+    rule: Rule,
+    xs: npt.NDArray[np.uint32],
+    num_rep: int,
+    reweights: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Run a rule on checked arguments; the results are those of `CrushMap.map_with_lengths`."""
-    tunables = crush.tunables
     rows = [(step.op, step.count, step.type_id) for step in rule.steps]
     steps = np.array(rows, dtype=np.int64).reshape(-1, 3)
     changeable = [
@@ -51,7 +52,6 @@ def run_rule(
         tunables.chooseleaf_vary_r,
         tunables.chooseleaf_stable,
     ]
-    tables = crush.tables
     out = np.empty((xs.size, num_rep), dtype=np.int32)
     lengths = np.empty(xs.size, dtype=np.int32)
     work = np.empty(3 * num_rep + len(changeable), dtype=np.int64)

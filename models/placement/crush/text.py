@@ -1,18 +1,18 @@
 """The text form of CRUSH maps: statements into a map, a map into text.
 
-A map is read in two passes: `crush_statements` turns lines into declarations, each with the line it stands
-on; here they are resolved against each other. Faults of both passes are gathered and raised together.
+A map is read in two passes: `statements` turns lines into declarations, each with the line it stands
+on; here they are resolved against each other. Problems of both passes are gathered and raised together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 
-from stripesim.models.placement.crush.map import (
+from stripesim.models.placement.crush.elements import (
     WEIGHT_ONE,
     Bucket,
-    CrushMap,
     CrushMapError,
     Device,
     Rule,
@@ -20,37 +20,70 @@ from stripesim.models.placement.crush.map import (
     StepOp,
     Tunables,
 )
+from stripesim.models.placement.crush.map import CrushMap
 from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_name
 from stripesim.models.placement.crush.statements import (
     CHOOSE_OPS,
     DEVICE_WEIGHT_MAX,
     SET_OPS,
-    Faults,
     MapText,
+    Problems,
     StepText,
     read_statements,
 )
 
 
-def parse_map(text: str, source: str) -> CrushMap:
-    """Read a map; see `CrushMap.parse`."""
-    faults = Faults(source)
-    declared = read_statements(text, faults)
-    _check_unique(declared, faults)
+def load_map(path: str | Path) -> CrushMap:
+    """Read a map's text from a file; raises as `parse_map`, also where the file cannot be read."""
+    try:
+        # Editors on Windows put a byte order mark first.
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise CrushMapError(f"{path}: got {error.strerror}, wanted a readable CRUSH map") from None
+    except UnicodeDecodeError:
+        raise CrushMapError(
+            f"{path}: got a binary file, wanted text (crushtool -d turns a compiled map into it)"
+        ) from None
+    return parse_map(text, source=str(path))
+
+
+def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
+    """Read the text form of a map, as ``crushtool -d`` prints it.
+
+    Parameters
+    ----------
+    text : str
+        The map.
+    source : str
+        Name to give in messages.
+
+    Returns
+    -------
+    CrushMap
+        The map.
+
+    Raises
+    ------
+    CrushMapError
+        With every problem found, each as ``source:line: got …, wanted …``.
+    """
+    problems = Problems(source)
+    declared = read_statements(text, problems)
+    _check_unique(declared, problems)
     type_ids = {entry.name: entry.id for entry in declared.types}
-    buckets = _resolve_buckets(declared, type_ids, faults)
-    _check_cycles(declared, buckets, faults)
-    if faults.found:
+    buckets = _resolve_buckets(declared, type_ids, problems)
+    _check_cycles(declared, buckets, problems)
+    if problems.found:
         # Shadow trees and rules are read against a sound hierarchy; with a broken one only rules' own words
         # can be judged, and their references against the declared names.
-        _resolve_rules(declared, type_ids, _declared_ids(declared), faults)
-        raise CrushMapError(faults.message())
+        _resolve_rules(declared, type_ids, _declared_ids(declared), problems)
+        raise CrushMapError(problems.message())
     devices = tuple(Device(d.id, d.name, d.device_class) for d in declared.devices)
     buckets = add_shadow_buckets(devices, buckets)
     ids = {device.name: device.id for device in devices} | {bucket.name: bucket.id for bucket in buckets}
-    rules = _resolve_rules(declared, type_ids, ids, faults)
-    if faults.found:
-        raise CrushMapError(faults.message())
+    rules = _resolve_rules(declared, type_ids, ids, problems)
+    if problems.found:
+        raise CrushMapError(problems.message())
     return CrushMap(
         devices=devices,
         types=tuple((entry.id, entry.name) for entry in declared.types),
@@ -66,29 +99,29 @@ def _tunables(declared: MapText) -> Tunables:
     return replace(Tunables.legacy(), **given)
 
 
-def _check_unique(declared: MapText, faults: Faults) -> None:
+def _check_unique(declared: MapText, problems: Problems) -> None:
     """Names of devices and buckets share one space; so do ids of buckets and of their shadows."""
     items = [(d.line, d.name) for d in declared.devices] + [(b.line, b.name) for b in declared.buckets]
-    _check_distinct("item name", items, faults)
-    _check_distinct("device id", [(d.line, d.id) for d in declared.devices], faults)
+    _check_distinct("item name", items, problems)
+    _check_distinct("device id", [(d.line, d.id) for d in declared.devices], problems)
     bucket_ids: list[tuple[int, object]] = []
     for bucket in declared.buckets:
         if bucket.id is not None:
             bucket_ids.append((bucket.id_line, bucket.id))
         bucket_ids.extend((line, shadow_id) for line, _, shadow_id in bucket.class_ids)
-    _check_distinct("bucket id", bucket_ids, faults)
-    _check_distinct("type id", [(t.line, t.id) for t in declared.types], faults)
-    _check_distinct("type name", [(t.line, t.name) for t in declared.types], faults)
-    _check_distinct("rule id", [(r.id_line, r.id) for r in declared.rules if r.id is not None], faults)
-    _check_distinct("rule name", [(r.line, r.name) for r in declared.rules], faults)
-    _check_distinct("tunable", [(t.line, t.name) for t in declared.tunables], faults)
+    _check_distinct("bucket id", bucket_ids, problems)
+    _check_distinct("type id", [(t.line, t.id) for t in declared.types], problems)
+    _check_distinct("type name", [(t.line, t.name) for t in declared.types], problems)
+    _check_distinct("rule id", [(r.id_line, r.id) for r in declared.rules if r.id is not None], problems)
+    _check_distinct("rule name", [(r.line, r.name) for r in declared.rules], problems)
+    _check_distinct("tunable", [(t.line, t.name) for t in declared.tunables], problems)
 
 
-def _check_distinct(what: str, entries: Sequence[tuple[int, object]], faults: Faults) -> None:
+def _check_distinct(what: str, entries: Sequence[tuple[int, object]], problems: Problems) -> None:
     seen: dict[object, int] = {}
     for line, value in entries:
         if value in seen:
-            faults.add(line, f"duplicate {what} {value}", f"one that line {seen[value]} does not have")
+            problems.add(line, f"duplicate {what} {value}", f"one that line {seen[value]} does not have")
         else:
             seen[value] = line
 
@@ -103,8 +136,8 @@ def _declared_ids(declared: MapText) -> dict[str, int]:
     return ids
 
 
-def _resolve_buckets(declared: MapText, type_ids: dict[str, int], faults: Faults) -> tuple[Bucket, ...]:
-    """Turn names into ids; an item that cannot be resolved is told and left out."""
+def _resolve_buckets(declared: MapText, type_ids: dict[str, int], problems: Problems) -> tuple[Bucket, ...]:
+    """Turn names into ids; an item that cannot be resolved is reported and left out."""
     ids = _declared_ids(declared)
     devices = {d.name for d in declared.devices}
     names = devices | {b.name for b in declared.buckets}
@@ -113,23 +146,25 @@ def _resolve_buckets(declared: MapText, type_ids: dict[str, int], faults: Faults
         type_id = type_ids.get(bucket.type_name)
         if type_id is None:
             wanted = f"a type, one of {_listed(name for name, i in type_ids.items() if i > 0)}"
-            faults.add(bucket.line, f"unknown type {bucket.type_name!r}", wanted)
+            problems.add(bucket.line, f"unknown type {bucket.type_name!r}", wanted)
         elif type_id == 0:
-            faults.add(bucket.line, f"type {bucket.type_name!r} (of devices)", "a bucket's type, above 0")
+            problems.add(bucket.line, f"type {bucket.type_name!r} (of devices)", "a bucket's type, above 0")
         items: list[int] = []
         weights: list[int] = []
         seen: set[str] = set()
         for item in bucket.items:
             if item.name not in names:
                 wanted = "the name of a device or bucket"
-                faults.add(item.line, f"unknown item {item.name!r} in bucket {bucket.name!r}", wanted)
+                problems.add(item.line, f"unknown item {item.name!r} in bucket {bucket.name!r}", wanted)
             elif item.name in seen:
-                faults.add(item.line, f"item {item.name!r} twice in bucket {bucket.name!r}", "each item once")
+                problems.add(
+                    item.line, f"item {item.name!r} twice in bucket {bucket.name!r}", "each item once"
+                )
             else:
                 seen.add(item.name)
                 if item.name in devices and item.weight > DEVICE_WEIGHT_MAX * WEIGHT_ONE:
                     got = f"weight {item.weight / WEIGHT_ONE:g} of device {item.name!r}"
-                    faults.add(item.line, got, f"at most {DEVICE_WEIGHT_MAX}, Ceph's limit")
+                    problems.add(item.line, got, f"at most {DEVICE_WEIGHT_MAX}, Ceph's limit")
                 items.append(ids[item.name])
                 weights.append(item.weight)
         class_ids = tuple((name, shadow_id) for _, name, shadow_id in bucket.class_ids)
@@ -138,7 +173,7 @@ def _resolve_buckets(declared: MapText, type_ids: dict[str, int], faults: Faults
     return tuple(resolved)
 
 
-def _check_cycles(declared: MapText, buckets: tuple[Bucket, ...], faults: Faults) -> None:
+def _check_cycles(declared: MapText, buckets: tuple[Bucket, ...], problems: Problems) -> None:
     """Report each item that leads from a bucket back to one of its ancestors (without recursion)."""
     texts = {text.name: text for text in declared.buckets}
     finished: set[str] = set()
@@ -155,38 +190,38 @@ def _check_cycles(declared: MapText, buckets: tuple[Bucket, ...], faults: Faults
             item = texts[name].items[position]
             if item.name in on_path:
                 got = f"a cycle: bucket {name!r} holds {item.name!r}, which holds it"
-                faults.add(item.line, got, "a hierarchy without cycles")
+                problems.add(item.line, got, "a hierarchy without cycles")
             elif item.name in texts and item.name not in finished:
                 path.append((item.name, 0))
                 on_path.add(item.name)
 
 
 def _resolve_rules(
-    declared: MapText, type_ids: dict[str, int], ids: dict[str, int], faults: Faults
+    declared: MapText, type_ids: dict[str, int], ids: dict[str, int], problems: Problems
 ) -> list[Rule]:
     rules = []
     for text in declared.rules:
-        steps = [_resolve_step(step, type_ids, ids, faults) for step in text.steps]
+        steps = [_resolve_step(step, type_ids, ids, problems) for step in text.steps]
         rules.append(Rule(text.id or 0, text.name, text.kind, tuple(s for s in steps if s is not None)))
     return rules
 
 
 def _resolve_step(
-    step: StepText, type_ids: dict[str, int], ids: dict[str, int], faults: Faults
+    step: StepText, type_ids: dict[str, int], ids: dict[str, int], problems: Problems
 ) -> Step | None:
     if step.op is StepOp.TAKE:
         name = step.name if step.device_class is None else shadow_name(step.name, step.device_class)
         if name in ids:
             return Step(step.op, ids[name])
         if step.name not in ids:
-            faults.add(step.line, f"unknown item {step.name!r}", "the name of a bucket or device")
+            problems.add(step.line, f"unknown item {step.name!r}", "the name of a bucket or device")
         else:
             wanted = "a class that a device of the map has, and a bucket to take"
-            faults.add(step.line, f"{step.name!r} with unknown device class {step.device_class!r}", wanted)
+            problems.add(step.line, f"{step.name!r} with unknown device class {step.device_class!r}", wanted)
         return None
     if step.op in CHOOSE_OPS.values():
         if step.name not in type_ids:
-            faults.add(step.line, f"unknown type {step.name!r}", f"a type, one of {_listed(type_ids)}")
+            problems.add(step.line, f"unknown type {step.name!r}", f"a type, one of {_listed(type_ids)}")
             return None
         return Step(step.op, step.count, type_ids[step.name])
     return Step(step.op, step.count)
@@ -197,7 +232,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def map_to_text(crush: CrushMap) -> str:
-    """Write a map as text; see `CrushMap.to_text`."""
+    """Write a map in the form that `parse_map` and ``crushtool -c`` read."""
     lines = ["# begin crush map"]
     lines += [f"tunable {f.name} {getattr(crush.tunables, f.name)}" for f in fields(Tunables)]
     lines += ["", "# devices"]

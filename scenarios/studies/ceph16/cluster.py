@@ -18,7 +18,7 @@ from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
-from stripesim.models.placement import CrushMap, pg_mappings
+from stripesim.models.placement import CrushMap, parse_map, pg_mappings
 from stripesim.models.ssd import SsdModel
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
 from stripesim.sim.ceph.pool import Pool
@@ -54,7 +54,7 @@ class OneMachine(Cluster):
 def crush_map() -> CrushMap:
     """Return the cluster's CRUSH map, as the cluster gave it."""
     resource = files("stripesim.scenarios.studies.ceph16") / "data" / "cluster.crush.txt"
-    return CrushMap.parse(resource.read_text(encoding="utf-8"))
+    return parse_map(resource.read_text(encoding="utf-8"))
 
 
 def kernel_for(scheme: RedundancyScheme) -> KernelTable:

@@ -1,0 +1,147 @@
+"""What a CRUSH map is made of: devices, buckets, rules and their steps, tunables.
+
+References
+----------
+Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+NONE = 0x7FFFFFFF
+WEIGHT_ONE = 0x10000
+
+
+class PlacementError(ValueError):
+    """A question about placement that has no answer: the message says what was got and what was wanted."""
+
+
+class CrushMapError(PlacementError):
+    """A CRUSH map that cannot be used; one line a problem, ``file:line: got …, wanted …``."""
+
+    @property
+    def problems(self) -> list[str]:
+        """The problems, one string each."""
+        return str(self).splitlines()
+
+
+class StepOp(IntEnum):
+    """Operations of a rule's steps; the numbers are those the compiled kernel knows."""
+
+    TAKE = 0
+    CHOOSE_FIRSTN = 1
+    CHOOSE_INDEP = 2
+    CHOOSELEAF_FIRSTN = 3
+    CHOOSELEAF_INDEP = 4
+    EMIT = 5
+    SET_CHOOSE_TRIES = 6
+    SET_CHOOSELEAF_TRIES = 7
+    SET_CHOOSE_LOCAL_TRIES = 8
+    SET_CHOOSE_LOCAL_FALLBACK_TRIES = 9
+    SET_CHOOSELEAF_VARY_R = 10
+    SET_CHOOSELEAF_STABLE = 11
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a rule.
+
+    Attributes
+    ----------
+    op : StepOp
+        What to do.
+    count : int
+        For TAKE the item's id; for the choose family how many (0: as many as asked for, negative: that
+        many fewer); for the SET family the value.
+    type_id : int
+        For the choose family the number of the type to choose; else 0.
+    """
+
+    op: StepOp
+    count: int = 0
+    type_id: int = 0
+
+
+@dataclass(frozen=True)
+class Device:
+    """An OSD: its id (from 0), name and, where it has one, device class."""
+
+    id: int
+    name: str
+    device_class: str | None = None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A straw2 bucket.
+
+    Attributes
+    ----------
+    id : int
+        Below 0.
+    name : str
+        Shadow buckets of a device class are named ``bucket~class``.
+    type_id : int
+        Number of its type, above 0.
+    items : tuple of int
+        Ids of what it holds.
+    weights : tuple of int
+        One for each item, 16.16 fixed point.
+    class_ids : tuple of (str, int)
+        Ids of its shadow bucket for each device class.
+    """
+
+    id: int
+    name: str
+    type_id: int
+    items: tuple[int, ...]
+    weights: tuple[int, ...]
+    class_ids: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A placement rule: its id, name, kind (of pool it is meant for) and steps."""
+
+    id: int
+    name: str
+    kind: Literal["replicated", "erasure"]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Tunables:
+    """How often to try again, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
+
+    Attributes
+    ----------
+    choose_local_tries, choose_local_fallback_tries : int
+        Draws again in the same bucket after a collision (legacy; 0 since Bobtail).
+    choose_total_tries : int
+        Further descents from the top after a first one failed.
+    chooseleaf_descend_once : int
+        1: a failed leaf sends firstn back to the top at once.
+    chooseleaf_vary_r : int
+        1: the leaf's draws depend on the parent's attempt; 0: they do not; n > 1: on attempt >> (n − 1).
+    chooseleaf_stable : int
+        1: the leaf's draws do not depend on the position in the result.
+
+    References
+    ----------
+    Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
+    """
+
+    choose_local_tries: int = 0
+    choose_local_fallback_tries: int = 0
+    choose_total_tries: int = 50
+    chooseleaf_descend_once: int = 1
+    chooseleaf_vary_r: int = 1
+    chooseleaf_stable: int = 1
+
+    @staticmethod
+    def legacy() -> Tunables:
+        """Return the tunables of Argonaut, which a map's text means where it does not name one."""
+        return Tunables(2, 5, 19, 0, 0, 0)
