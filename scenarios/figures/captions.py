@@ -9,6 +9,7 @@ from typing import Final
 
 import polars as pl
 
+from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.units import format_size
 
 __all__ = [
@@ -22,6 +23,9 @@ __all__ = [
     "scheme_names",
     "three_digits",
 ]
+
+#: The name that studies know it by.
+three_digits: Final = number_text
 
 PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"seq": "Sequential", "rand": "Random"})
 OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -82,17 +86,6 @@ def block_sizes(rows: pl.DataFrame) -> list[int]:
     return rows["block_size_bytes"].drop_nulls().unique().sort().to_list()
 
 
-def three_digits(value: float) -> str:
-    """Write a number with three significant digits, without exponents.
-
-    Examples
-    --------
-    >>> three_digits(0.012345), three_digits(36.84), three_digits(1234.4)
-    ('0.0123', '36.8', '1,234')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.3g}'):.10g}"
-
-
 def _listed(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
@@ -118,8 +111,8 @@ def _said(means: Mapping[str, float], factor: float, unit: str) -> str:
     first = next(iter(means))
     parts = []
     for scheme, mean in means.items():
-        ratio = "" if scheme == first or not means[first] else f" ({three_digits(mean / means[first])}×)"
-        parts.append(f"{three_digits(mean * factor)} {unit} for {scheme_label(scheme)}{ratio}")
+        ratio = "" if scheme == first or not means[first] else f" ({number_text(mean / means[first])}×)"
+        parts.append(f"{number_text(mean * factor)} {unit} for {scheme_label(scheme)}{ratio}")
     return _listed(parts)
 
 
@@ -186,7 +179,7 @@ def headline_caption(rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[
             if first is None or len(means) < 2 or not means[first]:
                 continue
             parts = [
-                f"{scheme_label(scheme)} {three_digits(mean / means[first])}×"
+                f"{scheme_label(scheme)} {number_text(mean / means[first])}×"
                 for scheme, mean in means.items()
                 if scheme != first
             ]

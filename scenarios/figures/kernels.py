@@ -13,9 +13,10 @@ from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.cost import KernelTableError
-from stripesim.scenarios.figures.captions import scheme_label, three_digits
+from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import BUFFERED_KERNELS
 
@@ -156,7 +157,7 @@ def _draw_bar(axes: Axes, place: float, bar: _Bar) -> None:
         axes.bar(place, bar.second_s * 1e6, width=0.66, bottom=bar.first_s * 1e6, color=_BUFFERS)
     whole_us = (bar.first_s + bar.second_s) * 1e6
     axes.annotate(
-        three_digits(whole_us), (place, whole_us), xytext=(0, 3), textcoords="offset points", ha="center",
+        number_text(whole_us), (place, whole_us), xytext=(0, 3), textcoords="offset points", ha="center",
         fontsize=11,
     )  # fmt: skip
 

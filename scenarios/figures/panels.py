@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -12,7 +12,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_label, three_digits
+from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_label
+from stripesim.scenarios.run.columns import COLUMNS, number_text
 from stripesim.scenarios.schema.units import format_size
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Panel",
     "draw_panel",
     "log_axis",
+    "panel_of",
     "scale_axis",
     "size_axis_title",
 ]
@@ -66,10 +68,15 @@ class Panel:
     ci: tuple[str, str] | None = None
 
 
-THROUGHPUT: Final = Panel(
-    "throughput_bytes_per_s", "Throughput", "MB/s", 1e-6, ("throughput_ci_low", "throughput_ci_high")
-)
-LATENCY: Final = Panel("latency_mean_ns", "Mean latency", "ms", 1e-6)
+def panel_of(key: str, title: str) -> Panel:
+    """Show a column of the result rows in its own unit."""
+    column = COLUMNS[key]
+    return Panel(key, title, column.unit, column.factor, column.ci)
+
+
+THROUGHPUT: Final = panel_of("throughput_bytes_per_s", "Throughput")
+# Figures of mean latency show no whiskers: those of throughput say as much.
+LATENCY: Final = replace(panel_of("latency_mean_ns", "Mean latency"), ci=None)
 
 
 def draw_panel(
@@ -156,7 +163,7 @@ def _draw_bars(
             if low is not None and high is not None:
                 axes.vlines(index, low * panel.factor, high * panel.factor, color="#222222", linewidth=1.6)
             axes.annotate(
-                three_digits(value * panel.factor), (index, max(value, high or 0) * panel.factor),
+                number_text(value, panel.factor), (index, max(value, high or 0) * panel.factor),
                 xytext=(0, 3), textcoords="offset points", ha="center",
             )  # fmt: skip
         for item in overlay:

@@ -295,10 +295,7 @@ def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) ->
     """
     contents: dict[str, bytes] = {}
     for stem, (figure, _) in figures.items():
-        for suffix, metadata in (
-            ("svg", {"Date": None, "Creator": "stripesim"}),
-            ("png", {"Software": None}),
-        ):
+        for suffix, metadata in METADATA.items():
             buffer = BytesIO()
             with styled():
                 figure.savefig(buffer, format=suffix, dpi=_PNG_DPI, metadata=metadata)

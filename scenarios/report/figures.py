@@ -11,22 +11,24 @@ from stripesim.scenarios.figures.captions import (
     OP_WORDS,
     PATTERN_WORDS,
     block_sizes,
+    scheme_label,
     scheme_names,
-    three_digits,
 )
 from stripesim.scenarios.figures.panels import (
     LATENCY,
     THROUGHPUT,
     Panel,
     draw_panel,
+    panel_of,
     scale_axis,
     size_axis_title,
 )
 from stripesim.scenarios.figures.results import CaptionedFigure, legend, new_figure, styled
+from stripesim.scenarios.run.columns import number_text
 
 __all__ = ["draw_panels"]
 
-_P99: Final = Panel("latency_p99_ns", "99th percentile of latency", "ms", 1e-6)
+_P99: Final = panel_of("latency_p99_ns", "99th percentile of latency")
 
 #: Narrow enough that its letters are legible on a phone [inch].
 _SIZE_INCHES: Final = (5.6, 3.9)
@@ -71,13 +73,11 @@ def _draw(rows: pl.DataFrame, op: str, pattern: str, panel: Panel, schemes: Sequ
 
 
 def _caption(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) -> str:
-    from stripesim.scenarios.figures.captions import scheme_label
-
     parts = []
     for scheme in schemes:
         values = (rows.filter(pl.col("scheme") == scheme)[panel.metric].drop_nulls() * panel.factor).to_list()
         if values:
-            low, high = three_digits(min(values)), three_digits(max(values))
+            low, high = number_text(min(values)), number_text(max(values))
             parts.append(f"{scheme_label(scheme)} {low if low == high else f'{low} to {high}'} {panel.unit}")
     whiskers = ""
     if panel.ci and set(panel.ci) <= set(rows.columns) and rows[panel.ci[0]].count():

@@ -12,7 +12,8 @@ from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.faults import draw_timelines
 from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.page.render import Cell, Figure, Table, figure_blocks
-from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words, span
+from stripesim.scenarios.report.words import bytes_text, duration_text, request_words, span
+from stripesim.scenarios.run.columns import number_text
 
 __all__ = ["Section", "sections"]
 
@@ -86,11 +87,11 @@ _PHASES = (
     ("recovery_s", "repair", duration_text),
     ("failure_to_clean_s", "failure until all is whole again", duration_text),
     ("recovery_bytes", "rebuilt", bytes_text),
-    ("recovery_private_net_bytes_per_lost_byte", "sent for each byte rebuilt [B]", number),
-    ("requests_retried", "requests issued again", number),
-    ("requests_failed", "requests failed", number),
-    ("objects_unavailable", "objects out of reach for a time", number),
-    ("objects_lost", "objects lost for good", number),
+    ("recovery_private_net_bytes_per_lost_byte", "sent for each byte rebuilt [B]", number_text),
+    ("requests_retried", "requests issued again", number_text),
+    ("requests_failed", "requests failed", number_text),
+    ("objects_unavailable", "objects out of reach for a time", number_text),
+    ("objects_lost", "objects lost for good", number_text),
 )
 _LATENCIES = ("before", "degraded", "recovery", "after")
 
@@ -129,5 +130,5 @@ def _fault_rows(rows: list[Mapping[str, Any]]) -> list[list[str | Cell]]:
         column = f"latency_p99_{phase}_ns"
         if any(row.get(column) is not None for row in rows):
             words = f"99th percentile of latency [ms], {phase}"
-            lines.append([words, *(number(row.get(column), 1e-6) for row in rows)])
+            lines.append([words, *(number_text(row.get(column), 1e-6) for row in rows)])
     return lines

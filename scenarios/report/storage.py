@@ -8,7 +8,8 @@ from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.rebuild import Rebuild
 from stripesim.scenarios.report.data import RunReport
 from stripesim.scenarios.report.page.render import Cell, Table
-from stripesim.scenarios.report.words import bytes_text, duration_text, number, request_words
+from stripesim.scenarios.report.words import bytes_text, duration_text, request_words
+from stripesim.scenarios.run.columns import number_text
 
 __all__ = ["storage_notes", "storage_tables"]
 
@@ -57,7 +58,7 @@ def _capacity_table(report: RunReport) -> Table:
         rows.append(
             [
                 scheme_label(scheme),
-                number(held.stored_per_client_byte),
+                number_text(held.stored_per_client_byte),
                 f"{1 / held.stored_per_client_byte:.0%}",
                 bytes_text(held.raw_bytes),
                 bytes_text(held.usable_bytes),
@@ -95,12 +96,12 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     sample = Cell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
     if rebuild.seconds is None:
         return [sample, "not finished", "–", "–", "–"]
-    half = "" if rebuild.half_bytes_per_s is None else f" ({number(rebuild.half_bytes_per_s, 1e-6)})"
+    half = "" if rebuild.half_bytes_per_s is None else f" ({number_text(rebuild.half_bytes_per_s, 1e-6)})"
     held = report.rebuild_bytes
     return [
         sample,
         duration_text(rebuild.seconds),
-        f"{number(rebuild.bytes_per_s, 1e-6)}{half}",
-        number(rebuild.network_bytes_per_lost_byte),
+        f"{number_text(rebuild.bytes_per_s, 1e-6)}{half}",
+        number_text(rebuild.network_bytes_per_lost_byte),
         "–" if held is None else f"about {duration_text(rebuild.seconds_for(held))}",
     ]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from stripesim.calibration.ledger.verdicts import Entry, Ledger
-from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, save_figures
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.words import moment_text
+from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.run.results import write_files
 from stripesim.scenarios.studies.base import StudyResult
 
@@ -210,7 +210,7 @@ def _simulated(entry: Entry) -> str:
     if entry.simulated is None:
         return "–"
     parts = entry.simulated if isinstance(entry.simulated, tuple) else (entry.simulated,)
-    return " … ".join(three_digits(part) for part in parts)
+    return " … ".join(number_text(part) for part in parts)
 
 
 def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:

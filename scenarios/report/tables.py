@@ -16,12 +16,12 @@ from stripesim.scenarios.report.words import (
     RESOURCE_WORDS,
     bytes_text,
     duration_text,
-    number,
     request_words,
     size_text,
     span,
     times,
 )
+from stripesim.scenarios.run.columns import COLUMNS, Column, ci_text, number_text
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import value_text
 
@@ -34,18 +34,28 @@ __all__ = [
     "utilisation",
 ]
 
-# Column of the result rows, words, factor, and whether less or more of it is better.
-_MEASURES: tuple[tuple[str, str, float, Literal["less", "more"]], ...] = (
-    ("throughput_bytes_per_s", "throughput [MB/s]", 1e-6, "more"),
-    ("iops", "rate [requests/s]", 1.0, "more"),
-    ("latency_p50_ns", "latency, median [ms]", 1e-6, "less"),
-    ("latency_p99_ns", "latency, 99th percentile [ms]", 1e-6, "less"),
-    ("cpu_ns_per_op", "CPU time of the hosts [µs/request]", 1e-3, "less"),
-    ("cpu_utilisation", "CPU of the hosts in use [%]", 100.0, "less"),
-    ("private_net_bytes_per_client_byte", "private network [B per client byte]", 1.0, "less"),
-    ("public_net_bytes_per_client_byte", "public network [B per client byte]", 1.0, "less"),
-    ("device_read_bytes_per_client_byte", "read from drives [B per client byte]", 1.0, "less"),
-    ("device_write_bytes_per_client_byte", "written to drives [B per client byte]", 1.0, "less"),
+# Columns of the result rows that schemes are compared by.
+_MEASURES = (
+    "throughput_bytes_per_s",
+    "iops",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "cpu_ns_per_op",
+    "cpu_utilisation",
+    "private_net_bytes_per_client_byte",
+    "public_net_bytes_per_client_byte",
+    "device_read_bytes_per_client_byte",
+    "device_write_bytes_per_client_byte",
+)
+# Those that stand in the table of every result, behind throughput and its interval.
+_EACH = (
+    "iops",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "device_read_bytes_per_client_byte",
+    "device_write_bytes_per_client_byte",
+    "private_net_bytes_per_client_byte",
+    "cpu_ns_per_op",
 )
 
 Row = list[str | Cell]
@@ -59,11 +69,7 @@ def comparison(report: RunReport) -> Table:
     rows: list[Row] = [["Storage"], *_storage_rows(report)]
     for kind in report.kinds:
         rows.append([request_words(*kind, report.sizes_of(kind))])
-        rows += [
-            row
-            for column, words, factor, better in _MEASURES
-            if (row := _measure_row(report, kind, column, words, factor, better)) is not None
-        ]
+        rows += [row for key in _MEASURES if (row := _measure_row(report, kind, COLUMNS[key])) is not None]
         rows += _wear_rows(report, kind)
         rows.append(["bottleneck", *(_bottleneck_cell(report, kind, scheme) for scheme in report.schemes)])
     return Table(
@@ -79,6 +85,7 @@ def comparison_notes(report: RunReport) -> list[str]:
             f"A factor compares with {scheme_label(report.schemes[0])}. Bold: best of its row, where schemes "
             f"differ by {_NOTABLE:.0%} or more. All meet the same requests and the same luck."
         )
+    notes.append("MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes.")
     if any(len(report.sizes_of(kind)) > 1 for kind in report.kinds):
         notes.append(
             "Two numbers are the least and the greatest over the block sizes; “Every result” has each."
@@ -99,7 +106,7 @@ def _storage_rows(report: RunReport) -> list[Row]:
         texts = [bytes_text(value) for value in usable]
         rows.append(["usable capacity", *_judged([[value] for value in usable], texts, "more")])
     stored = [one.stored_per_client_byte for one in held]
-    texts = [f"{number(value)} B" for value in stored]
+    texts = [f"{number_text(value)} B" for value in stored]
     rows.append(["stored for each client byte", *_judged([[value] for value in stored], texts, "less")])
     rows.append(["lost shards survived", *(str(one.failures_tolerated) for one in held)])
     seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
@@ -147,13 +154,11 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _measure_row(
-    report: RunReport, kind: Kind, column: str, words: str, factor: float, better: Literal["less", "more"]
-) -> Row | None:
-    values = [report.values(kind, scheme, column) for scheme in report.schemes]
+def _measure_row(report: RunReport, kind: Kind, column: Column) -> Row | None:
+    values = [report.values(kind, scheme, column.key) for scheme in report.schemes]
     if not any(value for some in values for value in some):
         return None
-    return [words, *_judged(values, [span(some, factor) for some in values], better)]
+    return [column.heading, *_judged(values, [span(some, column.factor) for some in values], column.better)]
 
 
 def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
@@ -166,8 +171,8 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
             per_day = [wear.drive_writes_per_day for wear in some if wear.drive_writes_per_day is not None]
             beyond = rated is not None and max(per_day, default=0.0) > rated
             note = "above rating" if beyond else ""
-            cells.append(Cell(_ends(per_day, number), note, tone="warn" if beyond else ""))
-        words = "drive writes per day" + ("" if rated is None else f" (rated: {number(rated)})")
+            cells.append(Cell(_ends(per_day, number_text), note, tone="warn" if beyond else ""))
+        words = "drive writes per day" + ("" if rated is None else f" (rated: {number_text(rated)})")
         rows.append([words, *cells])
     if any(wear.life_years is not None for some in wears for wear in some):
         lives = [[wear.life_years for wear in some if wear.life_years is not None] for some in wears]
@@ -254,27 +259,20 @@ def _share_cell(share: float | None) -> Cell:
 
 def results(report: RunReport) -> Table:
     """Show every row with the columns that matter."""
-    columns = [
-        *("request", "scheme", "MB/s", "±", "requests/s", "p50 [ms]", "p99 [ms]", "drives read [B/B]"),
-        *("drives written [B/B]", "private net [B/B]", "CPU [µs]", "bottleneck"),
-    ]
+    throughput, each = COLUMNS["throughput_bytes_per_s"], [COLUMNS[key] for key in _EACH]
+    assert throughput.ci is not None
+    columns = ["request", "scheme", throughput.short_heading, "±"]
+    columns += [*(column.short_heading for column in each), "bottleneck"]
     rows: list[Row] = []
     for row in report.rows:
         size = row["block_size_bytes"]
-        low, high = row["throughput_ci_low"], row["throughput_ci_high"]
         rows.append(
             [
                 request_words(row["op"], row["pattern"], [] if size is None else [size]),
                 scheme_label(row["scheme"]),
-                number(row["throughput_bytes_per_s"], 1e-6),
-                "–" if low is None or high is None else number((high - low) / 2, 1e-6),
-                number(row["iops"]),
-                number(row["latency_p50_ns"], 1e-6),
-                number(row["latency_p99_ns"], 1e-6),
-                number(row["device_read_bytes_per_client_byte"]),
-                number(row["device_write_bytes_per_client_byte"]),
-                number(row["private_net_bytes_per_client_byte"]),
-                number(row["cpu_ns_per_op"], 1e-3),
+                throughput.text(row),
+                ci_text(row, *throughput.ci, throughput.factor) or "–",
+                *(column.text(row) for column in each),
                 RESOURCE_WORDS.get(row["bottleneck"], row["bottleneck"] or "–"),
             ]
         )

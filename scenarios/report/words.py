@@ -6,9 +6,10 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, three_digits
+from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS
+from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.units import format_size
 
 __all__ = [
@@ -16,7 +17,6 @@ __all__ = [
     "bytes_text",
     "duration_text",
     "moment_text",
-    "number",
     "request_words",
     "size_text",
     "span",
@@ -53,11 +53,6 @@ _BYTES: Final = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB
 _SECONDS: Final = ((365.25 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min"))
 
 
-def number(value: Any, factor: float = 1.0) -> str:
-    """Write a number with three digits; a dash where there is none."""
-    return "–" if value is None or math.isnan(value) else three_digits(value * factor)
-
-
 def bytes_text(value: float | None) -> str:
     """Write bytes in decimal units.
 
@@ -68,7 +63,7 @@ def bytes_text(value: float | None) -> str:
         return "–"
     for size, unit in _BYTES:
         if value >= size:
-            return f"{three_digits(value / size)} {unit}"
+            return f"{number_text(value / size)} {unit}"
     return f"{value:.0f} B"
 
 
@@ -82,8 +77,8 @@ def duration_text(seconds: float | None) -> str:
         return "–"
     for size, unit in _SECONDS:
         if seconds >= 2 * size:
-            return f"{three_digits(seconds / size)} {unit}"
-    return f"{three_digits(seconds)} s"
+            return f"{number_text(seconds / size)} {unit}"
+    return f"{number_text(seconds)} s"
 
 
 def span(values: Sequence[float | None], factor: float = 1.0) -> str:
@@ -95,7 +90,7 @@ def span(values: Sequence[float | None], factor: float = 1.0) -> str:
     known = [value for value in values if value is not None and not math.isnan(value)]
     if not known:
         return "–"
-    low, high = (three_digits(end * factor) for end in (min(known), max(known)))
+    low, high = (number_text(end, factor) for end in (min(known), max(known)))
     return low if low == high else f"{low} … {high}"
 
 

@@ -20,43 +20,14 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from stripesim.scenarios.run.columns import COLUMNS, ci_text
 from stripesim.scenarios.schema.units import format_size
 
 __all__ = ["RESULT_SCHEMA", "ResultsError", "print_table", "rows_frame", "write_files", "write_results"]
 
 #: Columns of a result row and their types. Units are in the names; rates are per simulated second.
 RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
-    {
-        "scheme": pl.String,
-        "op": pl.String,
-        "pattern": pl.String,
-        "block_size_bytes": pl.Int64,
-        "requests": pl.Int64,
-        "iops": pl.Float64,
-        "throughput_bytes_per_s": pl.Float64,
-        "throughput_ci_low": pl.Float64,
-        "throughput_ci_high": pl.Float64,
-        "latency_mean_ns": pl.Float64,
-        "latency_ci_low": pl.Float64,
-        "latency_ci_high": pl.Float64,
-        "latency_p50_ns": pl.Float64,
-        "latency_p95_ns": pl.Float64,
-        "latency_p99_ns": pl.Float64,
-        "latency_max_ns": pl.Float64,
-        "device_read_bytes_per_client_byte": pl.Float64,
-        "device_write_bytes_per_client_byte": pl.Float64,
-        "device_data_write_bytes_per_client_byte": pl.Float64,
-        "private_net_bytes_per_client_byte": pl.Float64,
-        "public_net_bytes_per_client_byte": pl.Float64,
-        "cpu_ns_per_op": pl.Float64,
-        "cpu_utilisation": pl.Float64,
-        "context_switches_per_op": pl.Float64,
-        "bottleneck": pl.String,
-        "bottleneck_utilisation": pl.Float64,
-        "steady_state_start_s": pl.Float64,
-        "simulated_s": pl.Float64,
-        "engine_wall_s": pl.Float64,
-    }
+    {column.key: column.dtype for column in COLUMNS.values()}
 )
 
 _IDENTITY: Final = ("scheme", "op", "pattern", "block_size_bytes")
@@ -222,8 +193,8 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
 
 
 @dataclass(frozen=True)
-class _Column:
-    """A column of the table: its two-line header, how a value is written, and when it gives way.
+class _Shown:
+    """A column of the table: its header, how a value is written, and when it gives way.
 
     `rank` orders columns by how much they matter; the highest goes first where the terminal is narrow.
     """
@@ -235,22 +206,17 @@ class _Column:
     no_wrap: bool = True
 
 
-def number_text(value: object, digits: int = 3) -> str:
-    """Write a number with three significant digits, without exponents."""
-    if not isinstance(value, int | float) or not np.isfinite(value):
-        return "–"
-    if value == 0:
-        return "0"
-    decimals = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))
-    return f"{value:,.{min(decimals, 4)}f}"
+def _number(key: str, rank: int = 0) -> _Shown:
+    column = COLUMNS[key]
+    header = f"{column.short or column.words}\n[{column.unit}]"
 
-
-def _scaled(key: str, factor: float = 1.0) -> Callable[[Mapping[str, Any]], str]:
     def write(row: Mapping[str, Any]) -> str:
-        value = row.get(key)
-        return number_text(None if value is None else value * factor)
+        ends = (
+            ci_text(row, *column.ci, column.factor) if key == "throughput_bytes_per_s" and column.ci else ""
+        )
+        return column.text(row, padded=True) + (f" ±{ends}" if ends else "")
 
-    return write
+    return _Shown(header, write, rank)
 
 
 def _text(key: str) -> Callable[[Mapping[str, Any]], str]:
@@ -262,32 +228,24 @@ def _block(row: Mapping[str, Any]) -> str:
     return "–" if size_bytes is None else format_size(int(size_bytes))
 
 
-def _throughput(row: Mapping[str, Any]) -> str:
-    text = _scaled("throughput_bytes_per_s", 1e-6)(row)
-    low, high = row.get("throughput_ci_low"), row.get("throughput_ci_high")
-    return text if low is None or high is None else f"{text} ±{number_text((high - low) / 2e6, 2)}"
-
-
 def _bottleneck(row: Mapping[str, Any]) -> str:
     share = row.get("bottleneck_utilisation")
     return _text("bottleneck")(row) + ("" if share is None else f" {100 * share:.0f} %")
 
 
-_COLUMNS: Final[Sequence[_Column]] = (
-    _Column("scheme", _text("scheme"), justify="left"),
-    _Column("op", _text("op"), justify="left"),
-    _Column("pattern", _text("pattern"), justify="left"),
-    _Column("block", _block),
-    _Column("rate\n[IOPS]", _scaled("iops"), rank=4),
-    _Column("throughput\n[MB/s]", _throughput),
-    _Column("latency\n[ms]", _scaled("latency_mean_ns", 1e-6)),
-    _Column("p99\n[ms]", _scaled("latency_p99_ns", 1e-6), rank=1),
-    _Column("dev. read\n[B/B]", _scaled("device_read_bytes_per_client_byte"), rank=3),
-    _Column("dev. write\n[B/B]", _scaled("device_write_bytes_per_client_byte"), rank=3),
-    _Column("priv. net\n[B/B]", _scaled("private_net_bytes_per_client_byte"), rank=5),
-    _Column("CPU\n[µs/op]", _scaled("cpu_ns_per_op", 1e-3), rank=6),
-    _Column("switches\n[1/op]", _scaled("context_switches_per_op"), rank=7),
-    _Column("bottleneck", _bottleneck, justify="left", no_wrap=False),
+_SHOWN: Final[Sequence[_Shown]] = (
+    *(_Shown(key, _text(key), justify="left") for key in ("scheme", "op", "pattern")),
+    _Shown("block", _block),
+    _number("iops", rank=4),
+    _number("throughput_bytes_per_s"),
+    _number("latency_mean_ns"),
+    _number("latency_p99_ns", rank=1),
+    _number("device_read_bytes_per_client_byte", rank=3),
+    _number("device_write_bytes_per_client_byte", rank=3),
+    _number("private_net_bytes_per_client_byte", rank=5),
+    _number("cpu_ns_per_op", rank=6),
+    _number("context_switches_per_op", rank=7),
+    _Shown("bottleneck", _bottleneck, justify="left", no_wrap=False),
 )
 
 
@@ -307,10 +265,10 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
     p99 the 99th percentile. B/B are bytes moved by devices or by the private network for each byte the client
     asked for. The percentage after the bottleneck is its utilisation. A value that is not there reads "–".
     """
-    columns = list(_COLUMNS)
+    columns = list(_SHOWN)
     unlimited = console.options.update(width=10_000)
     while True:
-        table = _table(rows, columns, left_out=len(_COLUMNS) - len(columns))
+        table = _table(rows, columns, left_out=len(_SHOWN) - len(columns))
         rank = max(column.rank for column in columns)
         if rank == 0 or Measurement.get(console, unlimited, table).maximum <= console.width:
             break
@@ -318,7 +276,7 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
     console.print(table)
 
 
-def _table(rows: pl.DataFrame, columns: Sequence[_Column], left_out: int) -> Table:
+def _table(rows: pl.DataFrame, columns: Sequence[_Shown], left_out: int) -> Table:
     notes = "MB = 10⁶ bytes; latency = mean; B/B = bytes moved per client byte"
     if left_out:
         notes += f"; columns left out: {left_out}, see results.csv or widen the terminal"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from stripesim.scenarios.run.results import number_text
+from stripesim.scenarios.run.columns import COLUMNS, Column, ci_text
 from stripesim.scenarios.schema.units import format_size
 
 __all__ = ["NOTE", "aggregated_table"]
@@ -17,12 +17,15 @@ NOTE: Final = (
     "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications; ! no steady state"
 )
 _CELL: Final = ("scheme", "op", "pattern")
-_NUMBERS: Final[Mapping[str, tuple[str, float]]] = {
-    "throughput_bytes_per_s": ("throughput [MB/s]", 1e-6),
-    "latency_mean_ns": ("latency [ms]", 1e-6),
-    "latency_p99_ns": ("p99 [ms]", 1e-6),
-    "private_net_bytes_per_client_byte": ("priv. net [B/B]", 1.0),
-}
+_NUMBERS: Final = tuple(
+    COLUMNS[key]
+    for key in (
+        "throughput_bytes_per_s",
+        "latency_mean_ns",
+        "latency_p99_ns",
+        "private_net_bytes_per_client_byte",
+    )
+)
 
 
 def aggregated_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -41,7 +44,7 @@ def aggregated_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> tuple[lis
         Column names, and a row for each point and cell: as many texts of key and cell (``block`` is the
         last of them), four numbers, and the bottleneck.
     """
-    columns = [*keys, *_CELL, "block", *(header for header, _ in _NUMBERS.values()), "bottleneck"]
+    columns = [*keys, *_CELL, "block", *(column.short_heading for column in _NUMBERS), "bottleneck"]
     return columns, [_cells(row, keys) for row in aggregated.iter_rows(named=True)]
 
 
@@ -50,13 +53,12 @@ def _cells(row: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
     return [
         *(str(row[name]) for name in (*keys, *_CELL)),
         "–" if size_bytes is None else format_size(size_bytes),
-        *(_mean(row, name, factor) for name, (_, factor) in _NUMBERS.items()),
+        *(_mean(row, column) for column in _NUMBERS),
         f"{row.get('bottleneck') or '–'}{'' if row.get('steady', True) else ' !'}",
     ]
 
 
-def _mean(row: Mapping[str, Any], name: str, factor: float) -> str:
+def _mean(row: Mapping[str, Any], column: Column) -> str:
     """Write a mean, with half of its interval where there is one."""
-    value, low, high = (row.get(f"{name}{end}") for end in ("", "_ci_low", "_ci_high"))
-    text = number_text(None if value is None else value * factor)
-    return text if low is None or high is None else f"{text} ±{number_text((high - low) / 2 * factor, 2)}"
+    ends = ci_text(row, f"{column.key}_ci_low", f"{column.key}_ci_high", column.factor)
+    return column.text(row, padded=True) + (f" ±{ends}" if ends else "")

@@ -141,7 +141,7 @@ def test_the_page_names_what_a_planner_compares(page):
     for words in (
         *("usable capacity", "throughput [MB/s]", "latency, median [ms]", "99th percentile", "CPU time"),
         *(
-            "private network [B per client byte]",
+            "private network [B/B]",
             "written to drives",
             "drive writes per day",
             "repair of one OSD",
