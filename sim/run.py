@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stripesim.sim.ceph.clients.workload import Workload
+from stripesim.sim.ceph.clients.loops import ClientLoops
+from stripesim.sim.ceph.clients.workload import SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import FaultDirector, FaultPlan, describe_faults
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
@@ -16,7 +17,7 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.ceph.repair_plan import RepairPlanner
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import EngineRun, Program, RequestSource
+from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
 from stripesim.sim.observe.recording import (
     Bottleneck,
     Requested,
@@ -24,8 +25,12 @@ from stripesim.sim.observe.recording import (
     completions_sha256,
     describe,
     join_parts,
+    joined_requests,
+    joined_streams,
     resource_use,
 )
+
+AnyWorkload = Workload | SyntheticLoops
 
 ENGINES = ("compiled", "simpy")
 
@@ -66,13 +71,17 @@ class RunResult:
     ----------
     row : dict
         The numbers of the result row, see `stripesim.sim.observe.recording.describe`.
+    load_rows : tuple of dict
+        The same of each workload, where there are several.
     requested : Requested
-        Every foreground request.
+        Every foreground request, of all clients, in order of issue.
+    first : Requested
+        Those of the first stream, whose steps can be followed.
     engine_run : EngineRun
     book : Book
         Templates and bindings that the run's requests name.
     foreground : Foreground
-        The client's stream, as it planned.
+        The first of the clients' streams, as it planned.
     background : tuple of dict
         For each background stream, in the order given, what its completed requests account.
     uses : int
@@ -86,7 +95,9 @@ class RunResult:
     """
 
     row: dict[str, Any]
+    load_rows: tuple[dict[str, Any], ...]
     requested: Requested
+    first: Requested
     engine_run: EngineRun
     book: Book
     foreground: Foreground
@@ -95,6 +106,34 @@ class RunResult:
     sha256: str
     resources: tuple[Bottleneck, ...]
     timeline: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What came of one workload.
+
+    Parameters
+    ----------
+    sources : tuple of Foreground
+        Its streams.
+    requested : Requested
+        Its requests, of all its clients.
+    first : Requested
+        Those of its first stream.
+    stream : StreamRun
+        What the engine noted of all its streams.
+    spawned : StreamRun or None
+        The same of what its requests spawned.
+    is_closed : bool
+        Whether its clients keep requests in flight rather than issue them by the clock.
+    """
+
+    sources: tuple[Foreground, ...]
+    requested: Requested
+    first: Requested
+    stream: StreamRun
+    spawned: StreamRun | None
+    is_closed: bool
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
@@ -125,7 +164,7 @@ def factor_tables(pool: Pool) -> IntArray:
 
 def simulate(
     pool: Pool,
-    workload: Workload,
+    workload: AnyWorkload | Sequence[AnyWorkload],
     *,
     prefilled: bool = True,
     repair: Repair | None = None,
@@ -145,7 +184,8 @@ def simulate(
     Parameters
     ----------
     pool : Pool
-    workload : Workload
+    workload : Workload, SyntheticLoops, or a sequence of them
+        What clients ask for; several workloads run at the same time.
     prefilled : bool
         Whether the image's objects exist in full beforehand.
     repair : Repair, optional
@@ -198,12 +238,16 @@ def simulate(
         )
     execute = engine_named(engine)
     book = Book(pool.bindings())
-    planner: Foreground = (
-        RequestPlanner(pool, book, workload, prefilled=prefilled)
-        if foreground is None
-        else foreground(pool, book, workload)
-    )
-    streams: list[RequestSource] = [planner]
+    loads = [workload] if not isinstance(workload, Sequence) else list(workload)
+    if foreground is None:
+        planners = _planners(pool, book, loads, prefilled=prefilled)
+        clients = [_streams_of(planner, load) for planner, load in zip(planners, loads, strict=True)]
+    else:
+        assert len(loads) == 1, "a stream of one's own stands for one workload"
+        assert not isinstance(loads[0], SyntheticLoops)
+        clients = [[foreground(pool, book, loads[0])]]
+    streams: list[RequestSource] = [stream for own in clients for stream in own]
+    foremost = len(streams)
     rebuild = None
     if repair is not None:
         rebuild = RepairPlanner(
@@ -228,35 +272,96 @@ def simulate(
             until_ns=until_ns,
             bin_ns=bin_ns,
             followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
-            newest_only=frozenset([0] if newest_only and planner.depth else []),
+            newest_only=frozenset(index for index in range(foremost) if newest_only and streams[index].depth),
         )
     )
-    requested = join_parts(run.streams[0], planner.planned)
-    more = {} if rebuild is None else _describe_repair(run, book, rebuild)
-    return _result(pool, book, planner, run, requested, more, further=further)
+    more = {} if rebuild is None else _describe_repair(run, book, rebuild, number=foremost)
+    return _result(pool, book, _loads(clients, run), run, more, further=further)
+
+
+def _planners(
+    pool: Pool,
+    book: Book,
+    loads: Sequence[AnyWorkload],
+    *,
+    prefilled: bool,
+    layout: Layout | None = None,
+    timeout_ns: int = 0,
+) -> list[RequestPlanner]:
+    """Make a planner for each workload; they share what the pool's planners share."""
+    planners: list[RequestPlanner] = []
+    for load in loads:
+        planners.append(
+            RequestPlanner(
+                pool,
+                book,
+                load,
+                prefilled=prefilled,
+                layout=layout,
+                timeout_ns=timeout_ns,
+                beside=planners[0] if planners else None,
+            )
+        )
+    return planners
+
+
+def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
+    """Return the streams of a workload: of several closed loops one each, else one."""
+    return [*ClientLoops(planner, load).streams] if isinstance(load, SyntheticLoops) else [planner]
+
+
+def _loads(clients: Sequence[Sequence[Foreground]], run: EngineRun) -> list[Load]:
+    """Put together what came of each workload."""
+    found, start = [], 0
+    for sources in clients:
+        stop = start + len(sources)
+        parts = [
+            join_parts(stream, source.planned)
+            for stream, source in zip(run.streams[start:stop], sources, strict=True)
+        ]
+        spawned = joined_streams(run.spawned[start:stop]) if run.spawned else None
+        found.append(
+            Load(
+                sources=tuple(sources),
+                requested=joined_requests(parts),
+                first=parts[0],
+                stream=joined_streams(run.streams[start:stop]),
+                spawned=spawned,
+                is_closed=bool(sources[0].depth),
+            )
+        )
+        start = stop
+    return found
 
 
 def _result(
     pool: Pool,
     book: Book,
-    planner: Foreground,
+    loads: Sequence[Load],
     run: EngineRun,
-    requested: Requested,
     more: dict[str, Any],
     *,
     further: int,
     timeline: dict[str, Any] | None = None,
 ) -> RunResult:
     """Put together what came of a run; `more` joins its row, streams from `further` on are the background."""
-    counted = account(run.streams[0], book, spawned=run.spawned[0] if run.spawned else None)
-    row = describe(pool.cluster, run, requested, counted) | more
+    counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
+    requested = joined_requests([load.requested for load in loads])
+    together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
+    row = describe(pool.cluster, run, requested, together) | more
     row["engine_wall_s"] = run.wall_s
+    rows = [
+        describe(pool.cluster, run, load.requested, counted)
+        for load, counted in zip(loads, counts, strict=True)
+    ]
     return RunResult(
         row=row,
+        load_rows=tuple(rows) if len(rows) > 1 else (),
         requested=requested,
+        first=loads[0].first,
         engine_run=run,
         book=book,
-        foreground=planner,
+        foreground=loads[0].sources[0],
         background=tuple(account(stream, book) for stream in run.streams[further:]),
         uses=run.uses,
         sha256=completions_sha256(requested),
@@ -267,7 +372,7 @@ def _result(
 
 def _under_faults(
     pool: Pool,
-    workload: Workload,
+    workload: AnyWorkload | Sequence[AnyWorkload],
     plan: FaultPlan,
     *,
     prefilled: bool,
@@ -283,13 +388,17 @@ def _under_faults(
     pool = replace(pool, cluster=replace(pool.cluster, recovery=limits))
     book = Book(pool.bindings())
     layout = Layout(pool)
-    planner = RequestPlanner(pool, book, workload, prefilled=prefilled, layout=layout, timeout_ns=timeout_ns)
-    director = FaultDirector(pool, book, plan, layout, planner, client_stream=0, feed_stream=1)
+    loads = [workload] if not isinstance(workload, Sequence) else list(workload)
+    planners = _planners(pool, book, loads, prefilled=prefilled, layout=layout, timeout_ns=timeout_ns)
+    clients = [_streams_of(planner, load) for planner, load in zip(planners, loads, strict=True)]
+    streams = [stream for own in clients for stream in own]
+    feed = len(streams)
+    director = FaultDirector(pool, book, plan, layout, streams, feed_stream=feed)
     run = engine_named(engine)(
         Program(
             resources=pool.cluster.resources,
             book=book,
-            streams=[planner, director.feed],
+            streams=[*streams, director.feed],
             groups=2 * pool.cluster.groups,
             seed=seed,
             factor_tables=factor_tables(pool),
@@ -299,15 +408,16 @@ def _under_faults(
             followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
         )
     )
-    requested = join_parts(run.streams[0], planner.planned)
-    more, timeline = describe_faults(director, plan, run, requested, book, feed=1)
-    return _result(pool, book, planner, run, requested, more, further=1, timeline=timeline)
+    found = _loads(clients, run)
+    requested = joined_requests([load.requested for load in found])
+    more, timeline = describe_faults(director, plan, run, requested, book, feed=feed)
+    return _result(pool, book, found, run, more, further=feed + 1, timeline=timeline)
 
 
-def _describe_repair(run: EngineRun, book: Book, rebuild: RepairPlanner) -> dict[str, Any]:
-    """Return the numbers of a repair: objects, time, bytes per byte lost."""
-    stream = run.streams[1]
-    counted = account(stream, book, spawned=run.spawned[1] if run.spawned else None)
+def _describe_repair(run: EngineRun, book: Book, rebuild: RepairPlanner, *, number: int) -> dict[str, Any]:
+    """Return the numbers of a repair, the stream of a number: objects, time, bytes per byte lost."""
+    stream = run.streams[number]
+    counted = account(stream, book, spawned=run.spawned[number] if run.spawned else None)
     done = stream.completed_ns >= 0
     finished = bool(done.all())
     told: dict[str, Any] = {

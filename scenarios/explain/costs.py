@@ -92,7 +92,7 @@ def cell_costs(
     chosen = _sample(result)
     if not len(chosen):
         return {}
-    requested, first = result.requested, result.engine_run.streams[0]
+    requested, first = result.first, result.engine_run.streams[0]
     owners = _owners(result)
     parts = np.flatnonzero(np.isin(owners, chosen))
     until_ns = int(requested.completed_ns[chosen].max())
@@ -128,7 +128,7 @@ def cell_costs(
 
 def _sample(result: RunResult) -> IntArray:
     """Choose requests to follow, by number among the client's requests, ascending."""
-    requested = result.requested
+    requested = result.first
     if not requested.done.any():
         return np.zeros(0, dtype=np.int64)
     _, _, steady = steady_window(requested, result.engine_run.end_ns)

@@ -20,7 +20,7 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import BATCH, FIFO, GATE, POOL, UNBOUND, Resources
+from stripesim.sim.engine.program import BATCH, BY_CLIENT, FIFO, GATE, POOL, UNBOUND, Resources
 
 NO_OSD = 2147483647
 
@@ -126,7 +126,7 @@ class RecoveryLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Hosts with OSDs, a client, and a pool of placement groups.
+    """Hosts with OSDs, clients, and a pool of placement groups.
 
     Parameters
     ----------
@@ -136,17 +136,38 @@ class Cluster:
         OSD of each shard of each placement group; `NO_OSD` where there is none.
     models : Models
     recovery : RecoveryLimits
+    client_hosts : ndarray of int64, shape (clients,)
+        Machine of each client, from 0; clients on one machine share its network.
+    clients_on_osd_hosts : bool
+        Whether those machines are the storage hosts, whose public network the clients then share.
     """
 
     osd_hosts: IntArray
     acting: IntArray
     models: Models
     recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
+    client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    clients_on_osd_hosts: bool = False
 
     @property
     def hosts(self) -> int:
         """Number of storage hosts."""
         return int(self.osd_hosts.max()) + 1
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return len(self.client_hosts)
+
+    @property
+    def one_client(self) -> bool:
+        """Whether there is one client on a machine of its own, which every binding row can name."""
+        return self.clients == 1 and not self.clients_on_osd_hosts
+
+    @property
+    def _client_machines(self) -> int:
+        """Number of machines that clients have for themselves."""
+        return 0 if self.clients_on_osd_hosts else int(self.client_hosts.max()) + 1
 
     @property
     def osds(self) -> int:
@@ -165,7 +186,7 @@ class Cluster:
 
     @cached_property
     def resources(self) -> Resources:
-        """All resources: the client's, each host's, each OSD's, each placement group's lock."""
+        """All resources: the clients', each host's, each OSD's, each placement group's lock."""
         models, limits = self.models, self.recovery
         capacities = {
             "client.submit": models.client.submit_threads_count,
@@ -177,7 +198,7 @@ class Cluster:
         }
         pools = ("worker", "kv", "recovery", "backfill", "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
-        owners = [("", kind) for kind in _CLIENT_KINDS]
+        owners = self._client_owners()
         owners += [(f"host.{host}.", kind) for host in range(self.hosts) for kind in _HOST_KINDS]
         owners += [(f"osd.{osd}.", kind) for osd in range(self.osds) for kind in _OSD_KINDS]
         owners += [(f"pg.{group:x}.", kind) for group in range(self.groups) for kind in _GROUP_KINDS]
@@ -189,18 +210,42 @@ class Cluster:
             disciplines=np.array([disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64),
         )
 
+    def _client_owners(self) -> list[tuple[str, str]]:
+        """Owner and kind of the clients' resources: submission threads of each, network of each machine."""
+        if self.one_client:
+            return [("", kind) for kind in _CLIENT_KINDS]
+        submit, *nics = _CLIENT_KINDS
+        owners = [(f"{client}.", submit) for client in range(self.clients)]
+        return owners + [(f"machine.{at}.", nic) for nic in nics for at in range(self._client_machines)]
+
+    @property
+    def _first_host_resource(self) -> int:
+        return self.clients + 2 * self._client_machines
+
+    def client_rows(self) -> IntArray:
+        """Bind the roles of each client, shape (clients, roles); nothing else is bound."""
+        rows = np.full((self.clients, roles.role_count(self.width)), UNBOUND, dtype=np.int64)
+        rows[:, roles.CLIENT_SUBMIT] = np.arange(self.clients)
+        if self.clients_on_osd_hosts:
+            rows[:, roles.CLIENT_TX] = self.host_resource(self.client_hosts, "public.tx")
+            rows[:, roles.CLIENT_RX] = self.host_resource(self.client_hosts, "public.rx")
+        else:
+            rows[:, roles.CLIENT_TX] = self.clients + self.client_hosts
+            rows[:, roles.CLIENT_RX] = self.clients + self._client_machines + self.client_hosts
+        return rows
+
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
         """Index of a host's resource, for an array of hosts."""
-        return len(_CLIENT_KINDS) + hosts * len(_HOST_KINDS) + _HOST_KINDS.index(kind)
+        return self._first_host_resource + hosts * len(_HOST_KINDS) + _HOST_KINDS.index(kind)
 
     def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
         """Index of an OSD's resource, for an array of OSDs."""
-        first = len(_CLIENT_KINDS) + self.hosts * len(_HOST_KINDS)
+        first = self._first_host_resource + self.hosts * len(_HOST_KINDS)
         return first + osds * len(_OSD_KINDS) + _OSD_KINDS.index(kind)
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
         """Index of a placement group's resource, for an array of groups."""
-        first = len(_CLIENT_KINDS) + self.hosts * len(_HOST_KINDS) + self.osds * len(_OSD_KINDS)
+        first = self._first_host_resource + self.hosts * len(_HOST_KINDS) + self.osds * len(_OSD_KINDS)
         return first + groups * len(_GROUP_KINDS) + _GROUP_KINDS.index(kind)
 
     def resources_of_osd(self, osd: int) -> IntArray:
@@ -229,13 +274,14 @@ class Cluster:
         -------
         ndarray of int64, shape (n, roles)
             Resource of each role; `UNBOUND` where there is none: shards without an OSD, and
-            the network between shards that share a host with the primary.
+            the network between shards that share a host with the primary. Where clients are several,
+            theirs are `BY_CLIENT`: `client_rows` has them.
         """
         rows = np.full((len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64)
         primary = acting[np.arange(len(acting)), primary_shards]
         assert (primary != NO_OSD).all(), "a placement group has no primary"
         home = self.osd_hosts[primary]
-        rows[:, roles.CLIENT_SUBMIT : roles.CLIENT_RX + 1] = range(3)
+        rows[:, roles.CLIENT_SUBMIT : roles.CLIENT_RX + 1] = range(3) if self.one_client else BY_CLIENT
         rows[:, roles.PUBLIC_TX] = self.host_resource(home, "public.tx")
         rows[:, roles.PUBLIC_RX] = rows[:, roles.PUBLIC_WIRE] = self.host_resource(home, "public.rx")
         rows[:, roles.PRIMARY_WORKER] = self.osd_resource(primary, "worker")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.ceph.clients.workload import Requests, Workload
+from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import bare_path, pipelined_write_path, read_path, roll_forward_path, write_path
@@ -38,6 +38,8 @@ class Planned:
     lengths_bytes : ndarray of int64, shape (parts,)
     groups, objects : ndarray of int64, shape (parts,)
         Placement group and object of each part; an object's number counts over all images.
+    clients : ndarray of int64, shape (parts,)
+        Client that issues each part.
     """
 
     owners: IntArray
@@ -45,10 +47,22 @@ class Planned:
     lengths_bytes: IntArray
     groups: IntArray
     objects: IntArray
+    clients: IntArray
+
+    def at(self, places: IntArray | slice) -> Planned:
+        """Return some of the rows."""
+        return Planned(*(column[places] for column in _columns(self)))
 
 
 def _columns(planned: Planned) -> tuple[npt.NDArray[Any], ...]:
-    return (planned.owners, planned.is_write, planned.lengths_bytes, planned.groups, planned.objects)
+    return (
+        planned.owners,
+        planned.is_write,
+        planned.lengths_bytes,
+        planned.groups,
+        planned.objects,
+        planned.clients,
+    )
 
 
 class RequestPlanner:
@@ -66,6 +80,8 @@ class RequestPlanner:
         How the placement groups look, if that changes during the run; None: as the pool has it.
     timeout_ns : int
         Time after which a client gives a request up [ns]; 0: never.
+    beside : RequestPlanner, optional
+        Planner of another workload on the same pool, with which it shares templates and read caches.
 
     Notes
     -----
@@ -89,11 +105,12 @@ class RequestPlanner:
         self,
         pool: Pool,
         book: Book,
-        workload: Workload,
+        workload: Workload | SyntheticLoops,
         *,
         prefilled: bool,
         layout: Layout | None = None,
         timeout_ns: int = 0,
+        beside: RequestPlanner | None = None,
     ) -> None:
         self.depth = workload.depth
         self.timeout_ns = timeout_ns
@@ -122,13 +139,21 @@ class RequestPlanner:
         self._roll_forwards: dict[int, Template] = {}
         self._small: SmallWrites | None = None
         if not self._erasure and store.deferred_batch_count:
-            self._small = SmallWrites(store, depth=workload.depth, prefilled=prefilled)
+            in_flight = workload.depth * getattr(workload, "clients", 1)
+            self._small = SmallWrites(store, depth=in_flight, prefilled=prefilled)
+        if beside is not None:
+            self._cache, self._templates = beside._cache, beside._templates
+            self._alike, self._roll_forwards = beside._alike, beside._roll_forwards
         self._owners = 0
         self._planned: list[Planned] = []
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests."""
-        requests, owners = self._split(self._workload.take(count))
+        return self.plan(self._workload.take(count))
+
+    def plan(self, asked: Requests) -> RequestChunk:
+        """Plan requests that come next."""
+        requests, owners = self._split(asked)
         pool, object_bytes = self._pool, self._pool.object_bytes
         objects = requests.offsets_bytes // object_bytes
         offsets = requests.offsets_bytes - objects * object_bytes
@@ -137,10 +162,13 @@ class RequestPlanner:
         keys = objects + requests.images * (np.int64(1) << 40)
         sizes = self._sizes_before(requests, keys, offsets)
         templates = self._plan(requests, keys, offsets, sizes, groups)
-        self._planned.append(Planned(owners, requests.is_write, requests.lengths_bytes, groups, keys))
+        clients = np.zeros(len(groups), dtype=np.int64) if requests.clients is None else requests.clients
+        self._planned.append(
+            Planned(owners, requests.is_write, requests.lengths_bytes, groups, keys, clients)
+        )
         return RequestChunk(
             templates=templates,
-            bindings=self._layout.bindings[groups],
+            bindings=pool.binding_of(self._layout.bindings[groups], clients),
             groups=groups,
             arrivals_ns=requests.arrivals_ns,
             keys=self._key_ranges(requests, keys, offsets, sizes) if self._pipelined else None,
@@ -162,7 +190,7 @@ class RequestPlanner:
         rows[:, _VIEW] = self._layout.views[groups]
         return RequestChunk(
             templates=self._templates_of(rows),
-            bindings=self._layout.bindings[groups],
+            bindings=self._pool.binding_of(self._layout.bindings[groups], self.planned.clients[indices]),
             groups=groups,
         )
 
@@ -170,6 +198,11 @@ class RequestPlanner:
     def pool(self) -> Pool:
         """The pool that it plans on."""
         return self._pool
+
+    @property
+    def newest(self) -> Planned:
+        """What was planned last."""
+        return self._planned[-1]
 
     @property
     def planned(self) -> Planned:
@@ -215,13 +248,7 @@ class RequestPlanner:
             index = np.arange(len(owners)) - np.repeat(np.cumsum(parts) - parts, parts)
             begin = np.maximum(start[owners], (start[owners] // size + index) * size)
             end = np.minimum(start[owners] + length[owners], (start[owners] // size + index + 1) * size)
-            requests = Requests(
-                requests.is_write[owners],
-                requests.images[owners],
-                begin,
-                end - begin,
-                None if requests.arrivals_ns is None else requests.arrivals_ns[owners],
-            )
+            requests = replace(requests.at(owners), offsets_bytes=begin, lengths_bytes=end - begin)
         owners += self._owners
         self._owners += len(np.unique(owners))
         return requests, owners

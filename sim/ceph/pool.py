@@ -12,6 +12,7 @@ from stripesim.models.placement import pgs_of_objects
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.program import with_client
 
 
 class UnavailableError(ValueError):
@@ -97,10 +98,20 @@ class Pool:
         return self._views[1]
 
     def bindings(self) -> IntArray:
-        """Bind the roles of every placement group, shape (groups, roles)."""
-        return self.cluster.bind(
-            self.cluster.acting, self.primaries, np.arange(self.cluster.groups, dtype=np.int64)
-        )
+        """Bind the roles of every placement group; behind them, where clients are several, of each client.
+
+        The shape is (groups, roles) or (groups + clients, roles).
+        """
+        cluster = self.cluster
+        rows = cluster.bind(cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64))
+        return rows if cluster.one_client else np.concatenate([rows, cluster.client_rows()])
+
+    def binding_of(self, rows: IntArray, clients: IntArray | None) -> IntArray:
+        """Return the bindings of requests by their placement groups' rows and their clients."""
+        cluster = self.cluster
+        if cluster.one_client:
+            return rows
+        return with_client(rows, cluster.groups + (np.zeros_like(rows) if clients is None else clients))
 
     def groups_of(self, images: IntArray, objects: IntArray) -> IntArray:
         """Return the placement group of each object of each image, shape (n,)."""

@@ -34,6 +34,8 @@ from stripesim.sim.engine.program import (
     RequestChunk,
     SetGroup,
     Wake,
+    bound_rows,
+    rows_of,
 )
 
 
@@ -117,9 +119,11 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
     if chunk.templates.shape != shape or chunk.bindings.shape != shape:
         shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
         raise ProgramError(f"{where}: got templates and bindings of shape {shapes}, wanted {shape}")
+    rows, clients = rows_of(chunk.bindings)
     for what, array, count in (
         ("template", chunk.templates, len(program.book.templates)),
-        ("binding", chunk.bindings, len(program.book.bindings)),
+        ("binding", rows, len(program.book.bindings)),
+        ("client's binding", np.maximum(clients, 0), len(program.book.bindings)),
         ("group", chunk.groups, program.groups),
     ):
         if array.min() < 0 or array.max() >= count:
@@ -235,7 +239,7 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
     ):
         return
     # As a rule a role is bound to one kind of resource in all rows; then one look per template is enough.
-    rows = program.book.bindings[np.unique(chunk.bindings)]
+    rows = bound_rows(program.book, np.unique(chunk.bindings))
     kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
     bound = np.bitwise_or.reduce(kinds, axis=0)
     doubtful = [
@@ -244,7 +248,7 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
         if any(_differs(bound, path) for path in _paths(program.book.templates[index]))
     ]
     for index in doubtful:
-        used = program.book.bindings[np.unique(chunk.bindings[chunk.templates == index])]
+        used = bound_rows(program.book, np.unique(chunk.bindings[chunk.templates == index]))
         for path in _paths(program.book.templates[index]):
             _check_path(where, program, path, used)
 

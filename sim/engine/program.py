@@ -12,7 +12,10 @@ import numpy.typing as npt
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
 
-UNBOUND = -1
+# In a binding row: nothing, and "as the request's client binds it".
+UNBOUND, BY_CLIENT = -1, -2
+# A binding number names a row; above these bits it names, from 1, the row of the request's client.
+ROW_BITS = 32
 # What stands in the place of a completion time: not complete (yet), cut off, out of time.
 PENDING, CUT, FAILED = -1, -2, -3
 # Requests that an engine asks of a stream at a time; both the same, so that streams which
@@ -65,7 +68,7 @@ class RequestChunk:
     Parameters
     ----------
     templates, bindings : ndarray of int64, shape (requests,)
-        Template and binding row of each request.
+        Template and binding of each request: the number of a row, or two of them (`with_client`).
     groups : ndarray of int64, shape (requests,)
         Placement group of each request.
     arrivals_ns : ndarray of int64, shape (requests,), optional
@@ -359,6 +362,31 @@ def empty_bins() -> IntArray:
 
 class ProgramError(ValueError):
     """A program contradicts itself."""
+
+
+def with_client(rows: IntArray, client_rows: IntArray) -> IntArray:
+    """Join binding rows with those of the requests' clients, which hold what the first leave `BY_CLIENT`.
+
+    >>> rows_of(with_client(np.array([5, 6]), np.array([0, 9])))
+    (array([5, 6]), array([0, 9]))
+    """
+    joined: IntArray = rows | (client_rows + 1) << ROW_BITS
+    return joined
+
+
+def rows_of(bindings: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the row and the client's row of bindings; −1 where there is no client's."""
+    return bindings & ((1 << ROW_BITS) - 1), (bindings >> ROW_BITS) - 1
+
+
+def bound_rows(book: TemplateBook, bindings: IntArray) -> IntArray:
+    """Return the resources of each role under some bindings, shape (n, roles); `UNBOUND` where none."""
+    rows, clients = rows_of(bindings)
+    found = book.bindings[rows]
+    # Without a client nobody says what it would bind.
+    theirs = np.where(clients[:, None] >= 0, book.bindings[clients], UNBOUND)
+    bound: IntArray = np.where(found == BY_CLIENT, theirs, found)
+    return bound
 
 
 def template_index(templates: Sequence[Template], wanted: Template) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.ceph.planner import Planned
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
-from stripesim.sim.engine.program import POOL, EngineRun, StreamRun
+from stripesim.sim.engine.program import POOL, ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
 from stripesim.sim.observe.steady_state import BATCHES, batch_means, mser5, throughput_interval
 
 # Pools that only the repair stream queues for.
@@ -68,6 +69,34 @@ def join_parts(stream: StreamRun, planned: Planned) -> Requested:
     )
 
 
+def joined_requests(parts: Sequence[Requested]) -> Requested:
+    """Join the requests of several streams, in order of issue; at one moment in the order of the streams."""
+    if len(parts) == 1:
+        return parts[0]
+    issued_ns = np.concatenate([part.issued_ns for part in parts])
+    order = np.argsort(issued_ns, kind="stable")
+    return Requested(
+        issued_ns[order],
+        np.concatenate([part.completed_ns for part in parts])[order],
+        np.concatenate([part.lengths_bytes for part in parts])[order],
+        np.concatenate([part.is_write for part in parts])[order],
+    )
+
+
+def joined_streams(streams: Sequence[StreamRun]) -> StreamRun:
+    """Join what was noted of several streams, one behind the other."""
+    if len(streams) == 1:
+        return streams[0]
+    names = ("issued_ns", "completed_ns", "templates", "bindings", "groups", "retries")
+    columns = {name: np.concatenate([getattr(stream, name) for stream in streams]) for name in names}
+    return StreamRun(
+        **columns,
+        taken=np.sum([stream.taken for stream in streams], axis=0),
+        taken_uses=sum(stream.taken_uses for stream in streams),
+        counted=streams[0].counted,
+    )
+
+
 def account(
     stream: StreamRun, book: Book, *, spawned: StreamRun | None = None, completed_only: bool = True
 ) -> dict[str, int]:
@@ -92,17 +121,23 @@ def account(
     chosen = stream.completed_ns >= 0 if completed_only else np.ones(len(stream.issued_ns), bool)
     if stream.counted:
         chosen = np.zeros(len(stream.issued_ns), dtype=bool)
-    pairs, counts = np.unique(
-        np.stack([stream.templates[chosen], stream.bindings[chosen]], axis=1), axis=0, return_counts=True
-    )
-    bound = np.concatenate([book.bindings >= 0, np.zeros((len(book.bindings), 1), dtype=bool)], axis=1)
+    # Which roles are bound depends on the placement group's row alone: a client binds all of its own.
+    rows, _ = rows_of(stream.bindings[chosen])
+    pairs, counts = np.unique(stream.templates[chosen] << ROW_BITS | rows, return_counts=True)
     totals = stream.taken.copy()
     uses = stream.taken_uses
-    for (template, binding), count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        path, row = book.templates[template], bound[binding]
-        if path.planned:
-            totals += path.totals(row) * count
-            uses += path.uses(row) * count
+    # Rows are alike in few ways.
+    known: dict[tuple[int, bytes], tuple[IntArray, int]] = {}
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        path = book.templates[pair >> ROW_BITS]
+        if not path.planned:
+            continue
+        bound = np.append(book.bindings[pair & ((1 << ROW_BITS) - 1)] != UNBOUND, False)
+        key = (pair >> ROW_BITS, bound.tobytes())
+        if key not in known:
+            known[key] = (path.totals(bound), path.uses(bound))
+        totals += known[key][0] * count
+        uses += known[key][1] * count
     if spawned is not None:
         more = account(spawned, book, completed_only=completed_only)
         totals += np.array([more[name] for name in COUNTERS], dtype=np.int64)
@@ -276,6 +311,8 @@ __all__ = [
     "completions_sha256",
     "describe",
     "join_parts",
+    "joined_requests",
+    "joined_streams",
     "resource_use",
     "steady_window",
     "utilisation_by_kind",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,8 @@ class Requests:
         Extent in the image [B].
     arrivals_ns : ndarray of int64, shape (n,), optional
         Issue times [ns]; None for a closed loop.
+    clients : ndarray of int64, shape (n,), optional
+        Client that issues each request, from 0; None: the first issues all.
     """
 
     is_write: npt.NDArray[np.bool_]
@@ -31,6 +33,7 @@ class Requests:
     offsets_bytes: IntArray
     lengths_bytes: IntArray
     arrivals_ns: IntArray | None = None
+    clients: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.is_write)
@@ -43,6 +46,18 @@ class Requests:
             self.offsets_bytes[start:stop],
             self.lengths_bytes[start:stop],
             None if self.arrivals_ns is None else self.arrivals_ns[start:stop],
+            None if self.clients is None else self.clients[start:stop],
+        )
+
+    def at(self, places: IntArray) -> Requests:
+        """Return the requests at some places."""
+        return Requests(
+            self.is_write[places],
+            self.images[places],
+            self.offsets_bytes[places],
+            self.lengths_bytes[places],
+            None if self.arrivals_ns is None else self.arrivals_ns[places],
+            None if self.clients is None else self.clients[places],
         )
 
 
@@ -85,6 +100,13 @@ class Synthetic:
         Poisson arrivals of an open loop [1/s].
     seed : int
         Of offsets, directions and arrivals.
+    clients : int
+        Clients, each with an image of its own; requests, queue depth and rate are those of all of them
+        together in an open loop, the queue depth is that of each in a closed one.
+    first_client : int
+        Number of the first of them in the cluster.
+    first_byte, image_stride_bytes : int
+        Where the first image begins in the pool's space of images, and how far the next one is [B].
     """
 
     pattern: str
@@ -95,6 +117,10 @@ class Synthetic:
     queue_depth: int
     rate_per_s: float | None = None
     seed: int = 0
+    clients: int = 1
+    first_client: int = 0
+    first_byte: int = 0
+    image_stride_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.pattern not in ("seq", "rand"):
@@ -108,9 +134,29 @@ class Synthetic:
         if (self.queue_depth > 0) == (self.rate_per_s is not None):
             raise ValueError("workload: wanted either a queue depth (closed loop) or a rate (open loop)")
 
-    def start(self) -> SyntheticStream:
-        """Begin the stream of requests."""
-        return SyntheticStream(self)
+    def start(self) -> SyntheticStream | SyntheticLoops:
+        """Begin the stream of requests, or the closed loops of several clients."""
+        return SyntheticLoops(self) if self.clients > 1 and self.queue_depth else SyntheticStream(self)
+
+    def requests_of(
+        self,
+        numbers: IntArray,
+        offsets: np.random.Generator,
+        directions: np.random.Generator,
+        clients: IntArray | None,
+    ) -> Requests:
+        """Draw requests, by the number of each in its client's order."""
+        blocks = self.image_bytes // self.block_bytes
+        count = len(numbers)
+        index = numbers % blocks if self.pattern == "seq" else offsets.integers(0, blocks, count)
+        images = np.int64(0) if clients is None else clients * np.int64(self.image_stride_bytes)
+        return Requests(
+            is_write=directions.random(count) >= self.read_fraction,
+            images=np.zeros(count, dtype=np.int64),
+            offsets_bytes=(index * self.block_bytes).astype(np.int64) + images + self.first_byte,
+            lengths_bytes=np.full(count, self.block_bytes, dtype=np.int64),
+            clients=(0 if clients is None else clients) + np.full(count, self.first_client, dtype=np.int64),
+        )
 
 
 class SyntheticStream:
@@ -123,32 +169,76 @@ class SyntheticStream:
         self._clock_ns = 0.0
         # Streams of their own, so that the direction mix does not disturb the offsets: the
         # same seed gives the same offsets to every scheme and to reads and writes.
-        self._offsets, self._directions, self._gaps = (
-            np.random.default_rng([workload.seed, index]) for index in range(3)
+        self._offsets, self._directions, self._gaps, self._clients = (
+            np.random.default_rng([workload.seed, index]) for index in range(4)
         )
+        self._issued = np.zeros(workload.clients, dtype=np.int64)
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests."""
-        told = self.workload
-        if told.requests is not None:
-            count = min(count, told.requests - self._taken)
+        load = self.workload
+        if load.requests is not None:
+            count = min(count, load.requests - self._taken)
+        clients = None
         numbers = np.arange(self._taken, self._taken + count, dtype=np.int64)
         self._taken += count
-        blocks = told.image_bytes // told.block_bytes
-        index = numbers % blocks if told.pattern == "seq" else self._offsets.integers(0, blocks, count)
-        arrivals = None
-        if told.rate_per_s is not None:
-            gaps_ns = self._gaps.exponential(1e9 / told.rate_per_s, count)
-            times_ns = self._clock_ns + np.cumsum(gaps_ns)
-            self._clock_ns = float(times_ns[-1]) if count else self._clock_ns
-            arrivals = np.rint(times_ns).astype(np.int64)
-        return Requests(
-            is_write=self._directions.random(count) >= told.read_fraction,
-            images=np.zeros(count, dtype=np.int64),
-            offsets_bytes=(index * told.block_bytes).astype(np.int64),
-            lengths_bytes=np.full(count, told.block_bytes, dtype=np.int64),
-            arrivals_ns=arrivals,
+        if load.clients > 1:
+            # Poisson arrivals of many clients are together Poisson arrivals, each of any of them.
+            clients = self._clients.integers(0, load.clients, count)
+            numbers = self._numbers(clients)
+        requests = load.requests_of(numbers, self._offsets, self._directions, clients)
+        if load.rate_per_s is None:
+            return requests
+        gaps_ns = self._gaps.exponential(1e9 / load.rate_per_s, count)
+        times_ns = self._clock_ns + np.cumsum(gaps_ns)
+        self._clock_ns = float(times_ns[-1]) if count else self._clock_ns
+        return replace(requests, arrivals_ns=np.rint(times_ns).astype(np.int64))
+
+    def _numbers(self, clients: IntArray) -> IntArray:
+        """Number each client's requests on in their order."""
+        order = np.argsort(clients, kind="stable")
+        counts = np.bincount(clients, minlength=self.workload.clients)
+        ranks = np.empty(len(clients), dtype=np.int64)
+        ranks[order] = np.arange(len(clients)) - np.repeat(np.cumsum(counts) - counts, counts)
+        numbers: IntArray = self._issued[clients] + ranks
+        self._issued += counts
+        return numbers
+
+
+class SyntheticLoops:
+    """The closed loops of several clients: a running `Synthetic` workload, one round after the other.
+
+    Attributes
+    ----------
+    depth : int
+        Requests that each client has outstanding.
+    clients : int
+        How many clients there are.
+    first_client : int
+        Number of the first of them in the cluster.
+    """
+
+    def __init__(self, workload: Synthetic) -> None:
+        self.workload = workload
+        self.depth = workload.queue_depth
+        self.clients, self.first_client = workload.clients, workload.first_client
+        self._taken = 0
+        self._offsets, self._directions = (
+            np.random.default_rng([workload.seed, index]) for index in range(2)
         )
+
+    def take(self, rounds: int) -> Requests:
+        """Return the next requests of all clients, so many of each, in turn; none after the end."""
+        load = self.workload
+        clients = np.tile(np.arange(self.clients, dtype=np.int64), rounds)
+        numbers = np.repeat(np.arange(self._taken, self._taken + rounds, dtype=np.int64), self.clients)
+        self._taken += rounds
+        requests = load.requests_of(numbers, self._offsets, self._directions, clients)
+        if load.requests is None:
+            return requests
+        # Those that are left over go to the first clients, one each.
+        each, more = divmod(load.requests, self.clients)
+        return requests.at(np.flatnonzero(numbers < each + (clients < more)))
 
 
 class Replay:
@@ -164,10 +254,18 @@ class Replay:
         0: open loop at the recorded times; above: closed loop of that depth.
     limit : int, optional
         Stop after so many requests.
+    clients : int
+        Clients; the devices of the trace are dealt out to them in turn.
     """
 
     def __init__(
-        self, requests: Requests, *, speed: float = 1.0, queue_depth: int = 0, limit: int | None = None
+        self,
+        requests: Requests,
+        *,
+        speed: float = 1.0,
+        queue_depth: int = 0,
+        limit: int | None = None,
+        clients: int = 1,
     ) -> None:
         if not speed > 0:
             raise ValueError(f"workload: speed: got {speed}, wanted above 0")
@@ -184,6 +282,7 @@ class Replay:
             requests.offsets_bytes,
             requests.lengths_bytes,
             arrivals if queue_depth == 0 else None,
+            requests.images % clients,
         )
 
     def take(self, count: int) -> Requests:

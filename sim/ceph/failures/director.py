@@ -37,6 +37,7 @@ from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Planned
 from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING, Action, Progress, Report, SetGroup, Wake
 
 
@@ -47,6 +48,31 @@ class Client(Protocol):
     def planned(self) -> Planned:
         """All that was planned so far."""
         ...
+
+
+class _Writer:
+    """Finds what one stream of the foreground has written since the last look."""
+
+    def __init__(self, client: Client, stream: int) -> None:
+        self._client, self._stream = client, stream
+        self._seen = np.zeros(0, dtype=bool)
+        self._ended = 0
+
+    def written(self, progress: Progress) -> IntArray:
+        """Return placement group and object of each write that completed since, shape (2, writes)."""
+        completed = progress.completed_ns(self._stream)[self._ended :]
+        seen = np.zeros(len(completed), dtype=bool)
+        seen[: len(self._seen)] = self._seen
+        fresh = np.flatnonzero((completed >= 0) & ~seen)
+        seen |= completed != PENDING
+        # What lies before the oldest request that has not ended need not be looked at again.
+        ended = int(seen.argmin()) if not seen.all() else len(seen)
+        first, self._ended, self._seen = self._ended, self._ended + ended, seen[ended:]
+        if not len(fresh):
+            return np.zeros((2, 0), dtype=np.int64)
+        planned = self._client.planned
+        fresh = fresh[planned.is_write[first + fresh]] + first
+        return np.stack([planned.groups[fresh], planned.objects[fresh]])
 
 
 class FaultDirector:
@@ -60,10 +86,10 @@ class FaultDirector:
     plan : FaultPlan
     layout : Layout
         What clients see of the placement groups; the director changes it.
-    client : Client
-        The foreground's stream.
-    client_stream, feed_stream : int
-        Numbers of the streams of the foreground and of the recovery operations.
+    clients : sequence of Client
+        The foreground's streams, the first streams of the run.
+    feed_stream : int
+        Number of the stream of the recovery operations.
 
     Notes
     -----
@@ -83,9 +109,8 @@ class FaultDirector:
         book: Book,
         plan: FaultPlan,
         layout: Layout,
-        client: Client,
+        clients: Sequence[Client],
         *,
-        client_stream: int,
         feed_stream: int,
     ) -> None:
         cluster = pool.cluster
@@ -95,7 +120,8 @@ class FaultDirector:
                 "faults: up_sets: got other sets for no OSD out than the pool has, wanted the same"
             )
         self._pool, self._book, self._plan, self._layout = pool, book, plan, layout
-        self._client, self._client_stream, self._feed_stream = client, client_stream, feed_stream
+        self._writers = [_Writer(client, stream) for stream, client in enumerate(clients)]
+        self._feed_stream = feed_stream
         self._model = plan.model
         self._min_size = min_size(kind=pool.scheme.kind, k=pool.scheme.k, width=pool.scheme.width)
         self.timeline = Timeline(cluster.groups)
@@ -122,8 +148,6 @@ class FaultDirector:
         self._exchange_ns = plan.model.peering_rounds_count * _round_trip_ns(pool)
         self._waiting: set[int] = set()
         self._progress: Progress | None = None
-        self._seen = np.zeros(0, dtype=bool)
-        self._ended = 0
         self._has_looked = False
         self._actions: list[Action] = []
         self._is_recovering = False
@@ -189,21 +213,8 @@ class FaultDirector:
             return
         self._has_looked = True
         assert self._progress is not None
-        completed = self._progress.completed_ns(self._client_stream)[self._ended :]
-        seen = np.zeros(len(completed), dtype=bool)
-        seen[: len(self._seen)] = self._seen
-        fresh = np.flatnonzero((completed >= 0) & ~seen)
-        seen |= completed != PENDING
-        # What lies before the oldest request that has not ended need not be looked at again.
-        ended = int(seen.argmin()) if not seen.all() else len(seen)
-        first, self._ended, self._seen = self._ended, self._ended + ended, seen[ended:]
-        if not len(fresh):
-            return
-        planned = self._client.planned
-        fresh = fresh[planned.is_write[first + fresh]] + first
-        pairs, counts = np.unique(
-            np.stack([planned.groups[fresh], planned.objects[fresh]]), axis=1, return_counts=True
-        )
+        written = [writer.written(self._progress) for writer in self._writers]
+        pairs, counts = np.unique(np.concatenate(written, axis=1), axis=1, return_counts=True)
         for (number, item), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
             self.groups[number].written(item, count)
 

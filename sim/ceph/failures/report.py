@@ -14,7 +14,7 @@ from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
-from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun
+from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun, bound_rows
 from stripesim.sim.observe.recording import Requested
 
 
@@ -42,22 +42,22 @@ def describe_faults(
         ``unavailable`` and ``lost``.
     """
     timeline = director.timeline
-    row = _endings(run.streams[0], requested)
+    row = _endings(run.streams[:feed], requested)
     row |= _phases(timeline, requested, run.end_ns)
     row |= _recovered(director, run, book, feed)
     row |= _reach(director, run.end_ns)
     return row, _document(director, plan, run, requested, book, feed)
 
 
-def _endings(stream: StreamRun, requested: Requested) -> dict[str, Any]:
+def _endings(streams: Sequence[StreamRun], requested: Requested) -> dict[str, Any]:
     """Count how requests ended; every one ended in one of three ways."""
     completed = requested.completed_ns
     told = {
         "requests_issued": len(completed),
         "requests_failed": int((completed == FAILED).sum()),
         "requests_pending": int((completed == PENDING).sum()),
-        "requests_retried": int((stream.retries > 0).sum()),
-        "retries": int(stream.retries.sum()),
+        "requests_retried": sum(int((stream.retries > 0).sum()) for stream in streams),
+        "retries": sum(int(stream.retries.sum()) for stream in streams),
     }
     done = int((completed >= 0).sum())
     assert done + told["requests_failed"] + told["requests_pending"] == told["requests_issued"]
@@ -140,8 +140,8 @@ def operation_totals(stream: StreamRun, book: Book) -> IntArray:
     )
     each = np.stack(
         [
-            book.templates[template].totals(np.append(book.bindings[binding] >= 0, False))
-            for template, binding in pairs.tolist()
+            book.templates[template].totals(np.append(bound >= 0, False))
+            for (template, _), bound in zip(pairs.tolist(), bound_rows(book, pairs[:, 1]), strict=True)
         ]
     )
     found: IntArray = each[inverse.reshape(-1)]

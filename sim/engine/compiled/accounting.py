@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stripesim.sim.engine.compiled.opcodes import at, inlined
+from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined
 from stripesim.sim.engine.compiled.world import NOBODY, World
 from stripesim.sim.engine.graph import USE
 
@@ -15,9 +15,9 @@ from stripesim.sim.engine.graph import USE
 @inlined
 def account(world: World, request: Any, step: Any, number_of_step: int) -> None:
     """Add what a step accounts to the bin of the current time."""
-    clock = world.clock[0]
-    if step.role >= 0 and world.bindings[at(request.row * clock.roles + step.role)] < 0:
+    if step.role >= 0 and bound_to(world, request, step.role) < 0:
         return
+    clock = world.clock[0]
     clock.bins_used = max(clock.bins_used, clock.bin + 1)
     if step.accounts:
         amounts = world.amounts[request.first_step + number_of_step]
@@ -41,7 +41,7 @@ def account_service(world: World, request: Any, cell: int) -> None:
 @inlined
 def account_taken(world: World, request: Any, step: Any, number_of_step: int) -> None:
     """Add up what a completed step of a template with branches accounts."""
-    if step.role >= 0 and world.bindings[at(request.row * world.clock[0].roles + step.role)] < 0:
+    if step.role >= 0 and bound_to(world, request, step.role) < 0:
         return
     amounts = world.amounts[request.first_step + number_of_step]
     for counter in range(len(amounts)):

@@ -23,7 +23,7 @@ from stripesim.sim.engine.compiled.calendar import push as _push
 from stripesim.sim.engine.compiled.kernel import cached as _cached
 from stripesim.sim.engine.compiled.kernel import sources as _sources
 from stripesim.sim.engine.compiled.opcodes import append as _append
-from stripesim.sim.engine.compiled.opcodes import at, inlined
+from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined
 from stripesim.sim.engine.compiled.opcodes import change_pins as _change_pins
 from stripesim.sim.engine.compiled.opcodes import pass_tickets as _pass_tickets
 from stripesim.sim.engine.compiled.requests import start as _start
@@ -57,7 +57,7 @@ def _server(world: World, cell: int) -> int:
     step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
     if step.word != USE:
         return NOBODY
-    return int(world.bindings[at(request.row * clock.roles + step.role)])
+    return int(bound_to(world, request, step.role))
 
 
 @inlined
@@ -130,7 +130,7 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
         state = world.pending[at(cell + number)]
         if step.role < 0 or state >= 0 or state == SKIPPED:
             continue
-        bound = world.bindings[at(request.row * clock.roles + step.role)]
+        bound = bound_to(world, request, step.role)
         change = 0
         if step.word == ENTER:
             change = 0 if state == TICKET_LEFT else 1

@@ -340,7 +340,17 @@ class CompiledRun:
         taken = self.program.resources.capacities - resources["free"]
         held = np.isin(resources["discipline"], (POOL, GATE))
         count = len(world.streams)
-        runs = [self._stream_run(index, log) for index in range(2 * count)]
+        alone = count == 1 and not world.spawned.any()
+        # The log by stream, sorted once: streams may be thousands.
+        order = np.argsort(log["stream"], kind="stable")
+        borders = np.searchsorted(log["stream"][order], np.arange(2 * count + 1))
+        runs = [
+            self._stream_run(
+                index,
+                (log[:0] if index else log) if alone else log[order[borders[index] : borders[index + 1]]],
+            )
+            for index in range(2 * count)
+        ]
         return EngineRun(
             streams=runs[:count],
             spawned=runs[count:],
@@ -354,11 +364,9 @@ class CompiledRun:
             followed_ns=world.ends_ns[:, : max((t.steps for t in self.program.book.templates), default=0)],
         )
 
-    def _stream_run(self, index: int, log: np.ndarray[Any, Any]) -> StreamRun:
-        """Return what the log tells of a stream, or of what its requests spawned."""
+    def _stream_run(self, index: int, own: np.ndarray[Any, Any]) -> StreamRun:
+        """Return what is noted of a stream, or of what its requests spawned."""
         world = self.world
-        alone = len(world.streams) == 1 and not world.spawned.any()
-        own = log[:0] if alone and index else log if alone else log[log["stream"] == index]
         return StreamRun(
             issued_ns=own["issued_ns"].astype(np.int64),
             completed_ns=self._completed_ns(own),

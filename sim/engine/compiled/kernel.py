@@ -49,6 +49,7 @@ from stripesim.sim.engine.compiled.calendar import push as _push
 from stripesim.sim.engine.compiled.opcodes import OPTIONS, at
 from stripesim.sim.engine.compiled.opcodes import act as _act
 from stripesim.sim.engine.compiled.opcodes import append as _append
+from stripesim.sim.engine.compiled.opcodes import bound_to as _bound_role
 from stripesim.sim.engine.compiled.opcodes import holds as _holds
 from stripesim.sim.engine.compiled.opcodes import inlined as _inlined
 from stripesim.sim.engine.compiled.opcodes import lacks_room as _lacks_room
@@ -102,7 +103,7 @@ def _end_of_service(world: World, cell: int) -> None:
     clock.uses += 1
     if step.special & ONCE:
         _account_service(world, request, cell)
-    resource = world.resources[at(world.bindings[at(request.row * clock.roles + step.role)])]
+    resource = world.resources[at(_bound_role(world, request, step.role))]
     _hand_over(world, resource)
     if resource.discipline == BATCH:
         # The other members hang on their leader, which the caller completes first.
@@ -148,7 +149,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
     word = step.word
     bound = NOBODY
     if step.role >= 0:
-        bound = world.bindings[at(request.row * clock.roles + step.role)]
+        bound = _bound_role(world, request, step.role)
     # A step without a role that takes one is a `NONE` here.
     if word == NONE or (bound < 0 and step.role >= 0):
         _append(world, cell)
@@ -195,7 +196,7 @@ def _bound_to(world: World, request: Any, step: Any) -> int:
     """Return the resource that a step names, `NOBODY` if none."""
     if step.role < 0:
         return NOBODY
-    return int(world.bindings[at(request.row * world.clock[0].roles + step.role)])
+    return int(_bound_role(world, request, step.role))
 
 
 @_inlined

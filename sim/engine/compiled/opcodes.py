@@ -38,6 +38,7 @@ from stripesim.sim.engine.compiled.world import (
 )
 from stripesim.sim.engine.conditions import ALONE, ALWAYS, GATE_EMPTY, IDLE, PINNED
 from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
+from stripesim.sim.engine.program import BY_CLIENT
 
 # Every index goes through this: numba counts a signed index from the end where it is negative,
 # and that test at each access costs a fifth of the speed.
@@ -60,6 +61,18 @@ def append(world: World, cell: int) -> None:
     clock = world.clock[0]
     world.ready[at(clock.ready_to & (len(world.ready) - 1))] = cell
     clock.ready_to += 1
+
+
+@inlined
+def bound_to(world: World, request: Any, role: int) -> int:
+    """Return the resource that a request's role is bound to, `NOBODY` if to none."""
+    roles = world.clock[0].roles
+    bound = world.bindings[at(request.row * roles + role)]
+    if bound == BY_CLIENT:
+        if request.client_row < 0:
+            return NOBODY
+        bound = world.bindings[at(request.client_row * roles + role)]
+    return int(bound)
 
 
 @inlined

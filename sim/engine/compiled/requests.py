@@ -21,7 +21,9 @@ from stripesim.sim.engine.compiled.world import (
     World,
 )
 from stripesim.sim.engine.graph import STEP_BITS
-from stripesim.sim.engine.program import SPAWNED_FROM
+from stripesim.sim.engine.program import ROW_BITS, SPAWNED_FROM
+
+ROW_MASK = (1 << ROW_BITS) - 1
 
 
 @inlined
@@ -48,9 +50,9 @@ def issue(world: World, index: int) -> None:
     """Issue the next planned request of a stream; one to a group that is held waits."""
     clock, stream = world.clock[0], world.streams[at(index)]
     planned = world.plan[index, stream.at]
-    group, template, row = planned[0], planned[2], planned[3]
+    group, template, binding = planned[0], planned[2], planned[3]
     number = stream.issued * len(world.streams) + index
-    entry = _note(world, index, template, row, group)
+    entry = _note(world, index, template, binding, group)
     if stream.look_ns == NEVER_NS and stream.timeout_ns:
         stream.look_ns = clock.now_ns + stream.timeout_ns
         clock.direct_ns = min(clock.direct_ns, stream.look_ns)
@@ -65,7 +67,7 @@ def issue(world: World, index: int) -> None:
                 parked.first[which] = world.plan_keys[index, stream.at].first[which]
                 parked.stop[which] = world.plan_keys[index, stream.at].stop[which]
     else:
-        slot = start(world, index, number, entry, template, row, 0)
+        slot = start(world, index, number, entry, template, binding, 0)
         if len(world.keys):
             world.keys[at(slot)] = world.plan_keys[index, stream.at]
     stream.at += 1
@@ -74,7 +76,7 @@ def issue(world: World, index: int) -> None:
 
 
 @inlined
-def _note(world: World, index: int, template: int, row: int, group: int) -> int:
+def _note(world: World, index: int, template: int, binding: int, group: int) -> int:
     """Note the issue of a request; return its place in the log."""
     clock = world.clock[0]
     number = clock.logged
@@ -83,14 +85,16 @@ def _note(world: World, index: int, template: int, row: int, group: int) -> int:
     entry.issued_ns = clock.now_ns
     entry.completed_ns = -1
     entry.template = template
-    entry.binding = row
+    entry.binding = binding
     entry.group = group
     entry.stream = index
     return int(number)
 
 
 @inlined
-def start(world: World, index: int, number: int, entry: int, template: int, row: int, retries: int) -> int:
+def start(
+    world: World, index: int, number: int, entry: int, template: int, binding: int, retries: int
+) -> int:
     """Start a request, client's or spawned, at its step 0; return its slot."""
     clock = world.clock[0]
     clock.slots_free -= 1
@@ -98,7 +102,8 @@ def start(world: World, index: int, number: int, entry: int, template: int, row:
     request = world.requests[at(slot)]
     request.number = number
     request.entry = entry
-    request.row = row
+    request.row = binding & ROW_MASK
+    request.client_row = (binding >> ROW_BITS) - 1
     request.stream = index
     request.draw = np.uint64(number << STEP_BITS) ^ (np.uint64(retries) * np.uint64(0x9E3779B97F4A7C15))
     first_step, steps = world.templates[at(template)].first_step, world.templates[at(template)].steps
@@ -159,9 +164,9 @@ def spawn(world: World, request: Any, slot: int, special: Any, bound: int) -> No
     of = request.stream if request.stream < streams else request.stream - streams
     number = SPAWNED_FROM + world.spawned[at(of)] * streams + of
     world.spawned[at(of)] += 1
-    group = world.log[at(request.entry)].group
-    entry = _note(world, of + streams, special.spawns, request.row, group)
-    child = start(world, of + streams, number, entry, special.spawns, request.row, 0)
+    group, binding = world.log[at(request.entry)].group, world.log[at(request.entry)].binding
+    entry = _note(world, of + streams, special.spawns, binding, group)
+    child = start(world, of + streams, number, entry, special.spawns, binding, 0)
     if len(world.keys):
         for which in range(2):
             world.keys[at(child)].first[which] = world.keys[at(slot)].first[which]

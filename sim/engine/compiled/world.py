@@ -94,9 +94,11 @@ REQUEST = np.dtype(
         ("draw", "u8"),
         ("entry", "i4"),
         ("row", "i4"),
+        # Row of its client, `NOBODY` if it has none.
+        ("client_row", "i4"),
         ("first_step", "i4"),
-        ("stream", "i2"),
-        ("steps_left", "i2"),
+        ("stream", "i4"),
+        ("steps_left", "i4"),
     ]
 )
 TEMPLATE = np.dtype([("first_step", "i4"), ("steps", "i4")])
@@ -129,8 +131,8 @@ LOG = np.dtype(
     [
         ("issued_ns", "i8"),
         ("completed_ns", "i8"),
+        ("binding", "i8"),
         ("template", "i4"),
-        ("binding", "i4"),
         ("group", "i4"),
         ("stream", "i4"),
     ]

@@ -35,9 +35,11 @@ from stripesim.sim.engine.program import (
     PENDING,
     POOL,
     SPAWNED_FROM,
+    UNBOUND,
     EngineRun,
     Program,
     Report,
+    bound_rows,
     template_index,
 )
 from stripesim.sim.engine.simpy.director import Direction
@@ -129,10 +131,11 @@ class SimpyEngine(simpy.Environment):
         return found
 
     def row(self, binding: int) -> list[int]:
-        """Return a binding row; its last entry serves steps without a role."""
+        """Return what a binding binds; its last entry serves steps without a role."""
         found = self._rows.get(binding)
         if found is None:
-            found = self._rows[binding] = [*self.program.book.bindings[binding].tolist(), -1]
+            bound = bound_rows(self.program.book, np.array([binding], dtype=np.int64))
+            found = self._rows[binding] = [*bound[0].tolist(), UNBOUND]
         return found
 
     @property

@@ -1,0 +1,110 @@
+"""Closed loops of several clients: each a stream of its own to the engine, planned together in rounds."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from stripesim.sim.ceph.clients.workload import SyntheticLoops
+from stripesim.sim.ceph.planner import Planned, RequestPlanner
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import CHUNK, RequestChunk
+
+# Requests of one client that are planned at a time: fewer than a chunk where clients are many.
+_ROUNDS_MIN = 16
+
+
+class ClientLoops:
+    """Plans the closed loops of all clients of a workload, so many requests of each at a time.
+
+    Parameters
+    ----------
+    planner : RequestPlanner
+    workload : SyntheticLoops
+
+    Notes
+    -----
+    One round plans the next requests of every client in turn, in one go. A client that is faster than the
+    others asks for the next round; what it brings the others waits for them.
+    """
+
+    def __init__(self, planner: RequestPlanner, workload: SyntheticLoops) -> None:
+        self.planner, self._workload = planner, workload
+        self.streams = [ClientStream(self, workload.depth) for _ in range(workload.clients)]
+        self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients)
+        self._places = 0
+
+    def plan_round(self) -> bool:
+        """Plan the next requests of every client; return whether there were any."""
+        chunk = self.planner.plan(self._workload.take(self._rounds))
+        if not len(chunk):
+            return False
+        clients = self.planner.newest.clients - self._workload.first_client
+        order = np.argsort(clients, kind="stable")
+        borders = np.searchsorted(clients[order], np.arange(len(self.streams) + 1)).tolist()
+        by_client = _rows(chunk, order)
+        places = self._places + order
+        self._places += len(chunk)
+        for stream, start, stop in zip(self.streams, borders[:-1], borders[1:], strict=True):
+            if stop > start:
+                rows = slice(start, stop)
+                stream.add(_rows(by_client, rows), places[rows])
+        return True
+
+
+def _rows(chunk: RequestChunk, rows: IntArray | slice) -> RequestChunk:
+    return RequestChunk(
+        templates=chunk.templates[rows],
+        bindings=chunk.bindings[rows],
+        groups=chunk.groups[rows],
+        keys=None if chunk.keys is None else chunk.keys[rows],
+    )
+
+
+class ClientStream:
+    """The closed loop of one client.
+
+    Parameters
+    ----------
+    loops : ClientLoops
+        Plans for all clients.
+    depth : int
+        Requests that the client has outstanding.
+    """
+
+    reports = False
+    feed = False
+
+    def __init__(self, loops: ClientLoops, depth: int) -> None:
+        self._loops, self.depth = loops, depth
+        self.timeout_ns = loops.planner.timeout_ns
+        self._coming: deque[RequestChunk] = deque()
+        self._places: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+
+    def add(self, chunk: RequestChunk, places: IntArray) -> None:
+        """Take over the client's share of a round; `places` are its rows among all that was planned."""
+        self._coming.append(chunk)
+        self._places.append(places)
+
+    def take(self, count: int) -> RequestChunk:
+        """Return the client's share of the next round; a round is short, whatever `count` is."""
+        while not self._coming:
+            if not self._loops.plan_round():
+                empty = np.zeros(0, dtype=np.int64)
+                return RequestChunk(empty, empty, empty)
+        return self._coming.popleft()
+
+    def replan(self, indices: IntArray) -> RequestChunk:
+        """Plan requests once more, as their placement groups look now."""
+        return self._loops.planner.replan(self._all_places()[indices])
+
+    @property
+    def planned(self) -> Planned:
+        """All that was planned of this client so far."""
+        return self._loops.planner.planned.at(self._all_places())
+
+    def _all_places(self) -> IntArray:
+        if len(self._places) > 1:
+            self._places = [np.concatenate(self._places)]
+        return self._places[0]
