@@ -69,7 +69,7 @@ def alone(ticket: int) -> Test:
 
 
 def idle(role: int) -> Test:
-    """Hold if a server of the resource is free, so that nobody waits; a role bound to nothing is."""
+    """Hold if a server, or a unit of a pool, is free, so that nobody waits; a role bound to nothing is."""
     return Test(IDLE, role=role)
 
 

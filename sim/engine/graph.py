@@ -91,6 +91,8 @@ class Dynamics:
         The detached graphs.
     once : ndarray of int64, shape (steps, len(COUNTERS))
         What a `USE` accounts once per service, whoever shares it.
+    threads : ndarray of int64, shape (steps,)
+        The `ACQUIRE` of the thread that does a `USE`, which takes longer if that had to be woken; −1: none.
     """
 
     merges: npt.NDArray[np.bool_]
@@ -101,6 +103,7 @@ class Dynamics:
     spawns: IntArray
     spawned: tuple[Template, ...]
     once: IntArray
+    threads: IntArray
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,7 @@ class GraphBuilder:
     spawned: dict[int, Template] = field(default_factory=dict)
     once: dict[int, dict[str, int]] = field(default_factory=dict)
     merges: set[int] = field(default_factory=set)
+    threads: dict[int, int] = field(default_factory=dict)
 
     @property
     def issue(self) -> int:
@@ -243,6 +247,20 @@ class GraphBuilder:
     ) -> int:
         """Add a stay at a resource: queue for a server, hold it for the demand [ns]."""
         return self._add(USE, role, demand_ns, after, label, spread, amounts)
+
+    def on_thread(self, use: int, acquire: int) -> None:
+        """Let a unit of a pool be the thread that does a use.
+
+        If the `acquire` found the unit idle, the thread had to be woken, and the use takes longer by
+        the pool's `Resources.wake_ns`. What a `release` hands over is a thread that is awake.
+        """
+        if not 0 <= use < len(self.words) or self.words[use] != USE:
+            raise ValueError(f"{self.name}: got step {use}, wanted a use, which a thread does")
+        if not 0 <= acquire < use or self.words[acquire] != ACQUIRE:
+            raise ValueError(
+                f"{self.name}: {self.labels[use]}: got step {acquire}, wanted an acquire before it"
+            )
+        self.threads[use] = acquire
 
     def per_service(self, use: int, **amounts: int) -> None:
         """Let a use account something once per service, whoever shares it (`batch use`).
@@ -439,7 +457,7 @@ class GraphBuilder:
 
     def _dynamics(self, following: Sequence[Sequence[tuple[int, int]]]) -> Dynamics | None:
         """Lay out what goes beyond the plain words."""
-        if max(self.words) < ENTER and not self.once and not self.merges:
+        if max(self.words) < ENTER and not self.once and not self.merges and not self.threads:
             return None
         steps = len(self.words)
         tests, keys, tickets, yes_counts, spawns = (np.full(steps, -1, dtype=np.int64) for _ in range(5))
@@ -451,6 +469,8 @@ class GraphBuilder:
             spawns[step] = index
         merges = np.zeros(steps, dtype=np.bool_)
         merges[list(self.merges)] = True
+        threads = np.full(steps, -1, dtype=np.int64)
+        threads[list(self.threads)] = list(self.threads.values())
         return Dynamics(
             merges=merges,
             tests=tests,
@@ -460,6 +480,7 @@ class GraphBuilder:
             spawns=spawns,
             spawned=tuple(self.spawned.values()),
             once=_amounts(steps, self.once.items()),
+            threads=threads,
         )
 
     def _check(self, reply: int) -> None:
@@ -477,6 +498,16 @@ class GraphBuilder:
                 raise ValueError(f"{self.name}: acquires and releases do not balance: {{{role}: {net}}}")
         if any(test.ticket >= 0 for test in self.tests.values()) or ENTER in self.words or PIN in self.words:
             self._check_tickets(conditions)
+        if self.threads:
+            self._check_threads(conditions)
+
+    def _check_threads(self, conditions: Sequence[Condition]) -> None:
+        """Check that a thread has been acquired before it does something."""
+        earlier = ancestors([[index % _SIDE for index in before] for before in self.after])
+        for use, acquire in self.threads.items():
+            if not earlier[use] >> acquire & 1 or not conditions[acquire] <= conditions[use]:
+                where, label = f"{self.name}: {self.labels[use]}", self.labels[acquire]
+                raise ValueError(f"{where}: wanted it to run only after '{label}'")
 
     def _conditions(self) -> list[Condition]:
         """Return on which answers each step runs."""

@@ -45,20 +45,40 @@ class Resources:
         Servers of a server resource, units of a pool, 1 for a gate; at least 1.
     disciplines : ndarray of int64, shape (resources,)
         `FIFO`, `BATCH`, `POOL` or `GATE`.
+    wake_ns : ndarray of int64, shape (resources,), optional
+        What it costs to wake a server or a unit that nobody uses [ns], 0 ≤ wake_ns < 2**31: a service that
+        begins on an idle server takes so much longer; a unit of a pool, a thread, makes the `use` longer
+        that names its `acquire`. Nothing by default.
     """
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     capacities: IntArray
     disciplines: IntArray
+    wake_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
+        if not len(self.wake_ns):
+            object.__setattr__(self, "wake_ns", np.zeros(len(self), dtype=np.int64))
+        assert len(self.wake_ns) == len(self)
+        assert ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
         assert len(self.names) == len(self.kinds) == len(self.capacities) == len(self.disciplines)
         assert (self.capacities >= 1).all()
         assert (self.capacities[self.disciplines == GATE] == 1).all()
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def kind_names(self) -> tuple[str, ...]:
+        """The different kinds, in the order in which they first occur."""
+        return tuple(dict.fromkeys(self.kinds))
+
+    @property
+    def kind_indices(self) -> IntArray:
+        """Index into `kind_names` of each resource, shape (resources,)."""
+        places = {kind: index for index, kind in enumerate(self.kind_names)}
+        return np.array([places[kind] for kind in self.kinds], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -341,6 +361,11 @@ class EngineRun:
     followed_ns : ndarray of int64, shape (len(Program.followed), steps)
         When each step of each followed request completed, by its template's steps [ns]; `PENDING` where it
         has not, was skipped, or is no step of the template. As wide as the widest template.
+    sleeps : ndarray of int64, shape (resources,)
+        How often a server, or a unit of a pool, became idle because nothing waited for it: a thread that
+        goes to sleep, hence a context switch, where the resource models threads.
+    sleep_bins : ndarray of int64, shape (at most bins, kinds)
+        The same by time and by kind of resource (`Resources.kind_names`); up to the last bin with a sleep.
     """
 
     streams: list[StreamRun]
@@ -353,6 +378,8 @@ class EngineRun:
     wall_s: float
     spawned: list[StreamRun] = field(default_factory=list)
     followed_ns: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    sleeps: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sleep_bins: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
 
 
 def empty_bins() -> IntArray:

@@ -22,7 +22,7 @@ from stripesim.sim.engine import conditions
 from stripesim.sim.engine.compiled import engine as engine_compiled
 from stripesim.sim.engine.conditions import Test
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import ACQUIRE, GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import (
     BATCH,
     CUT,
@@ -119,15 +119,19 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
         after = [random.randrange(len(graph.words)) for _ in range(random.randint(1, 3))]
         kind = random.choice(["use"] * 6 + ["delay", "join", "acquire", "acquire", "release"])
         if kind == "use":
-            graph.use(
+            acquires = [at for at, word in enumerate(graph.words) if word == ACQUIRE]
+            thread = random.choice(acquires) if acquires and random.random() < 0.5 else None
+            use = graph.use(
                 random.randrange(servers),
                 random.choice(DEMANDS_NS),
-                after=after,
+                after=after if thread is None else [*after, thread],
                 label="use",
                 spread=random.randrange(spreads),
                 cpu_ns=random.choice([0, 0, 3]),
                 messages=random.choice([0, 1]),
             )
+            if thread is not None:
+                graph.on_thread(use, thread)
         elif kind == "delay":
             role = random.choice([-1, random.randrange(servers)])
             graph.delay(role, random.choice(DEMANDS_NS), after=after, label="delay")
@@ -164,6 +168,7 @@ class Growing:
     spawned: list[Template]
     budget: int
     tickets: list[int] = field(default_factory=list)
+    threads: list[int] = field(default_factory=list)
 
     def grow(self, step: int, pool: int = 0, gate: int = 0) -> int:
         """Add parts one after the other behind a step; return the last step."""
@@ -200,6 +205,8 @@ class Growing:
         )
         if random.random() < 0.3:
             self.graph.per_service(use, device_write_bytes=random.randrange(100), messages=1)
+        if self.threads and random.random() < 0.5:
+            self.graph.on_thread(use, random.choice(self.threads))
         return use
 
     def fork(self, step: int, pool: int, gate: int) -> int:
@@ -209,7 +216,7 @@ class Growing:
 
     def test(self) -> Test:
         random = self.random
-        tests = [conditions.idle(random.randrange(-1, self.servers))]
+        tests = [conditions.idle(random.randrange(-1, self.servers + self.pools))]
         tests += [conditions.pinned(random.randrange(2)), conditions.pinned_by_any(random.randrange(2))]
         if self.gates:
             tests.append(conditions.gate_empty(self.servers + self.pools + random.randrange(self.gates)))
@@ -240,7 +247,9 @@ class Growing:
     def pool(self, step: int, pool: int, gate: int) -> int:
         role = self.servers + self.random.randrange(pool, self.pools)
         step = self.graph.acquire(role, after=[step], label="acquire")
+        self.threads.append(step)
         step = self.grow(step, role - self.servers + 1, gate)
+        self.threads.pop()
         return self.graph.release(role, after=[step], label="release")
 
     def gate(self, step: int, pool: int, gate: int) -> int:
@@ -276,7 +285,6 @@ def random_dynamic_program(random: Random) -> Program:
             places.append(list(range(len(disciplines), len(disciplines) + size)))
             disciplines += [discipline] * size
     capacities = [1 if kind == GATE else random.choice([1, 1, 2, 5]) for kind in disciplines]
-    names = tuple(f"r{index}" for index in range(len(disciplines)))
     spreads = random.randint(1, 2)
     factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
     factor_tables[1:] = [random.randrange(4 * FACTOR_ONE) for _ in range(FACTOR_POINTS)]
@@ -304,7 +312,7 @@ def random_dynamic_program(random: Random) -> Program:
             lengths = np.array([random.randrange(4) for _ in range(2 * count)], dtype=np.int64)
             stream.keys = np.stack([first, first + lengths], axis=-1).reshape(count, 2, 2)
     return Program(
-        resources=Resources(names, names, np.array(capacities), np.array(disciplines)),
+        resources=random_resources(random, capacities, disciplines),
         book=book,
         streams=streams,
         seed=random.randrange(1 << 32),
@@ -316,6 +324,15 @@ def random_dynamic_program(random: Random) -> Program:
     )
 
 
+def random_resources(random: Random, capacities: list[int], disciplines: list[int]) -> Resources:
+    """Draw kinds and what it costs to wake a server or a unit."""
+    count = len(disciplines)
+    names = tuple(f"r{index}" for index in range(count))
+    kinds = tuple(random.choice(["a", "b", "c"]) for _ in range(count))
+    wake_ns = np.array([random.choice([0, 0, 1, 10, 30]) for _ in range(count)], dtype=np.int64)
+    return Resources(names, kinds, np.array(capacities), np.array(disciplines), wake_ns)
+
+
 def random_program(random: Random) -> Program:
     """Draw a program."""
     servers, pools = random.randint(1, 4), random.randint(0, 3)
@@ -323,8 +340,7 @@ def random_program(random: Random) -> Program:
     places_of_pool = [random.randint(1, 2) for _ in range(pools)]
     disciplines = kinds + [POOL] * sum(places_of_pool)
     capacities = [random.choice([1, 1, 2, 3]) for _ in disciplines]
-    names = tuple(f"r{index}" for index in range(len(disciplines)))
-    resources = Resources(names, names, np.array(capacities), np.array(disciplines))
+    resources = random_resources(random, capacities, disciplines)
     spreads = random.randint(1, 3)
     factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
     for row in range(1, spreads):
@@ -554,7 +570,7 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
     ):
         assert ours.counted == theirs.counted
         np.testing.assert_array_equal(ours.retries, theirs.retries)
-    for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns"):
+    for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns", "sleeps", "sleep_bins"):
         np.testing.assert_array_equal(getattr(reference, name), getattr(compiled, name), err_msg=name)
 
 
@@ -607,7 +623,7 @@ def test_a_director_that_does_nothing_changes_only_who_counts(
         quiet_streams = [*quiet.streams, *quiet.spawned]
         for ours, theirs in zip([*plain.streams, *plain.spawned], quiet_streams, strict=True):
             np.testing.assert_array_equal(ours.completed_ns, theirs.completed_ns)
-        for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns"):
+        for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns", "sleeps", "sleep_bins"):
             np.testing.assert_array_equal(getattr(plain, name), getattr(quiet, name), err_msg=name)
         assert (plain.end_ns, plain.uses) == (quiet.end_ns, quiet.uses)
         taken = sum(stream.taken for stream in quiet_streams)

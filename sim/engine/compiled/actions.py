@@ -36,6 +36,7 @@ from stripesim.sim.engine.compiled.world import (
     TICKET_LEFT,
     TICKET_WAITS,
     UNIT_MOVED,
+    UNIT_WOKEN,
     Array,
     World,
 )
@@ -134,7 +135,7 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
         change = 0
         if step.word == ENTER:
             change = 0 if state == TICKET_LEFT else 1
-        elif state == UNIT_MOVED:
+        elif state in (UNIT_MOVED, UNIT_WOKEN):
             change = 1 if step.word == ACQUIRE else -1 if step.word == RELEASE else 0
         if change:
             world.resources[at(bound)].free += change

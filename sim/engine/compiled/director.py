@@ -98,7 +98,7 @@ class Direction:
         if clock["reported"] or self._next_ns == time_ns:
             self._act()
         elif self._lost and self._lost[0][0] == time_ns:
-            self.run.actions.free_server(world, heappop(self._lost)[1])
+            self.run.actions.free_server(self.run.world, heappop(self._lost)[1])
         else:
             self._time_out(int(np.flatnonzero(world.streams["look_ns"] == time_ns)[0]))
         self._expect()

@@ -246,7 +246,9 @@ class CompiledRun:
         larger = np.zeros((max(2 * len(bins), int(clock["wanting"][0]) + 1), bins.shape[1]), dtype=np.int64)
         larger[: len(bins)] = bins
         clock["bins_end_ns"] = min(len(larger) * self.program.bin_ns, layout.NEVER_NS)
-        self.world = self.world._replace(bins=larger)
+        sleeps = np.zeros((len(larger), self.world.sleep_bins.shape[1]), dtype=np.int64)
+        sleeps[: len(bins)] = self.world.sleep_bins
+        self.world = self.world._replace(bins=larger, sleep_bins=sleeps)
 
     def _more_pins(self) -> None:
         """Make room for so many pins as are wanted; place those that there are anew."""
@@ -362,6 +364,8 @@ class CompiledRun:
             bins=world.bins[: int(clock["bins_used"])].copy(),
             wall_s=wall_s,
             followed_ns=world.ends_ns[:, : max((t.steps for t in self.program.book.templates), default=0)],
+            sleeps=resources["sleeps"].copy(),
+            sleep_bins=world.sleep_bins[: np.flatnonzero(world.sleep_bins.any(axis=1)).max(initial=-1) + 1],
         )
 
     def _stream_run(self, index: int, own: np.ndarray[Any, Any]) -> StreamRun:

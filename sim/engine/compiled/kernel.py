@@ -64,7 +64,8 @@ from stripesim.sim.engine.compiled.requests import report as _report
 from stripesim.sim.engine.compiled.requests import spawn as _spawn
 from stripesim.sim.engine.compiled.service import first as _first
 from stripesim.sim.engine.compiled.service import hand_over as _hand_over
-from stripesim.sim.engine.compiled.service import serve as _serve
+from stripesim.sim.engine.compiled.service import serve_idle as _serve_idle
+from stripesim.sim.engine.compiled.service import sleep as _sleep
 from stripesim.sim.engine.compiled.service import wait as _wait
 from stripesim.sim.engine.compiled.world import (
     BRANCHES,
@@ -86,6 +87,7 @@ from stripesim.sim.engine.compiled.world import (
     SPAWNS,
     TAKEN,
     UNIT_MOVED,
+    UNIT_WOKEN,
     World,
 )
 from stripesim.sim.engine.graph import ACQUIRE, DELAY, NONE, RELEASE, USE
@@ -127,7 +129,11 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
             return
         pool.free -= 1
         pool.held_ns -= now_ns
-    elif pool.waiting and not pool.stopped:
+        # It had to be woken.
+        world.pending[at(cell)] = UNIT_WOKEN
+        _append(world, cell)
+        return
+    if pool.waiting and not pool.stopped:
         # The unit changes hands; for the pool it is held without a gap.
         waiter = _first(world, pool)
         world.pending[at(waiter)] = UNIT_MOVED
@@ -135,6 +141,7 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
     else:
         pool.free += 1
         pool.held_ns += now_ns
+        _sleep(world, pool)
     world.pending[at(cell)] = UNIT_MOVED
     _append(world, cell)
 
@@ -160,11 +167,10 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
         if resource.free == 0:
             _wait(world, resource, cell)
         else:
-            resource.free -= 1
             if resource.discipline == BATCH:
                 # A batch of one: nobody hangs on its leader.
                 world.links[at(cell)] = NOBODY
-            return _serve(world, resource, cell)
+            return _serve_idle(world, resource, cell)
     elif word <= RELEASE:
         _pool(world, word, world.resources[at(bound)], cell)
     else:

@@ -11,7 +11,7 @@ import numpy as np
 
 from stripesim.sim.engine.compiled.calendar import push
 from stripesim.sim.engine.compiled.opcodes import at, inlined
-from stripesim.sim.engine.compiled.world import NOBODY, World
+from stripesim.sim.engine.compiled.world import NOBODY, ON_THREAD, UNIT_WOKEN, World
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
 from stripesim.sim.engine.program import BATCH
 
@@ -41,20 +41,48 @@ def first(world: World, resource: Any) -> int:
 
 @inlined
 def service_ns(world: World, cell: int) -> int:
-    """Return a step's service time: its demand, times its random factor if it has one."""
+    """Return a step's service time: its demand, times its random factor if it has one.
+
+    If its thread had to be woken, that comes on top.
+    """
     clock = world.clock[0]
     request = world.requests[at(cell >> clock.cell_bits)]
     number_of_step = cell & ((1 << clock.cell_bits) - 1)
     step = world.steps[at(request.first_step + number_of_step)]
     if step.spread == 0:
         return int(step.demand_ns)
+    woken_ns = 0
+    if step.spread & ON_THREAD:
+        thread = world.specials[at(request.first_step + number_of_step)].thread
+        if world.pending[at(cell - number_of_step + thread)] == UNIT_WOKEN:
+            role = world.steps[at(request.first_step + thread)].role
+            woken_ns = world.resources[at(world.bindings[at(request.row * clock.roles + role)])].wake_ns
+        if step.spread == ON_THREAD:
+            return int(step.demand_ns + woken_ns)
     # draws.retried_state and draws.splitmix64, in 64-bit words.
     word = (clock.seed_state ^ request.draw ^ np.uint64(number_of_step)) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     word = word ^ (word >> np.uint64(31))
-    factor = world.factors[step.spread, np.int64(word >> np.uint64(56))]
-    return int((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS)
+    factor = world.factors[step.spread & (ON_THREAD - 1), np.int64(word >> np.uint64(56))]
+    return int(((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
+
+
+@inlined
+def sleep(world: World, resource: Any) -> None:
+    """Count that a server or a unit becomes idle because nothing waits for it."""
+    resource.sleeps += 1
+    if world.clock[0].bin_ns:
+        world.sleep_bins[world.clock[0].bin, resource.kind] += 1
+
+
+@inlined
+def serve_idle(world: World, resource: Any, cell: int) -> int:
+    """Begin a service on a server that has to be woken; return when it ends."""
+    demand_ns = service_ns(world, cell) + resource.wake_ns
+    resource.free -= 1
+    resource.busy_ns += demand_ns
+    return int(world.clock[0].now_ns + demand_ns)
 
 
 @inlined
@@ -85,6 +113,7 @@ def hand_over(world: World, resource: Any) -> None:
     """Let a server that has become free take what waits for it."""
     if not resource.waiting:
         resource.free += 1
+        sleep(world, resource)
         return
     if resource.discipline == BATCH:
         waiting = resource.first

@@ -115,6 +115,8 @@ class Tables:
         specials["ticket"] = np.where(dynamics.tickets >= 0, dynamics.tickets, 0)
         specials["yes_count"] = dynamics.yes_counts
         specials["spawns"] = -1
+        specials["thread"] = dynamics.threads
+        rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(np.int16)
         for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
             other = dynamics.spawned[dynamics.spawns[step]]
             self._unresolved.append((self._steps_known + step, other))

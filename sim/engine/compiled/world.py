@@ -37,6 +37,10 @@ LIVE = 1 << 13
 TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
 # The same of an acquire that has its unit, and of a release that has given one back.
 UNIT_MOVED = -1
+# Of an acquire that found its unit idle: its thread had to be woken.
+UNIT_WOKEN = -2
+# Added to the spread of a use that takes longer if its thread had to be woken.
+ON_THREAD = 1 << 8
 
 # What a step has beyond the plain words; a sum of these.
 TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS, FOLLOWED = 1, 2, 4, 8, 16, 32
@@ -65,6 +69,8 @@ SPECIAL = np.dtype(
         ("ticket", "i2"),
         ("yes_count", "i2"),
         ("spawns", "i4"),
+        # The acquire of the thread that does a use.
+        ("thread", "i2"),
         # How many of the successors pin each key range.
         ("pins", "i2", (2,)),
     ]
@@ -77,14 +83,17 @@ RESOURCE = np.dtype(
         ("busy_ns", "i8"),
         ("held_ns", "i8"),
         ("waited_ns", "i8"),
+        ("sleeps", "i8"),
         ("free", "i4"),
         ("first", "i4"),
         ("last", "i4"),
         ("waiting", "i4"),
-        ("discipline", "i4"),
         ("capacity", "i4"),
-        ("stopped", "i4"),
-        ("_room", "i4", (3,)),  # A resource fills one cache line.
+        ("wake_ns", "i4"),
+        ("discipline", "i2"),
+        ("stopped", "i2"),
+        ("kind", "i2"),
+        ("_room", "i2"),  # A resource fills one cache line.
     ]
 )
 REQUEST = np.dtype(
@@ -208,6 +217,8 @@ class World(NamedTuple):
     log : ndarray of LOG
         A row a request, in order of issue over all streams.
     bins : ndarray of int64, shape (bins, counters)
+    sleep_bins : ndarray of int64, shape (bins, kinds)
+        How often servers and units became idle, by kind of resource.
     specials : ndarray of SPECIAL, shape (steps,)
         What each of `steps` has beyond the plain words.
     once : ndarray of int64, shape (steps, counters)
@@ -255,6 +266,7 @@ class World(NamedTuple):
     plan: Array
     log: Array
     bins: Array
+    sleep_bins: Array
     specials: Array
     once: Array
     taken: Array
@@ -281,6 +293,8 @@ def empty_world(program: Program, log_rows: int) -> World:
     resources["free"] = program.resources.capacities
     resources["discipline"] = program.resources.disciplines
     resources["capacity"] = program.resources.capacities
+    resources["wake_ns"] = program.resources.wake_ns
+    resources["kind"] = program.resources.kind_indices
     for end in ("first", "last"):
         resources[end][program.resources.disciplines == GATE] = NOBODY
     streams = np.zeros(len(program.streams), dtype=STREAM)
@@ -320,6 +334,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         plan=np.zeros((len(program.streams), 0, 4), dtype=np.int64),
         log=np.zeros(log_rows, dtype=LOG),
         bins=np.zeros((1, len(COUNTERS)), dtype=np.int64),
+        sleep_bins=np.zeros((1, len(program.resources.kind_names)), dtype=np.int64),
         specials=np.zeros(0, dtype=SPECIAL),
         once=np.zeros((0, len(COUNTERS)), dtype=np.int64),
         taken=np.zeros((2 * len(streams), len(COUNTERS) + 1), dtype=np.int64),

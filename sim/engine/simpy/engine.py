@@ -92,6 +92,11 @@ class SimpyEngine(simpy.Environment):
         self.held_ns = [0] * len(resources)
         # The same way for waiting: subtract the clock at the queue's tail, add it at its head.
         self.waited_ns = [0] * len(resources)
+        # How often a server or a unit became idle, also by bin and kind; what it costs to wake one.
+        self.sleeps = [0] * len(resources)
+        self.sleep_bins: list[list[int]] = []
+        self.wake_ns: list[int] = resources.wake_ns.tolist()
+        self._kinds: list[int] = resources.kind_indices.tolist()
         self.ready: deque[tuple[Request, int]] = deque()
         self.batches: dict[int, list[tuple[Request, int]]] = {}
         self.held = [False] * program.groups
@@ -206,6 +211,10 @@ class SimpyEngine(simpy.Environment):
             wall_s=wall_s,
             spawned=[log.result() for log in self.spawned],
             followed_ns=self._followed(),
+            sleeps=np.array(self.sleeps, dtype=np.int64),
+            sleep_bins=np.array(self.sleep_bins, dtype=np.int64).reshape(
+                len(self.sleep_bins), len(self.program.resources.kind_names)
+            ),
         )
 
     def _followed(self) -> IntArray:
@@ -261,6 +270,7 @@ class SimpyEngine(simpy.Environment):
                             heapreplace(calendar, (now_ns + demand_ns, key, _EID, waiter))
                         else:
                             free[resource] += 1
+                            self.sleep(resource)
                             heappop(calendar)
                 else:
                     heappop(calendar)
@@ -334,11 +344,14 @@ class SimpyEngine(simpy.Environment):
                     if spread:
                         factor = self._factors[spread][factor_index(request.seed, key)]
                         demand = (mean * factor + FACTOR_HALF) >> FACTOR_BITS
+                    if path.dynamics and (thread := path.dynamics.threads[after]) in request.woken:
+                        demand += self.wake_ns[row[path.roles[thread]]]
                     if not free[resource]:
                         self.waited_ns[resource] -= now_ns
                         self.queues[resource].append((demand, key, request))
                     else:
                         free[resource] -= 1
+                        demand += self.wake_ns[resource]
                         self.busy_ns[resource] += demand
                         if is_batch[resource]:
                             self.batches[key] = [(request, after)]
@@ -367,7 +380,11 @@ class SimpyEngine(simpy.Environment):
                     self.queues[pool].append((0, request.key | step, request))
                     return
                 self.change_unit(pool, request, -1)
+                if request.path.dynamics:
+                    request.woken.add(step)
         elif pool >= 0:
+            if self.stopped[pool] or not self.queues[pool]:
+                self.sleep(pool)
             self.change_unit(pool, request, 1)
             self.grant_units(pool)
         self.ready.append((request, step))
@@ -397,8 +414,19 @@ class SimpyEngine(simpy.Environment):
 
     def free_server(self, resource: int) -> None:
         """Free a server and let those that wait for one go on, the first first."""
+        if not self.queues[resource]:
+            self.sleep(resource)
         self.free[resource] += 1
         self.serve_waiting(resource)
+
+    def sleep(self, resource: int) -> None:
+        """Count that a server or a unit becomes idle because nothing waits for it."""
+        self.sleeps[resource] += 1
+        if self.program.bin_ns:
+            index = int(self._now) // self.program.bin_ns
+            while len(self.sleep_bins) <= index:
+                self.sleep_bins.append([0] * (max(self._kinds) + 1))
+            self.sleep_bins[index][self._kinds[resource]] += 1
 
     def serve_waiting(self, resource: int) -> None:
         """Let free servers take what waits for them."""

@@ -64,7 +64,7 @@ class Path:
 class Dynamics:
     """What a template has beyond the plain words, as plain lists."""
 
-    __slots__ = ("keys", "merges", "once", "spawned", "tests", "tickets", "yes_counts")
+    __slots__ = ("keys", "merges", "once", "spawned", "tests", "threads", "tickets", "yes_counts")
 
     def __init__(self, template: Template, spawned: Sequence[int]) -> None:
         dynamics = template.dynamics
@@ -77,6 +77,7 @@ class Dynamics:
         # The template in the book that a step spawns.
         self.spawned = [spawned[index] if index >= 0 else -1 for index in dynamics.spawns.tolist()]
         self.once = [amounts if amounts.any() else None for amounts in dynamics.once]
+        self.threads: list[int] = dynamics.threads.tolist()
 
 
 class Ticket:
@@ -95,6 +96,8 @@ class Request(simpy.Event):
     # Of the gates that it has entered, by enter step; how often it has pinned each key range.
     tickets: dict[int, Ticket]
     held: list[int]
+    # The acquires that found their unit idle: threads that it had to wake.
+    woken: set[int]
     # Where the ends of its steps are noted, if it is followed.
     ends_ns: list[int] | None = None
     # Where there is a director: units that it holds, by pool; steps not yet done.
@@ -124,6 +127,7 @@ class Request(simpy.Event):
         self.pending = path.predecessors.copy()
         if path.dynamics:
             self.tickets = {}
+            self.woken = set()
             self.held = [0] * len(keys or ())
 
 
