@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from scipy import signal
 
+from stripesim.models.jit import compiled
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace
 from stripesim.traces.locality import BLOCK_BYTES
 
@@ -183,7 +183,7 @@ def _synthetic_arrivals(model: WorkloadModel, n: int, rng: np.random.Generator) 
     return whole
 
 
-@numba.njit(cache=True)
+@compiled
 def _walk(cumulative: Floats, n: int, draws: Floats) -> Ints:
     """Walk a Markov chain, from its first state."""
     out = np.empty(n, np.int64)
@@ -218,7 +218,7 @@ def _synthetic_places(
     return placed
 
 
-@numba.njit(cache=True)
+@compiled
 def _place(
     follows: npt.NDArray[np.bool_],
     again: npt.NDArray[np.bool_],

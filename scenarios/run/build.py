@@ -21,6 +21,7 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_mappings
 from stripesim.scenarios.run.failures import plan_of
+from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.clients.workload import Synthetic, Workload
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
@@ -257,18 +258,20 @@ def _down(scenario: Scenario) -> list[int]:
     return sorted({*lost, *missing})
 
 
+_map_of_file = cached_by_content(maxsize=4)(load_map)
+
+
 @lru_cache(maxsize=8)
-def _crush(path: str | None, hosts: int, osds_per_host: int, racks: int | None) -> CrushMap:
-    if path is not None:
-        return load_map(path)
+def _regular_map(hosts: int, osds_per_host: int, racks: int | None) -> CrushMap:
     return build_map(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
 
 
 def crush_of(scenario: Scenario) -> CrushMap:
     """Return the CRUSH map of a scenario: its file, or the regular map of its counts."""
-    told = scenario.cluster
-    path = None if told.crush_map is None else str(scenario.resolve(told.crush_map))
-    return _crush(path, told.hosts, told.osds_per_host, told.racks)
+    cluster = scenario.cluster
+    if cluster.crush_map is not None:
+        return _map_of_file(str(scenario.resolve(cluster.crush_map)))
+    return _regular_map(cluster.hosts, cluster.osds_per_host, cluster.racks)
 
 
 def hole_warnings(scenario: Scenario) -> list[str]:

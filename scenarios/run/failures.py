@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import RecoveryModel
+from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
 from stripesim.sim.engine.graph import IntArray
@@ -229,7 +229,7 @@ def _distributions(scenario: Scenario, told: DrawnSpec) -> tuple[LifetimeSpec, L
     return _fitted(str(scenario.resolve(told.trace)), told.trace_format)
 
 
-@lru_cache(maxsize=4)
+@cached_by_content(maxsize=4)
 def _fitted(path: str, trace_format: str | None) -> tuple[LifetimeSpec, LifetimeSpec]:
     """Fit both distributions to a trace, once."""
     from stripesim.calibration.survival import fit_survival
@@ -274,7 +274,7 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     return found
 
 
-@lru_cache(maxsize=4)
+@cached_by_content(maxsize=4)
 def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, float | None]]:
     """Read the outages of each node [s from the trace's start]; those that overlap or touch are one."""
     from stripesim.traces.failures.read import read_failures

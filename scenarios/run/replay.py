@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
 import numpy as np
 
+from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests
 from stripesim.traces.columns import BlockTrace
@@ -53,15 +51,15 @@ def recorded_latency(scenario: Scenario) -> dict[str, float]:
     return {f"recorded_latency_{name}_ns": float(value) for name, value in told.items()}
 
 
-@lru_cache(maxsize=2)
-def _read(path: Path, form: str | None) -> BlockTrace:
+@cached_by_content(maxsize=2)
+def _read(path: str, form: str | None) -> BlockTrace:
     return read_trace(path, format=form, strict=True)
 
 
 def _trace_of(scenario: Scenario) -> BlockTrace:
     told = scenario.workload
     assert told.trace is not None
-    return _read(scenario.resolve(told.trace), told.trace_format)
+    return _read(str(scenario.resolve(told.trace)), told.trace_format)
 
 
 def requests_of(trace: BlockTrace) -> Requests:

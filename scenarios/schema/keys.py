@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
@@ -32,6 +33,7 @@ from stripesim.scenarios.schema.types import (
 )
 
 __all__ = [
+    "FILE_KEYS",
     "Cell",
     "ClusterSpec",
     "DegradedSpec",
@@ -41,6 +43,10 @@ __all__ = [
     "cells",
     "schema_json",
 ]
+
+
+#: Keys whose values are paths of files that a run reads, in whatever table they stand.
+FILE_KEYS: Final = frozenset({"crush_map", "trace"})
 
 
 class ClusterSpec(Table):
@@ -283,6 +289,21 @@ class Scenario(Table):
             The path itself if absolute, else taken from the scenario file's folder.
         """
         return self._base_dir / Path(path).expanduser()
+
+    def files(self) -> list[tuple[KeyPath, str]]:
+        """List the files that the scenario names, each with its key: a run depends on their content too."""
+
+        def walk(table: Table, above: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+            for name in type(table).model_fields:
+                value = getattr(table, name)
+                for index, item in enumerate(value if isinstance(value, tuple) else (value,)):
+                    path = (*above, name, index) if isinstance(value, tuple) else (*above, name)
+                    if isinstance(item, Table):
+                        yield from walk(item, path)
+                    elif name in FILE_KEYS and item is not None:
+                        yield path, item
+
+        return list(walk(self, ()))
 
     def has_file(self, path: str) -> bool:
         """Tell whether a path of the scenario names a file."""

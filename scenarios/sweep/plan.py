@@ -14,7 +14,7 @@ from typing import Any, Final
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
 from stripesim.scenarios.schema.problems import value_text
-from stripesim.scenarios.sweep.task import SweepTask, make_task
+from stripesim.scenarios.sweep.task import SweepTask, forget_models, make_task
 
 __all__ = ["SweepError", "SweepPlan", "plan_sweep", "split_values"]
 
@@ -179,6 +179,7 @@ def plan_sweep(
             )
     if faults:
         raise SweepError("\n".join(dict.fromkeys(faults)))
+    forget_models()
     tasks = [
         make_task(scenario, cell, replication=replication, engine=engine, swept=swept)
         for scenario, swept in zip(scenarios, values, strict=True)

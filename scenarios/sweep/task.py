@@ -14,6 +14,7 @@ from stripesim._version import __version__
 from stripesim.models.kernel.tables import table_to_json
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import MODEL_NAMES, OPTIONAL_MODEL_NAMES, row_of, run_cell
+from stripesim.scenarios.run.files import file_sha256
 from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
@@ -24,6 +25,7 @@ __all__ = [
     "SweepTask",
     "attempt",
     "code_sha256",
+    "forget_models",
     "make_task",
     "run_task",
     "source_files",
@@ -41,6 +43,7 @@ _SOURCE: Final = (
     "scenarios/run/build.py",
     "scenarios/run/execute.py",
     "scenarios/run/failures.py",
+    "scenarios/run/files.py",
     "scenarios/schema/faults.py",
     "scenarios/schema/toml_lines.py",
     "scenarios/run/replay.py",
@@ -71,13 +74,16 @@ class SweepTask:
         Swept key → its value at this point.
     code, models : str
         SHA-256 of the source that rows come from and of the numbers the models hold.
+    files : tuple of str
+        SHA-256 of each file that the scenario names, in the order of `Scenario.files`.
 
     Notes
     -----
     The name covers the scenario (every default written out, without its name and description, which no row
     depends on), cell, replication, engine, version and source of stripesim, the numbers of the parameter sets
-    and kernel table, and the content of trace and CRUSH map. What a row does not depend on is left out:
-    the cells beside it. So a sweep that is widened later keeps the rows it has.
+    and kernel table, and the content of every file that the scenario names (traces, CRUSH map). What a row
+    does not depend on is left out: the cells beside it. So a sweep that is widened later keeps the rows that
+    it has.
     """
 
     task_id: str
@@ -88,6 +94,7 @@ class SweepTask:
     swept: Mapping[str, Any] = field(default_factory=dict)
     code: str
     models: str
+    files: tuple[str, ...]
 
     @property
     def label(self) -> str:
@@ -136,6 +143,7 @@ def make_task(
     narrowed = _narrowed(scenario, cell, replication)
     configuration = narrowed.model_dump(mode="json", exclude={"name", "description"})
     models = _models_sha256(*_models_key(scenario))
+    files = _files_sha256(narrowed)
     named = {
         "scenario": configuration,
         "cell": list(cell),
@@ -144,10 +152,7 @@ def make_task(
         "stripesim": __version__,
         "code": code_sha256(),
         "models": models,
-        "files": [
-            None if path is None else _file_sha256(str(scenario.resolve(path)))
-            for path in (scenario.cluster.crush_map, scenario.workload.trace)
-        ],
+        "files": files,
     }
     return SweepTask(
         task_id=_sha256_of_json(named),
@@ -158,6 +163,7 @@ def make_task(
         swept=dict(swept),
         code=code_sha256(),
         models=models,
+        files=files,
     )
 
 
@@ -182,7 +188,14 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         )
     key = _models_key(task.scenario)
     if task.models != _models_sha256(*key):
+        forget_models()
+    if task.models != _models_sha256(*key):
         raise ValueError("worker: got other parameter sets or kernel tables, wanted those of the sweep")
+    if task.files != _files_sha256(task.scenario):
+        named = ", ".join(path for _, path in task.scenario.files())
+        raise ValueError(
+            f"worker: got {named} with other content, wanted the files that the sweep was planned with"
+        )
     result = run_cell(task.scenario, task.cell, task.engine, _models(*key))
     reason = unsteady_reason(
         result.requested.issued_ns, result.requested.completed_ns, end_ns=result.engine_run.end_ns
@@ -260,10 +273,14 @@ def source_files() -> dict[str, Path]:
     return files
 
 
-@lru_cache(maxsize=32)
-def _file_sha256(path: str) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _files_sha256(scenario: Scenario) -> tuple[str, ...]:
+    return tuple(file_sha256(scenario.resolve(path)) for _, path in scenario.files())
+
+
+def forget_models() -> None:
+    """Read parameter sets and kernel tables again: a long-lived process may hold those of an hour ago."""
+    _models.cache_clear()
+    _models_sha256.cache_clear()
 
 
 def _models_key(scenario: Scenario) -> tuple[str, ClusterSpec]:

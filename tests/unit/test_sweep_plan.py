@@ -1,13 +1,15 @@
 """What is to run: values split, grids and lists laid out, every fault said; tasks named by content."""
 
+import json
 import pickle
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
 from stripesim.scenarios.sweep import task as sweep_task
 from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep, split_values
 from stripesim.scenarios.sweep.task import attempt, make_task, run_task
@@ -193,16 +195,70 @@ def test_the_name_covers_what_the_row_depends_on(tiny: Path) -> None:
         assert not ids(**change) & plain
 
 
-def test_the_name_covers_the_content_of_a_map(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+TRACE = """# event_id component_id node_id platform_id node_name event_type start stop reason
+0 1 a 1 a 1 1000 1010 NULL
+1 1 a 1 a 0 1010 {back} NULL
+2 1 a 1 a 1 {back} 1090 NULL
+3 1 a 1 a 0 1090 1100 NULL
+"""
+FAULTS = {
+    "replay": ["faults.replay.trace=t.tab", "faults.replay.unit=osd", "faults.replay.speed=10"],
+    "drawn": ["faults.drawn.trace=t.tab", "faults.drawn.unit=host"],
+}
+TIMED = ["workload.duration_s=2", "schemes=['rep:3']", "workload.queue_depth=1", "workload.image_bytes=16MiB"]
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_the_name_covers_the_content_of_a_failure_trace(tiny: Path, kind: str) -> None:
+    trace = tiny.with_name("t.tab")
+    names = []
+    for back in (1015, 1019, 1015):
+        trace.write_text(TRACE.format(back=back))
+        names.append(plan_sweep(tiny, sets=[*TIMED, *FAULTS[kind]]).tasks[0].task_id)
+    assert names[0] == names[2] != names[1]
+
+
+def test_a_process_reads_a_failure_trace_again_when_it_has_changed(tiny: Path) -> None:
+    trace = tiny.with_name("t.tab")
+
+    def run(back: int) -> dict[str, object]:
+        trace.write_text(TRACE.format(back=back))
+        return run_task(plan_sweep(tiny, sets=[*TIMED, *FAULTS["replay"]]).tasks[0])
+
+    short, long, again = run(1015), run(1018), run(1015)
+    assert short["completions_sha256"] == again["completions_sha256"] != long["completions_sha256"]
+
+
+def test_a_worker_whose_file_has_other_content_refuses(tiny: Path) -> None:
+    trace = tiny.with_name("t.tab")
+    trace.write_text(TRACE.format(back=1015))
+    (task, *_) = plan_sweep(tiny, sets=[*TIMED, *FAULTS["replay"]]).tasks
+    trace.write_text(TRACE.format(back=1019))
+    assert "t.tab with other content" in str(attempt(task).reason)
+
+
+def test_the_name_covers_the_content_of_a_map(tiny: Path) -> None:
+    path = tiny.with_name("m.txt")
     plan = plan_sweep(tiny)
+    path.write_text("a")
     scenario = plan.scenario.model_copy(
-        update={"cluster": plan.scenario.cluster.model_copy(update={"crush_map": "m.txt"})}
+        update={"cluster": plan.scenario.cluster.model_copy(update={"crush_map": str(path)})}
     )
     cell = cells(scenario)[0]
-    monkeypatch.setattr(sweep_task, "_file_sha256", lambda path: "a")
     first = make_task(scenario, cell, swept={}).task_id
-    monkeypatch.setattr(sweep_task, "_file_sha256", lambda path: "b")
+    path.write_text("b")
     assert make_task(scenario, cell, swept={}).task_id != first
+
+
+def test_every_key_that_names_a_file_is_known_to_do_so() -> None:
+    """A key whose file were not hashed would give stale rows."""
+    named = {
+        name
+        for table in json.loads(schema_json())["$defs"].values()
+        for name, key in table["properties"].items()
+        if "relative to the scenario file" in key.get("description", "")
+    }
+    assert named == FILE_KEYS
 
 
 def test_a_row_is_a_pure_function_of_its_task(tiny: Path) -> None:
@@ -226,7 +282,7 @@ def test_engines_give_the_same_row(tiny: Path, engine: str) -> None:
 
 def test_a_worker_with_other_source_or_numbers_refuses(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (task, *_) = plan_sweep(tiny).tasks
-    monkeypatch.setattr(sweep_task, "_models_sha256", lambda *_: "other")
+    monkeypatch.setattr(sweep_task, "_models_sha256", lru_cache(lambda *_: "other"))
     assert "other parameter sets" in str(attempt(task).reason)
     monkeypatch.setattr(sweep_task, "code_sha256", lambda: "other")
     outcome = attempt(task)

@@ -19,6 +19,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.jit import compiled
 from stripesim.models.placement.crush.rjenkins import HASH_SEED, PAD_X, PAD_Y
 
 P = ParamSpec("P")
@@ -69,12 +70,12 @@ Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE = ran
 
 # Reference counting is off (`_nrt`): the kernel makes no arrays, and counting those it is handed at every
 # call took half of its time. So whatever it writes to is made by the caller.
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def _compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with Numba, keep the machine code on disk, and keep the type for the type checker."""
-    return cast("Callable[P, R]", numba.njit(**_OPTIONS)(function))
+    return compiled(function, **_OPTIONS)
 
 
 def _inlined(function: Callable[P, R]) -> Callable[P, R]:

@@ -30,8 +30,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from numba import njit
-
+from stripesim.models import jit
 from stripesim.sim.engine import conditions, draws, graph
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.compiled import accounting as compiled_accounting
@@ -451,11 +450,7 @@ def _entry(told: int) -> Callable[[World], int]:
 
 def cached(function: Callable[..., Any]) -> Any:
     """Compile a function and keep what was compiled."""
-    try:
-        return njit(cache=True, **OPTIONS)(function)
-    except RuntimeError:
-        # Numba found no folder to write to: compile at each start.
-        return njit(**OPTIONS)(function)
+    return jit.compiled(function, **OPTIONS)
 
 
 run_machine: Any = cached(_entry(sources()))

@@ -1,0 +1,93 @@
+"""Files that a scenario names: what they hold decides, not where they lie or what they held before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Hashable
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+__all__ = ["cached_by_content", "file_sha256"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: A file changed less than this long ago may change again without its time showing it [ns].
+_SETTLED_NS: Final = 2 * 10**9
+
+
+def file_sha256(path: str | Path) -> str:
+    """Hash the content of a file.
+
+    Parameters
+    ----------
+    path
+        Of a file that can be read.
+
+    Returns
+    -------
+    str
+        SHA-256, 64 hex digits.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+
+    Notes
+    -----
+    A large file is hashed once: as long as size, inode and times stay, so does the content. Files that were
+    changed within the last seconds are hashed each time, since clocks of file systems are coarse.
+    """
+    path = os.fspath(path)
+    state = os.stat(path)
+    changed_ns = max(state.st_mtime_ns, state.st_ctime_ns)
+    if 0 <= time.time_ns() - changed_ns < _SETTLED_NS:
+        return _hash(path)
+    signature = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    return _hash_once(path, signature)
+
+
+def _hash(path: str) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=32)
+def _hash_once(path: str, signature: tuple[int, ...]) -> str:
+    return _hash(path)
+
+
+def cached_by_content(maxsize: int) -> Callable[[F], F]:
+    """Keep what a function made of files, by their content: a file that changes is read again.
+
+    Parameters
+    ----------
+    maxsize
+        Results kept [count].
+
+    Returns
+    -------
+    callable
+        Decorator of a function whose first argument is a path and whose others can be hashed.
+    """
+
+    def decorate(read: F) -> F:
+        @lru_cache(maxsize=maxsize)
+        def kept(sha256: str, path: str, *args: Hashable) -> Any:
+            return read(path, *args)
+
+        @wraps(read)
+        def cached(path: str, *args: Hashable) -> Any:
+            try:
+                sha256 = file_sha256(path)
+            except OSError:
+                # The function itself says best what is wrong with a file that cannot be read.
+                return read(path, *args)
+            return kept(sha256, path, *args)
+
+        return cast("F", cached)
+
+    return decorate

@@ -1,0 +1,115 @@
+"""Compiled code is kept where that is possible, and no state of its folder is an error."""
+
+import importlib.util
+import itertools
+import logging
+
+import numba
+import pytest
+from numba.core import caching
+
+from stripesim.models import jit
+
+SOURCE = "def twice(x):\n    return 2 * x\n"
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _quiet_again(monkeypatch):
+    monkeypatch.setattr(jit, "_warned", set())
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+
+
+def load(path):
+    """Import a file under a new name, as another process would, and compile its function."""
+    spec = importlib.util.spec_from_file_location(f"jit_probe_{next(_numbers)}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return jit.compiled(module.twice)
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "probe.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def cache_files(path, suffix):
+    return sorted((path.parent / "__pycache__").glob(f"probe.twice*{suffix}"))
+
+
+def test_what_was_compiled_is_loaded_by_the_next_process(source):
+    first = load(source)
+    assert first(4) == 8
+    assert sum(first.stats.cache_misses.values()) == 1
+    again = load(source)
+    assert again(4) == 8
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize(
+    "damage", [lambda data: b"", lambda data: data[: len(data) // 2], lambda data: b"\xff" * len(data)]
+)
+def test_a_damaged_cache_is_rebuilt_with_one_warning(source, suffix, damage, caplog):
+    assert load(source)(4) == 8
+    for path in cache_files(source, suffix):
+        path.write_bytes(damage(path.read_bytes()))
+    with caplog.at_level(logging.WARNING):
+        assert load(source)(4) == 8
+    assert len(caplog.messages) == 1
+    assert "it is compiled again" in caplog.messages[0]
+    assert "\n" not in caplog.messages[0]
+    sound = load(source)
+    assert sound(4) == 8
+    assert sum(sound.stats.cache_hits.values()) == 1
+
+
+def test_a_full_disk_costs_a_warning(source, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(caching.IndexDataCacheFile, "_save_index", full)
+    with caplog.at_level(logging.WARNING):
+        function = load(source)
+        assert function(4) == 8
+        assert function(1.5) == 3.0
+    assert len(caplog.messages) == 1
+    assert "No space left on device; it is not kept" in caplog.messages[0]
+
+
+@pytest.fixture
+def _read_only(monkeypatch):
+    # The user who runs tests may be root, whom no mode of a folder stops: leave Numba the one locator that
+    # needs a folder to be named.
+    classes = caching.CompileResultCacheImpl._locator_classes
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", classes[:1])
+
+
+@pytest.mark.usefixtures("_read_only")
+def test_a_read_only_installation_keeps_code_in_a_temporary_folder(source, monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
+    with caplog.at_level(logging.WARNING):
+        assert load(source)(4) == 8
+    (folder,) = tmp_path.glob("stripesim-numba-*")
+    assert list(folder.rglob("*.nbc"))
+    assert folder.stat().st_mode & 0o077 == 0
+    assert len(caplog.messages) == 1
+    assert str(folder) in caplog.messages[0]
+    again = load(source)
+    assert again(4) == 8
+    assert sum(again.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.usefixtures("_read_only")
+def test_a_temporary_folder_that_others_may_write_to_is_not_used(source, monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(jit.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(jit.getpass, "getuser", lambda: "x")
+    (tmp_path / "stripesim-numba-x").mkdir()
+    (tmp_path / "stripesim-numba-x").chmod(0o777)
+    with caplog.at_level(logging.WARNING):
+        assert load(source)(4) == 8
+    assert caplog.messages == [
+        "warning: compiled code: got no folder to write to; it is compiled in each process"
+    ]

@@ -1,0 +1,53 @@
+"""Files that a scenario names count by what they hold."""
+
+import os
+import time
+
+import pytest
+
+from stripesim.scenarios.run.files import cached_by_content, file_sha256
+
+
+@pytest.fixture
+def reads():
+    return []
+
+
+@pytest.fixture
+def read(reads):
+    @cached_by_content(maxsize=2)
+    def read(path, form):
+        reads.append(path)
+        with open(path) as file:
+            return f"{form}: {file.read()}"
+
+    return read
+
+
+def test_a_file_is_read_once_and_again_when_it_has_changed(tmp_path, read, reads):
+    path = str(tmp_path / "a")
+    for content in ("one", "two", "six"):
+        with open(path, "w") as file:
+            file.write(content)
+        assert read(path, "x") == read(path, "x") == f"x: {content}"
+    assert len(reads) == 3
+
+
+def test_a_file_that_is_not_there_is_left_to_the_function(read):
+    with pytest.raises(FileNotFoundError):
+        read("/none", "x")
+
+
+def test_a_file_long_unchanged_is_hashed_once(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_text("one")
+    later = time.time_ns() + 10**11
+    monkeypatch.setattr("stripesim.scenarios.run.files.time.time_ns", lambda: later)
+    first = file_sha256(path)
+    monkeypatch.setattr("stripesim.scenarios.run.files._hash", lambda path: "hashed again")
+    assert file_sha256(path) == first
+    # Times of the same second are told apart by the inode's own.
+    before = os.stat(path)
+    path.write_text("two")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file_sha256(path) == "hashed again"
