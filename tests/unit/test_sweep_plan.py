@@ -7,8 +7,10 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from stripesim.scenarios.run.failures import Places, replayed_failures
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
 from stripesim.scenarios.sweep import task as sweep_task
 from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep, split_values
@@ -221,12 +223,13 @@ def test_the_name_covers_the_content_of_a_failure_trace(tiny: Path, kind: str) -
 def test_a_process_reads_a_failure_trace_again_when_it_has_changed(tiny: Path) -> None:
     trace = tiny.with_name("t.tab")
 
-    def run(back: int) -> dict[str, object]:
+    def back_ns(back: int) -> int | None:
         trace.write_text(TRACE.format(back=back))
-        return run_task(plan_sweep(tiny, sets=[*TIMED, *FAULTS["replay"]]).tasks[0])
+        (task, *_) = plan_sweep(tiny, sets=[*TIMED, *FAULTS["replay"]]).tasks
+        places = Places(np.arange(4, dtype=np.int64), None)
+        return replayed_failures(task.scenario, places)[0].back_ns
 
-    short, long, again = run(1015), run(1018), run(1015)
-    assert short["completions_sha256"] == again["completions_sha256"] != long["completions_sha256"]
+    assert [back_ns(1015), back_ns(1018), back_ns(1015)] == [1_500_000_000, 1_800_000_000, 1_500_000_000]
 
 
 def test_a_worker_whose_file_has_other_content_refuses(tiny: Path) -> None:
