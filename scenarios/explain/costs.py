@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from stripesim.scenarios.explain.sensitivity import CODING_OPS, slower
-from stripesim.scenarios.run.execute import run_cell
+from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.draws import seed_state
-from stripesim.sim.engine.graph import IntArray, Template
+from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.critical_path import SERVED_STEPS, STEPS, WAITED_STEPS, PathSplitter
 from stripesim.sim.observe.recording import steady_window
 from stripesim.sim.run import RunResult, factor_tables
@@ -100,7 +98,7 @@ def cell_costs(
     stream = again.engine_run.streams[0]
     if not np.array_equal(stream.completed_ns[parts], first.completed_ns[parts]):
         raise RuntimeError(f"costs of {cell.scheme}: the run that was followed is not the run")
-    splitters = _splitters(scenario, again, models, stream.templates[parts])
+    splitters = _splitters(scenario, again, stream.templates[parts])
     served, waited = np.zeros(len(STEPS), dtype=np.int64), np.zeros(len(STEPS), dtype=np.int64)
     for row in _last_parts(owners[parts], stream.completed_ns[parts]):
         part = int(parts[row])
@@ -152,29 +150,12 @@ def _last_parts(owners: IntArray, completed_ns: IntArray) -> list[int]:
     return sorted(order[last].tolist())
 
 
-def _splitters(
-    scenario: Scenario, result: RunResult, models: Models, templates: IntArray
-) -> dict[int, PathSplitter]:
+def _splitters(scenario: Scenario, result: RunResult, templates: IntArray) -> dict[int, PathSplitter]:
     """Make what splits the paths of requests on these templates."""
     planner = result.foreground
     assert isinstance(planner, RequestPlanner)
-    # Twice the coding: what a step takes longer then is its coding, and no formula is written twice.
-    buffers = models.encode_buffers
-    slow = replace(
-        models,
-        kernel=slower(models.kernel, CODING_OPS),
-        encode_buffers=None
-        if buffers is None
-        else replace(
-            buffers, shard_ns=2 * buffers.shard_ns, output_ns_per_byte=2 * buffers.output_ns_per_byte
-        ),
-    )
-    indices = np.unique(templates).tolist()
-    slowed = planner.under(slow, indices)
     tables, state = factor_tables(planner.pool), seed_state(scenario.seed)
-    found = {}
-    for index in indices:
-        template: Template = result.book.templates[index]
-        coding_ns = slowed[index].demands_ns - template.demands_ns
-        found[index] = PathSplitter(template, coding_ns, tables, state)
-    return found
+    return {
+        index: PathSplitter(result.book.templates[index], tables, state)
+        for index in np.unique(templates).tolist()
+    }

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from stripesim.scenarios.explain.record import RecordedStep
 from stripesim.scenarios.explain.sensitivity import Share
 from stripesim.scenarios.explain.timeline import Hold, TimelineStep
+from stripesim.sim.engine.program import PENDING
+from stripesim.sim.observe.critical_path import critical_steps
 
 __all__ = ["critical_path", "holds", "located"]
 
@@ -15,50 +17,17 @@ def located(
     steps: Sequence[RecordedStep], shares: Sequence[Sequence[Sequence[Share]]], primary: int
 ) -> list[TimelineStep]:
     """Say of each step where it runs, for which shard, and what its time is spent on."""
-    shards = _branches(steps)
-    located = []
-    for step in steps:
-        known = shares[step.graph][step.index]
-        coding = sum(
-            share.change_ns for share in known if share.parameter.startswith(("kernel.", "encode_buffers."))
+    return [
+        TimelineStep(
+            step=step,
+            lane=_lane(step.role, primary),
+            branch=step.shard,
+            category=_category(step),
+            coding_ns=step.counted.get("coding_ns", 0),
+            shares=tuple(shares[step.graph][step.index]),
         )
-        located.append(
-            TimelineStep(
-                step=step,
-                lane=_lane(step.role, primary),
-                branch=shards[step.graph, step.index],
-                category=_category(step),
-                coding_ns=coding,
-                shares=tuple(known),
-            )
-        )
-    return located
-
-
-def _branches(steps: Sequence[RecordedStep]) -> dict[tuple[int, int], int | None]:
-    """Find the shard whose sub-operation each step belongs to.
-
-    A sub-operation begins with the primary's messenger for it and ends with the primary noting its reply;
-    both are the primary's work, yet drawn with the shard a chain of bars tells the story.
-    """
-    found: dict[tuple[int, int], int | None] = {}
-    in_order = sorted(steps, key=lambda step: (step.graph, step.index))
-    for step in in_order:
-        before = {found.get((step.graph, index)) for index in step.predecessors}
-        inherits = step.label.endswith("reply") and len(before) == 1
-        found[step.graph, step.index] = _shard(step.role) if _shard(step.role) is not None else (
-            before.pop() if inherits else None
-        )  # fmt: skip
-    after: dict[tuple[int, int], set[int | None]] = {}
-    for step in in_order:
-        for index in step.predecessors:
-            after.setdefault((step.graph, index), set()).add(found[step.graph, step.index])
-    for step in in_order:
-        place = (step.graph, step.index)
-        shards = after.get(place, set())
-        if found[place] is None and step.label.startswith("messenger, ") and len(shards) == 1:
-            found[place] = next(iter(shards))
-    return found
+        for step in steps
+    ]
 
 
 def _shard(role: str) -> int | None:
@@ -109,16 +78,11 @@ def holds(steps: Sequence[RecordedStep]) -> list[Hold]:
     return sorted(found, key=lambda hold: (hold.start_ns, hold.end_ns, hold.role))
 
 
-def critical_path(steps: Sequence[RecordedStep], reply_ns: int) -> tuple[int, ...]:
-    """Walk back from the reply: each time to the predecessor that was complete last."""
-    place = {(step.graph, step.index): index for index, step in enumerate(steps)}
-    replies = [step for step in steps if step.graph == 0 and step.end_ns == reply_ns]
-    # Of several steps that end with the reply, it is the client's own.
-    step = max(replies, key=lambda step: (step.role == "client.rx", step.index))
-    path = []
-    while True:
-        path.append(place[step.graph, step.index])
-        before = [steps[place[step.graph, i]] for i in step.predecessors if (step.graph, i) in place]
-        if not before:
-            return tuple(reversed(path))
-        step = max(before, key=lambda other: (other.end_ns, -other.index))
+def critical_path(steps: Sequence[RecordedStep], reply: int) -> tuple[int, ...]:
+    """Find the steps that set the latency, as indices into `steps`, from the issue to the reply."""
+    own = {step.index: place for place, step in enumerate(steps) if step.graph == 0}
+    ends_ns = [PENDING] * (max(own) + 1)
+    before: list[tuple[int, ...]] = [()] * len(ends_ns)
+    for index, place in own.items():
+        ends_ns[index], before[index] = steps[place].end_ns, steps[place].predecessors
+    return tuple(own[index] for index in critical_steps(before, ends_ns, reply))

@@ -8,7 +8,7 @@ from typing import Any
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.engine import graph
-from stripesim.sim.engine.graph import COUNTERS, Template
+from stripesim.sim.engine.graph import COUNTERS, NO_SHARD, Template
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
 from stripesim.sim.observe.critical_path import predecessors_of
@@ -33,6 +33,8 @@ class RecordedStep:
         0 for the request itself, then one number for each detached graph that it started.
     index : int
         Number of the step in its graph.
+    shard : int or None
+        Shard whose sub-operation it belongs to, also where the primary works for it; None: the whole request.
     label, word : str
         What it does; the word of the op graph that it is (``use``, ``delay``, ``acquire`` …).
     role, resource : str
@@ -47,6 +49,7 @@ class RecordedStep:
 
     graph: int
     index: int
+    shard: int | None
     label: str
     word: str
     role: str
@@ -167,6 +170,7 @@ def _steps(
             RecordedStep(
                 graph=number,
                 index=step,
+                shard=template.shards[step] if template.shards[step] != NO_SHARD else None,
                 label=template.labels[step],
                 word=graph.WORDS[word],
                 role=roles.role_name(role),

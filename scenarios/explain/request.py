@@ -243,7 +243,7 @@ class _Explanation:
             end_ns=max(step.end_ns for step in steps),
             steps=tuple(told),
             holds=tuple(holds(steps)),
-            path=critical_path(steps, reply_ns),
+            path=critical_path(steps, book.templates[graphs[0]].reply),
             parameters=parameters,
         )
 

@@ -44,12 +44,20 @@ class TimelineStep:
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
-        told = {**asdict(self.step), "wait_ns": self.step.wait_ns, "duration_ns": self.step.duration_ns}
-        told["predecessors"] = list(self.step.predecessors)
+        step = asdict(self.step)
+        # It stands there as `branch`.
+        del step["shard"]
         return {
-            "lane": self.lane, "branch": self.branch, "category": self.category,
-            "coding_ns": self.coding_ns, **told, "parameters": [asdict(share) for share in self.shares],
-        }  # fmt: skip
+            "lane": self.lane,
+            "branch": self.branch,
+            "category": self.category,
+            "coding_ns": self.coding_ns,
+            **step,
+            "wait_ns": self.step.wait_ns,
+            "duration_ns": self.step.duration_ns,
+            "predecessors": list(self.step.predecessors),
+            "parameters": [asdict(share) for share in self.shares],
+        }
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stripesim._version import __version__
-from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, hole_warnings
+from stripesim.scenarios.explain.costs import cell_costs
+from stripesim.scenarios.run.build import build_models, hole_warnings
+from stripesim.scenarios.run.cell import row_of, run_cells
 from stripesim.scenarios.run.failures import limits_of
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.run import RunResult, simulate
 
 if TYPE_CHECKING:
     import polars as pl
-
-MODEL_NAMES = ("client", "cpu", "public_nic", "private_nic", "messages", "pg_lock", "ssd", "store")
-OPTIONAL_MODEL_NAMES = ("encode_buffers",)
 
 
 @dataclass(frozen=True)
@@ -76,52 +73,6 @@ class ScenarioResult:
         return {**document, "timeline": self.timelines} if self.timelines else document
 
 
-def run_cells(
-    scenario: Scenario, engine: str, models: Models | None = None
-) -> Iterator[tuple[Cell, RunResult]]:
-    """Run the cells of a scenario one after another."""
-    models = models or build_models(scenario)
-    check_schemes(scenario, models)
-    for cell in cells(scenario):
-        yield cell, run_cell(scenario, cell, engine, models)
-
-
-def run_cell(
-    scenario: Scenario,
-    cell: Cell,
-    engine: str,
-    models: Models | None = None,
-    *,
-    until_ns: int | None = None,
-    followed: IntArray | None = None,
-) -> RunResult:
-    """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
-    setting = build_cell(scenario, cell, models)
-    return simulate(
-        setting.pool,
-        setting.workload,
-        prefilled=setting.prefilled,
-        repair=setting.repair,
-        until_ns=setting.until_ns if until_ns is None else until_ns,
-        faults=setting.faults,
-        timeout_ns=setting.timeout_ns,
-        newest_only=setting.newest_only,
-        seed=scenario.seed,
-        engine=engine,
-        followed=followed,
-    )
-
-
-def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
-    """Return a result row: the cell's coordinates and what came of it."""
-    row = {**cell._asdict(), "image": scenario.workload.image, **result.row}
-    if scenario.workload.kind == "trace":
-        from stripesim.scenarios.run.replay import recorded_latency
-
-        row |= recorded_latency(scenario)
-    return row
-
-
 def run_scenario(
     scenario: Scenario,
     *,
@@ -142,7 +93,6 @@ def run_scenario(
         Whether rows tell what the latency consists of (`stripesim.scenarios.explain.costs`); each cell then
         runs a second time, up to the last request of the sample.
     """
-    from stripesim.scenarios.explain.costs import cell_costs
     from stripesim.scenarios.planning.capacity import drives_of
     from stripesim.scenarios.run.calibrated import warnings_of
     from stripesim.scenarios.run.results import rows_frame
@@ -186,11 +136,10 @@ def run_scenario(
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:
     """List every number of a cluster's models with its provenance."""
-    names = [name for name in (*MODEL_NAMES, *OPTIONAL_MODEL_NAMES) if getattr(models, name) is not None]
     return [
         parameter
-        for name in names
-        for parameter in getattr(models, name).parameters(f"{name}.")
+        for name, model in models.described().items()
+        for parameter in model.parameters(f"{name}.")
         if not isinstance(parameter["value"], list)
     ]
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from stripesim._version import __version__
 from stripesim.models.kernel.tables import table_to_json
 from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.execute import MODEL_NAMES, OPTIONAL_MODEL_NAMES, row_of, run_cell
+from stripesim.scenarios.run.cell import row_of, run_cell
 from stripesim.scenarios.run.files import file_sha256
 from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario
 from stripesim.scenarios.sweep.stats import unsteady_reason
@@ -297,9 +297,7 @@ def _models(generation: str, cluster: ClusterSpec) -> Models:
 def _models_sha256(generation: str, cluster: ClusterSpec) -> str:
     models = _models(generation, cluster)
     parameters: list[Iterable[Mapping[str, Any]]] = [
-        getattr(models, name).parameters(f"{name}.")
-        for name in (*MODEL_NAMES, *OPTIONAL_MODEL_NAMES)
-        if getattr(models, name) is not None
+        model.parameters(f"{name}.") for name, model in models.described().items()
     ]
     told = json.dumps([list(listed) for listed in parameters], sort_keys=True, default=_plain)
     return hashlib.sha256(f"{told}\n{table_to_json(models.kernel)}".encode()).hexdigest()

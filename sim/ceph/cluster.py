@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ from stripesim.models.nic import NicModel
 from stripesim.models.object_store.metadata_cache import MetadataLookup
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
+from stripesim.models.provenance import MeasuredModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import BATCH, BY_CLIENT, FIFO, GATE, POOL, UNBOUND, Resources
@@ -59,6 +60,11 @@ class Models:
     kernel_backend: str | None = None
     encode_buffers: EncodeBufferModel | None = None
     lookup: MetadataLookup | None = None
+
+    def described(self) -> dict[str, MeasuredModel]:
+        """Return the models whose numbers have a provenance, by name."""
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: model for name, model in found.items() if isinstance(model, MeasuredModel)}
 
     def backend_for(self, scheme: str) -> str | None:
         """Return the kernel for a scheme: the one named, unless it does not offer such codes."""

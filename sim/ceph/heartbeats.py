@@ -8,6 +8,7 @@ import numpy as np
 
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths.stage import PathContext, Stage
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import RequestChunk
@@ -104,5 +105,6 @@ class HeartbeatSource:
 def _ping(context: PathContext, size_bytes: int) -> Template:
     graph = GraphBuilder("heartbeat")
     stage = Stage(graph, context)
-    answered = stage.back(1, size_bytes, stage.out(1, size_bytes, graph.issue, "ping"), "ping reply")
+    pinged = stage.out(1, size_bytes, graph.issue, "ping", phase=Phase.DISTRIBUTION)
+    answered = stage.back(1, size_bytes, pinged, "ping reply", phase=Phase.DISTRIBUTION)
     return graph.finish(reply=answered)

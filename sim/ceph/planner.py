@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import lcm
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
-from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import bare_path, pipelined_write_path, read_path, roll_forward_path, write_path
 from stripesim.sim.ceph.paths.pipeline import PARTIAL, WRITTEN
@@ -211,32 +209,6 @@ class RequestPlanner:
             columns = zip(*(_columns(part) for part in self._planned), strict=True)
             self._planned = [Planned(*(np.concatenate(column) for column in columns))]
         return self._planned[0]
-
-    def under(self, models: Models, templates: Iterable[int]) -> dict[int, Template]:
-        """Compile templates that this planner has handed out once more, under other models.
-
-        Parameters
-        ----------
-        models : Models
-        templates : iterable of int
-            Indices in the book.
-
-        Returns
-        -------
-        dict of int to Template
-            By index; the book stays as it is.
-
-        Raises
-        ------
-        KeyError
-            If a template is not this planner's.
-        """
-        pool = replace(self._pool, cluster=replace(self._pool.cluster, models=models))
-        other = RequestPlanner(pool, Book(self._book.bindings), self._workload, prefilled=self._prefilled)
-        # Every way in which a placement group has looked during the run.
-        other._layout.contexts = [replace(context, models=models) for context in self._layout.contexts]
-        keys = {index: key for key, index in self._templates.items()}
-        return {index: other._compile(keys[index]) for index in templates}
 
     def _split(self, requests: Requests) -> tuple[Requests, IntArray]:
         """Cut requests at the borders of objects."""

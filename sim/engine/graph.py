@@ -58,6 +58,7 @@ COUNTERS = (
     "context_switches",
     "encode_bytes",
     "device_log_bytes",
+    "coding_ns",
 )
 COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 
@@ -65,6 +66,9 @@ COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 FIXED, SSD_READ, SSD_WRITE = range(3)
 
 NO_ROLE = -1
+# A step that belongs to no phase or to no shard; engines do not look at either.
+NO_PHASE = NO_SHARD = -1
+_NOTHING: Mapping[str, int] = {}
 # A side of a branch stands among predecessors as the branch's step plus this times the side.
 _SIDE = 1 << 20
 
@@ -130,7 +134,11 @@ class Template:
     amounts : ndarray of int64, shape (steps, len(COUNTERS))
         What each step accounts when it completes and is bound.
     labels : tuple of str
-        A few words per step, for drawings.
+        A few words per step, for drawings only.
+    phases : tuple of int
+        What each step's time is spent on, in the terms of the modelled system; `NO_PHASE`: nothing.
+    shards : tuple of int
+        Shard whose sub-operation each step belongs to; `NO_SHARD`: the whole request.
     dynamics : Dynamics, optional
         None if the template has plain words only.
     """
@@ -146,6 +154,8 @@ class Template:
     reply: int
     amounts: IntArray
     labels: tuple[str, ...]
+    phases: tuple[int, ...]
+    shards: tuple[int, ...]
     dynamics: Dynamics | None = None
 
     @property
@@ -222,7 +232,9 @@ class GraphBuilder:
     demands_ns: list[int] = field(default_factory=lambda: [0])
     after: list[tuple[int, ...]] = field(default_factory=lambda: [()])
     labels: list[str] = field(default_factory=lambda: ["issue"])
-    amounts: list[dict[str, int]] = field(default_factory=lambda: [{}])
+    phases: list[int] = field(default_factory=lambda: [NO_PHASE])
+    shards: list[int] = field(default_factory=lambda: [NO_SHARD])
+    amounts: list[Mapping[str, int]] = field(default_factory=lambda: [_NOTHING])
     # What only few steps have, by step.
     tests: dict[int, Test] = field(default_factory=dict)
     spawned: dict[int, Template] = field(default_factory=dict)
@@ -243,10 +255,12 @@ class GraphBuilder:
         after: Iterable[int],
         label: str,
         spread: int = FIXED,
+        phase: int = NO_PHASE,
+        shard: int = NO_SHARD,
         **amounts: int,
     ) -> int:
         """Add a stay at a resource: queue for a server, hold it for the demand [ns]."""
-        return self._add(USE, role, demand_ns, after, label, spread, amounts)
+        return self._add(USE, role, demand_ns, after, label, phase, shard, spread, amounts)
 
     def on_thread(self, use: int, acquire: int) -> None:
         """Let a unit of a pool be the thread that does a use.
@@ -274,32 +288,45 @@ class GraphBuilder:
         if any(amounts.values()):
             self.once[use] = amounts
 
-    def delay(self, role: int, demand_ns: float, *, after: Iterable[int], label: str) -> int:
+    def delay(
+        self,
+        role: int,
+        demand_ns: float,
+        *,
+        after: Iterable[int],
+        label: str,
+        phase: int = NO_PHASE,
+        shard: int = NO_SHARD,
+    ) -> int:
         """Add a lapse of time without a queue [ns]; none if `role` is bound to nothing."""
-        return self._add(DELAY, role, demand_ns, after, label, FIXED, {})
+        return self._add(DELAY, role, demand_ns, after, label, phase, shard)
 
-    def acquire(self, role: int, *, after: Iterable[int], label: str) -> int:
+    def acquire(
+        self, role: int, *, after: Iterable[int], label: str, phase: int = NO_PHASE, shard: int = NO_SHARD
+    ) -> int:
         """Add the wait for a unit of a pool."""
-        return self._add(ACQUIRE, role, 0, after, label, FIXED, {})
+        return self._add(ACQUIRE, role, 0, after, label, phase, shard)
 
-    def release(self, role: int, *, after: Iterable[int], label: str) -> int:
+    def release(self, role: int, *, after: Iterable[int], label: str, shard: int = NO_SHARD) -> int:
         """Add the return of a unit to its pool."""
-        return self._add(RELEASE, role, 0, after, label, FIXED, {})
+        return self._add(RELEASE, role, 0, after, label, NO_PHASE, shard)
 
     def join(self, after: Iterable[int], *, label: str = "join") -> int:
         """Add a step that waits for several; with a single one it is that one."""
         steps = tuple(dict.fromkeys(after))
         if len(steps) == 1:
             return steps[0]
-        return self._add(NONE, NO_ROLE, 0, steps, label, FIXED, {})
+        return self._add(NONE, NO_ROLE, 0, steps, label)
 
     def enter(self, role: int, *, after: Iterable[int], label: str) -> int:
         """Take the next ticket of a gate, which never waits; the step is the ticket's name."""
-        return self._add(ENTER, role, 0, after, label, FIXED, {})
+        return self._add(ENTER, role, 0, after, label)
 
-    def turn(self, ticket: int, *, after: Iterable[int], label: str) -> int:
+    def turn(self, ticket: int, *, after: Iterable[int], label: str, phase: int = NO_PHASE) -> int:
         """Wait until every earlier ticket of the gate has had its turn or has left."""
-        return self._with_ticket(TURN, ticket, after, label)
+        step = self._with_ticket(TURN, ticket, after, label)
+        self.phases[step] = phase
+        return step
 
     def leave(self, ticket: int, *, after: Iterable[int], label: str) -> int:
         """Give a ticket back."""
@@ -334,7 +361,7 @@ class GraphBuilder:
 
     def merge(self, after: Iterable[int], *, label: str = "merge") -> int:
         """Add a step that waits for those of its predecessors that run; it runs if any of them does."""
-        step = self._add(NONE, NO_ROLE, 0, after, label, FIXED, {})
+        step = self._add(NONE, NO_ROLE, 0, after, label)
         self.merges.add(step)
         return step
 
@@ -367,7 +394,7 @@ class GraphBuilder:
             if test.kind == ALONE:
                 self._check_ticket(label, test.ticket)
         role = self.roles[test.ticket] if test.ticket >= 0 else test.role
-        step = self._add(word, role, 0, after, label, FIXED, {})
+        step = self._add(word, role, 0, after, label)
         self.tests[step] = test
         return step
 
@@ -387,8 +414,10 @@ class GraphBuilder:
         demand_ns: float,
         after: Iterable[int],
         label: str,
-        spread: int,
-        amounts: dict[str, int],
+        phase: int = NO_PHASE,
+        shard: int = NO_SHARD,
+        spread: int = FIXED,
+        amounts: Mapping[str, int] = _NOTHING,
     ) -> int:
         before = tuple(after)
         if len(before) > 1:
@@ -400,13 +429,16 @@ class GraphBuilder:
         demand_max = DEMAND_SPREAD_MAX_NS if spread != FIXED else DEMAND_MAX_NS
         if demand >= demand_max:
             raise ValueError(f"{self.name}: {label}: got {demand} ns, wanted below {demand_max} ns")
-        self._check_counters(label, amounts)
+        if amounts:
+            self._check_counters(label, amounts)
         self.words.append(word)
         self.roles.append(role)
         self.spreads.append(spread)
         self.demands_ns.append(demand)
         self.after.append(before)
         self.labels.append(label)
+        self.phases.append(phase)
+        self.shards.append(shard)
         self.amounts.append(amounts)
         return step
 
@@ -452,6 +484,8 @@ class GraphBuilder:
             reply=reply,
             amounts=_amounts(steps, enumerate(self.amounts)),
             labels=tuple(self.labels),
+            phases=tuple(self.phases),
+            shards=tuple(self.shards),
             dynamics=self._dynamics(following),
         )
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.draws import factor_index, retried_state, scaled_ns
-from stripesim.sim.engine.graph import ACQUIRE, DELAY, NO_ROLE, STEP_BITS, USE, IntArray, Template
+from stripesim.sim.engine.graph import COUNTER_INDEX, DELAY, NO_PHASE, STEP_BITS, USE, IntArray, Template
 from stripesim.sim.engine.program import PENDING
 
-__all__ = ["SERVED_STEPS", "STEPS", "WAITED_STEPS", "PathSplitter", "PathTimes", "step_kinds"]
+__all__ = ["SERVED_STEPS", "STEPS", "WAITED_STEPS", "PathSplitter", "PathTimes", "critical_steps"]
 
-#: The steps of a request, in the order of a write. A step's time is service, or waiting for what serves it.
+#: What a latency consists of, in the order of a write: the phases that steps are stamped with, the coding
+#: inside of the primary's processor time, and the time before a request was issued for the last time.
+#: Each part is service, or waiting for what serves it.
 STEPS: Final = (
     "client",
     "public_net",
@@ -39,24 +42,8 @@ WAITED_STEPS: Final = tuple(step for step in STEPS if step not in ("encode", "pa
 _INDEX: Final = {step: index for index, step in enumerate(STEPS)}
 _ENCODE: Final = _INDEX["encode"]
 _HUNG: Final = _INDEX["hung"]
-
-_OF_FIXED_ROLES: Final = {
-    roles.CLIENT_SUBMIT: "client",
-    **dict.fromkeys(
-        (roles.CLIENT_TX, roles.CLIENT_RX, roles.PUBLIC_TX, roles.PUBLIC_RX, roles.PUBLIC_WIRE), "public_net"
-    ),
-    **dict.fromkeys((roles.PRIMARY_WORKER, roles.PRIMARY_CPU), "primary_cpu"),
-    **dict.fromkeys((roles.PG_LOCK, roles.PG_EXEC, roles.PG_PIPELINE), "lock"),
-}
-_OF_SHARD_ROLES: Final = {
-    **dict.fromkeys((roles.WORKER, roles.CPU), "shard_cpu"),
-    roles.SSD: "device",
-    **dict.fromkeys((roles.KV, roles.SYNC), "log"),
-    **dict.fromkeys(
-        (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX, roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX),
-        "distribution",
-    ),
-}
+_OF_PHASES: Final = {phase: _INDEX[phase.name.lower()] for phase in Phase}
+_CODING: Final = COUNTER_INDEX["coding_ns"]
 
 
 @dataclass(frozen=True)
@@ -78,43 +65,6 @@ class PathTimes:
         return int(self.served_ns.sum() + self.waited_ns.sum())
 
 
-def step_kinds(template: Template) -> list[int]:
-    """Return which of `STEPS` each step of a template belongs to, as an index.
-
-    Notes
-    -----
-    The resource that a step needs decides. Two things it does not tell: what a processor does while
-    the thread of the key-value log is held is part of the log, and what the private network carries for a
-    read, also one inside a write, has ``read`` in its label.
-    """
-    before = predecessors_of(template)
-    words, named = template.words.tolist(), template.roles.tolist()
-    kinds: list[int] = []
-    for step, role in enumerate(named):
-        kind = _INDEX[_kind_of(role, template.labels[step])]
-        if _part(role) in (roles.OUT_WIRE, roles.BACK_WIRE):
-            # A wire carries what was sent before.
-            kind = kinds[before[step][0]]
-        elif any(words[p] == ACQUIRE and _part(named[p]) == roles.KV for p in before[step]):
-            kind = _INDEX["log"]
-        kinds.append(kind)
-    return kinds
-
-
-def _part(role: int) -> int:
-    """Return which part of a shard a role is; −1: of no shard."""
-    return (role - roles.FIXED_ROLES) % roles.SHARD_ROLES if role >= roles.FIXED_ROLES else -1
-
-
-def _kind_of(role: int, label: str) -> str:
-    if role == NO_ROLE:
-        return "pause"
-    if role < roles.FIXED_ROLES:
-        return _OF_FIXED_ROLES.get(role, "pause")
-    kind = _OF_SHARD_ROLES.get(_part(role), "pause")
-    return "read_back" if kind == "distribution" and "read" in label else kind
-
-
 def predecessors_of(template: Template) -> list[tuple[int, ...]]:
     """List the predecessors of each step of a template."""
     before: list[list[int]] = [[] for _ in range(template.steps)]
@@ -125,6 +75,35 @@ def predecessors_of(template: Template) -> list[tuple[int, ...]]:
     return [tuple(steps) for steps in before]
 
 
+def critical_steps(before: Sequence[Sequence[int]], ends_ns: Sequence[int], reply: int) -> list[int]:
+    """Walk back from the reply, each time to the predecessor that was complete last.
+
+    Parameters
+    ----------
+    before : sequence of sequence of int
+        Predecessors of each step.
+    ends_ns : sequence of int
+        When each step completed [ns]; `PENDING` where it has not run.
+    reply : int
+        A step that has completed.
+
+    Returns
+    -------
+    list of int
+        Steps of the critical path, from the first to the reply.
+
+    Examples
+    --------
+    >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 60], 3)
+    [0, 1, 3]
+    """
+    path = [reply]
+    while before[path[-1]]:
+        done = (step for step in before[path[-1]] if ends_ns[step] != PENDING)
+        path.append(max(done, key=lambda step: (ends_ns[step], -step)))
+    return path[::-1]
+
+
 @dataclass(frozen=True)
 class PathSplitter:
     """Splits the critical paths of requests on one template.
@@ -132,8 +111,6 @@ class PathSplitter:
     Parameters
     ----------
     template : Template
-    coding_ns : ndarray of int64, shape (steps,)
-        The part of each step's demand that encodes, decodes or rebuilds [ns].
     factor_tables : ndarray of int64, shape (distributions, FACTOR_POINTS)
         The run's.
     seed_state : int
@@ -141,7 +118,6 @@ class PathSplitter:
     """
 
     template: Template
-    coding_ns: IntArray
     factor_tables: IntArray
     seed_state: int
 
@@ -149,12 +125,8 @@ class PathSplitter:
     def _before(self) -> list[tuple[int, ...]]:
         return predecessors_of(self.template)
 
-    @cached_property
-    def _kinds(self) -> list[int]:
-        return step_kinds(self.template)
-
     def split(self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0) -> PathTimes:
-        """Walk back from the reply, each time to the predecessor that was complete last.
+        """Split the time between issue and reply over the steps of the critical path.
 
         Parameters
         ----------
@@ -175,7 +147,7 @@ class PathSplitter:
         Raises
         ------
         ValueError
-            If the reply has not completed.
+            If the reply has not completed, or a step on the path takes time and has no phase.
 
         Notes
         -----
@@ -186,22 +158,25 @@ class PathSplitter:
         had been issued, to a member that died or a group that was held, until it was issued for the last
         time.
         """
-        template, before, kinds = self.template, self._before, self._kinds
+        template = self.template
         served, waited = [0] * len(STEPS), [0] * len(STEPS)
         step = template.reply
         if ends_ns[step] == PENDING:
             raise ValueError(f"{template.name}: got a request without a reply, wanted one that completed")
-        while before[step]:
-            last = max((p for p in before[step] if ends_ns[p] != PENDING), key=lambda p: (ends_ns[p], -p))
-            span_ns, kind = ends_ns[step] - ends_ns[last], kinds[step]
-            if span_ns:
-                service_ns = min(span_ns, self._demand_ns(number, step, retries))
-                coding_ns = min(service_ns, int(self.coding_ns[step]))
-                served[_ENCODE] += coding_ns
-                served[kind] += service_ns - coding_ns
-                waited[kind] += span_ns - service_ns
-            step = last
-        waited[_HUNG] += ends_ns[step] - issued_ns
+        path = critical_steps(self._before, ends_ns, step)
+        for last, step in pairwise(path):
+            span_ns = ends_ns[step] - ends_ns[last]
+            if not span_ns:
+                continue
+            if template.phases[step] == NO_PHASE:
+                raise ValueError(f"{template.name}: '{template.labels[step]}' takes time and has no phase")
+            part = _OF_PHASES[Phase(template.phases[step])]
+            service_ns = min(span_ns, self._demand_ns(number, step, retries))
+            coding_ns = min(service_ns, int(template.amounts[step, _CODING]))
+            served[_ENCODE] += coding_ns
+            served[part] += service_ns - coding_ns
+            waited[part] += span_ns - service_ns
+        waited[_HUNG] += ends_ns[path[0]] - issued_ns
         return PathTimes(np.array(served, dtype=np.int64), np.array(waited, dtype=np.int64))
 
     def _demand_ns(self, number: int, step: int, retries: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 from io import StringIO
 
 import numpy as np
@@ -15,15 +15,17 @@ from rich.console import Console
 from stripesim.scenarios.explain.costs import COST_KEYS, SAMPLE_MAX, cell_costs, cost_key, dominant
 from stripesim.scenarios.explain.costs_figure import draw_costs
 from stripesim.scenarios.explain.costs_table import ROWS_MAX, print_costs
-from stripesim.scenarios.explain.sensitivity import CODING_OPS, slower
 from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.execute import run_cell, run_scenario
+from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.roles import CLIENT_SUBMIT, OUT_TX, OUT_WIRE, PG_LOCK, PRIMARY_CPU, SSD, shard_role
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.graph import GraphBuilder
-from stripesim.sim.observe.critical_path import STEPS, PathSplitter, step_kinds
+from stripesim.sim.engine.graph import ACQUIRE, DELAY, NO_PHASE, NO_ROLE, TURN, USE, GraphBuilder
+from stripesim.sim.observe.critical_path import STEPS, PathSplitter
 
 FIXED = np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
 
@@ -42,23 +44,24 @@ def parts_ns(row) -> float:
 
 def test_a_path_is_split_by_hand_counted_times():
     graph = GraphBuilder("write")
-    submit = graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits")
-    lock = graph.acquire(PG_LOCK, after=[submit], label="PG lock")
-    encode = graph.use(PRIMARY_CPU, 100, after=[lock], label="encode and send")
-    far = graph.use(shard_role(1, OUT_TX), 5, after=[encode], label="sub-write sent")
-    far = graph.delay(shard_role(1, OUT_WIRE), 7, after=[far], label="private wire")
-    far = graph.use(shard_role(1, SSD), 50, after=[far], label="SSD write")
-    near = graph.use(shard_role(0, SSD), 30, after=[encode], label="SSD write")
+    submit = graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits", phase=Phase.CLIENT)
+    lock = graph.acquire(PG_LOCK, after=[submit], label="PG lock", phase=Phase.LOCK)
+    encode = graph.use(
+        PRIMARY_CPU, 100, after=[lock], label="encode", phase=Phase.PRIMARY_CPU, cpu_ns=100, coding_ns=40
+    )
+    sent = Phase.DISTRIBUTION
+    far = graph.use(shard_role(1, OUT_TX), 5, after=[encode], label="sub-write sent", phase=sent)
+    far = graph.delay(shard_role(1, OUT_WIRE), 7, after=[far], label="private wire", phase=sent)
+    far = graph.use(shard_role(1, SSD), 50, after=[far], label="SSD write", phase=Phase.DEVICE)
+    near = graph.use(shard_role(0, SSD), 30, after=[encode], label="SSD write", phase=Phase.DEVICE)
     both = graph.join([far, near], label="all committed")
     template = graph.finish(reply=graph.release(PG_LOCK, after=[both], label="PG unlock"))
-    coding = np.zeros(template.steps, dtype=np.int64)
-    coding[encode] = 40
     ends = np.zeros(template.steps, dtype=np.int64)
     # Issued at 1,000 and begun then; the lock is waited for 200, the far device 25.
     for step, end in ((0, 1000), (submit, 1010), (lock, 1210), (encode, 1310), (near, 1340)):
         ends[step] = end
     ends[[far - 2, far - 1, far, both, template.reply]] = 1315, 1322, 1397, 1397, 1397
-    times = PathSplitter(template, coding, FIXED, 0).split(0, 1000, ends.tolist())
+    times = PathSplitter(template, FIXED, 0).split(0, 1000, ends.tolist())
     served = dict(zip(STEPS, times.served_ns.tolist(), strict=True))
     waited = dict(zip(STEPS, times.waited_ns.tolist(), strict=True))
     assert {k: v for k, v in served.items() if v} == {
@@ -70,8 +73,9 @@ def test_a_path_is_split_by_hand_counted_times():
 
 def test_time_lost_before_the_first_step_is_hung():
     graph = GraphBuilder("one")
-    template = graph.finish(reply=graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits"))
-    times = PathSplitter(template, np.zeros(2, dtype=np.int64), FIXED, 0).split(0, 100, [400, 410])
+    submit = graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits", phase=Phase.CLIENT)
+    template = graph.finish(reply=submit)
+    times = PathSplitter(template, FIXED, 0).split(0, 100, [400, 410])
     assert times.waited_ns[STEPS.index("hung")] == 300
     assert (times.served_ns.sum(), times.latency_ns) == (10, 310)
 
@@ -80,7 +84,7 @@ def test_a_request_without_a_reply_has_no_path():
     graph = GraphBuilder("one")
     template = graph.finish(reply=graph.use(CLIENT_SUBMIT, 10, after=[graph.issue], label="client submits"))
     with pytest.raises(ValueError, match="without a reply"):
-        PathSplitter(template, np.zeros(2, dtype=np.int64), FIXED, 0).split(0, 0, [0, -1])
+        PathSplitter(template, FIXED, 0).split(0, 0, [0, -1])
 
 
 @settings(max_examples=8)
@@ -155,11 +159,16 @@ def test_only_codes_encode_and_only_partial_stripes_are_read_back():
     assert whole["cost_read_back_ns"] == 0
 
 
+class SlowKernel(Models):
+    def encode_ns(self, scheme: str, data_bytes: float) -> float:
+        return 2 * super().encode_ns(scheme, data_bytes)
+
+
 def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service():
     sets = ['schemes=["rs:4,2"]', 'workload.ops=["write"]', "workload.queue_depth=1"]
     told = quickstart(*sets, "cluster.encode_buffers=false")
     models = build_models(told)
-    slow = replace(models, kernel=slower(models.kernel, CODING_OPS))
+    slow = SlowKernel(**{one.name: getattr(models, one.name) for one in fields(models)})
     (cell,) = cells(told)
     rows = [
         cell_costs(told, cell, run_cell(told, cell, "compiled", m), "compiled", m) for m in (models, slow)
@@ -198,15 +207,15 @@ def test_attempts_that_faults_cut_off_are_hung_and_nothing_else_is():
     assert all(row["cost_hung_wait_ns"] == 0 for row in rows_of())
 
 
-def test_every_step_of_the_shipped_paths_has_a_kind():
-    told = quickstart("generation=pacific")
-    for cell in cells(told):
-        for template in run_cell(told, cell, "compiled").book.templates:
-            kinds = step_kinds(template)
-            assert len(kinds) == template.steps
-            # No message of a shard is nobody's, no stay at a device either.
-            for step, role in enumerate(template.roles.tolist()):
-                assert (STEPS[kinds[step]] == "pause") == (role < 0)
+@pytest.mark.parametrize("generation", ["kraken", "pacific"])
+def test_every_step_that_can_take_time_has_its_phase(generation):
+    scenario = quickstart(f"generation={generation}")
+    for cell in cells(scenario):
+        for template in run_cell(scenario, cell, "compiled").book.templates:
+            for step, word in enumerate(template.words.tolist()):
+                phase = template.phases[step]
+                assert (phase != NO_PHASE) == (word in (USE, DELAY, ACQUIRE, TURN)), template.labels[step]
+                assert (phase == Phase.PAUSE) == (phase != NO_PHASE and template.roles[step] == NO_ROLE)
 
 
 def shown(rows) -> str:

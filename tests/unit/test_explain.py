@@ -123,15 +123,15 @@ def test_the_terms_of_a_step_add_up_to_it() -> None:
     (told,) = labelled(timeline, "encode and send")
     shares = {share.parameter: share.change_ns for share in told.shares}
     buffers = {"encode_buffers.shard_ns", "encode_buffers.output_ns_per_byte"}
-    assert shares.keys() == {"cpu.sub_write_send_ns", "kernel.encode", *buffers}
+    assert shares.keys() == {"cpu.sub_write_send_ns", "kernel", *buffers}
     assert shares["cpu.sub_write_send_ns"] == round(8 * models.cpu.sub_write_send_ns)
-    coding_ns = shares["kernel.encode"] + sum(shares[name] for name in buffers)
+    coding_ns = shares["kernel"] + sum(shares[name] for name in buffers)
     assert told.coding_ns == coding_ns == pytest.approx(models.encode_ns("rs:6,3", 24576), abs=2)
     assert sum(shares.values()) == pytest.approx(told.step.duration_ns, abs=2)
     (sent,) = labelled(timeline, "request sent")
     rate = next(share for share in sent.shares if share.parameter == "public_nic.rate_bits_per_s")
     assert rate.change_ns == pytest.approx(-sent.step.duration_ns / 2, abs=1)
-    assert timeline.parameters["kernel.encode"]["provenance"] == "measured"
+    assert timeline.parameters["kernel"]["provenance"] == "measured"
     assert timeline.parameters["public_nic.rate_bits_per_s"]["provenance"] == "given"
 
 

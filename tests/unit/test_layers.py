@@ -181,7 +181,6 @@ def circles(graph):
     return sorted(name for name, targets in reach.items() if name in targets)
 
 
-@pytest.mark.xfail(reason="four circles are still to be broken", strict=False)
 def test_no_circle_of_files():
     names = module_names()
     assert len(names) > 200

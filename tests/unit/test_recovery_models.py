@@ -11,7 +11,7 @@ from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, Me
 from stripesim.models.placement.pg_autoscale import nearest_power_of_two, pg_autoscale_model
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.execute import run_cells
+from stripesim.scenarios.run.cell import run_cells
 from stripesim.scenarios.schema.loader import load_scenario
 
 CACHE = {

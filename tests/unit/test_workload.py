@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stripesim.scenarios.run.execute import run_cells
+from stripesim.scenarios.run.cell import run_cells
 from stripesim.scenarios.run.replay import replay_of, requests_of
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
-from stripesim.scenarios.run.execute import row_of, run_cell
+from stripesim.scenarios.run.cell import row_of, run_cell
 from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import Profile, profile, profiles

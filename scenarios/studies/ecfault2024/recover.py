@@ -13,7 +13,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.object_store.filestore import FileStoreModel
 from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
 from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.run.execute import run_cell
+from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.execute import run_cell
+from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.koh2017.claims import load

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.scenarios.run.build import build_cell, build_models
-from stripesim.scenarios.run.execute import row_of
+from stripesim.scenarios.run.cell import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, Ablation

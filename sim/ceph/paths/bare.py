@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.stage import PathContext, Stage
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
@@ -25,7 +26,7 @@ def bare_path(context: PathContext, *, write: bool, length_bytes: int, device_by
     """
     graph = GraphBuilder(f"{'write' if write else 'read'} bare {length_bytes} B")
     stage = Stage(graph, context)
-    step = graph.use(roles.CLIENT_SUBMIT, 0, after=[graph.issue], label="client submits")
+    step = graph.use(roles.CLIENT_SUBMIT, 0, after=[graph.issue], label="client submits", phase=Phase.CLIENT)
     if device_bytes:
         transfer = stage.ssd_write if write else stage.ssd_read
         step = transfer(context.primary, device_bytes, [step])

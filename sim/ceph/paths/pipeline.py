@@ -6,6 +6,7 @@ from stripesim.models.coding import WritePlan
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather, shard_store_io
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import alone, pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
@@ -72,7 +73,7 @@ def pipelined_write_path(
     ticket = graph.enter(roles.PG_PIPELINE, after=[step], label="into the pipeline")
     pin = graph.pin(WRITTEN, after=[ticket], label="pin the stripes")
     step = _read_unpinned(stage, plan, cached_stripes, ticket)
-    step = graph.turn(ticket, after=[pin, step], label="turn in the pipeline")
+    step = graph.turn(ticket, after=[pin, step], label="turn in the pipeline", phase=Phase.LOCK)
     writes = {
         shard: shard_store_io(context, extents, object_size_bytes)
         for shard, extents in by_shard(plan.writes).items()
@@ -160,9 +161,11 @@ def _encode_and_send(stage: Stage, plan: WritePlan, shards: list[int], after: in
     """Decode what is missing, encode stripe by stripe, make the sub-writes."""
     context, models = stage.context, stage.models
     name = context.scheme.name
-    work_ns = sum(shard != context.primary for shard in shards) * models.cpu.sub_write_send_ns
+    work_ns, coding_ns = sum(shard != context.primary for shard in shards) * models.cpu.sub_write_send_ns, 0.0
     if plan.decode_stripes:
         stripe_bytes = plan.decode_data_bytes / plan.decode_stripes
-        work_ns += plan.decode_stripes * models.decode_ns(name, stripe_bytes, plan.erasures)
-    work_ns += plan.encode_stripes * models.encode_ns(name, context.geometry.stripe_bytes)
-    return stage.primary_cpu(work_ns, [after], "encode and send", encode_bytes=plan.encode_data_bytes)
+        coding_ns += plan.decode_stripes * models.decode_ns(name, stripe_bytes, plan.erasures)
+    coding_ns += plan.encode_stripes * models.encode_ns(name, context.geometry.stripe_bytes)
+    return stage.primary_cpu(
+        work_ns, [after], "encode and send", coding_ns=coding_ns, encode_bytes=plan.encode_data_bytes
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stripesim.models.coding import ReadPlan
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather, local_read
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
@@ -59,7 +60,9 @@ def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int
     cpu, store, graph = stage.models.cpu, stage.models.store, stage.graph
     device_bytes = sum(store.read_bytes(e.offset_bytes, e.length_bytes) for e in plan.reads)
     locked = stage.models.pg_lock.scope != "none"
-    step = graph.acquire(roles.PG_EXEC, after=[after], label="PG for read") if locked else after
+    step = after
+    if locked:
+        step = graph.acquire(roles.PG_EXEC, after=[after], label="PG for read", phase=Phase.LOCK)
     work_ns = cpu.op_prepare_ns + cpu.store_read_ns
     step = local_read(
         stage, stage.context.primary, work_ns, max(0, device_bytes - cached_bytes), step, "read"
@@ -87,9 +90,12 @@ def _gather(stage: Stage, plan: ReadPlan, head_bytes: int, tail_bytes: int, afte
             device_bytes = models.store.read_bytes(start_bytes, data_bytes - head_bytes - tail_bytes)
             sources[shard] = (data_bytes, device_bytes)
         step = gather(stage, sources, step)
-    work_ns = cpu.op_finish_ns
+    coding_ns = 0.0
     if plan.decode_stripes:
         stripe_bytes = plan.decode_data_bytes / plan.decode_stripes
-        work_ns += plan.decode_stripes * models.decode_ns(context.scheme.name, stripe_bytes, plan.erasures)
-    step = stage.primary_cpu(work_ns, [step], "assemble", encode_bytes=plan.decode_data_bytes)
+        one_ns = models.decode_ns(context.scheme.name, stripe_bytes, plan.erasures)
+        coding_ns = plan.decode_stripes * one_ns
+    step = stage.primary_cpu(
+        cpu.op_finish_ns, [step], "assemble", coding_ns=coding_ns, encode_bytes=plan.decode_data_bytes
+    )
     return stage.unlock(step) if models.pg_lock.scope == "commit" else step

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from stripesim.models.coding import ShardExtent
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
@@ -46,15 +47,15 @@ def repair_path(
         for size_bytes in _rounds(context, object_size_bytes):
             step = _round(stage, frozenset(lost), size_bytes, step)
         return graph.finish(reply=step)
-    step = graph.acquire(roles.RECOVERY_SLOT, after=[graph.issue], label="recovery slot")
+    step = graph.acquire(roles.RECOVERY_SLOT, after=[graph.issue], label="recovery slot", phase=Phase.PAUSE)
     for shard in lost:
-        step = graph.acquire(
-            roles.shard_role(shard, roles.BACKFILL_SLOT), after=[step], label="backfill reservation"
-        )
+        slot = roles.shard_role(shard, roles.BACKFILL_SLOT)
+        step = graph.acquire(slot, after=[step], label="backfill reservation", phase=Phase.PAUSE, shard=shard)
     for size_bytes in _rounds(context, object_size_bytes):
         step = _round(stage, frozenset(lost), size_bytes, step)
     if context.recovery.sleep_ns:
-        step = graph.delay(-1, context.recovery.sleep_ns, after=[step], label="recovery sleep")
+        sleep_ns = context.recovery.sleep_ns
+        step = graph.delay(-1, sleep_ns, after=[step], label="recovery sleep", phase=Phase.PAUSE)
     for shard in lost:
         step = graph.release(
             roles.shard_role(shard, roles.BACKFILL_SLOT), after=[step], label="reservation back"
@@ -122,11 +123,15 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
     step = _gather_runs(stage, reads, step)
     writes = {shard: _total(extents) for shard, extents in by_shard(plan.writes).items()}
     work_ns = sum(shard != context.primary for shard in writes) * models.cpu.sub_op_send_ns
+    coding_ns = 0.0
     if plan.decode_stripes:
         # Kernel costs are told for a stripe's data, also where a code reads less than that.
         stripe_bytes = context.geometry.stripe_bytes
-        work_ns += plan.decode_stripes * models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
-    step = stage.primary_cpu(work_ns, [step], "decode and push", encode_bytes=plan.decode_data_bytes)
+        one_ns = models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
+        coding_ns = plan.decode_stripes * one_ns
+    step = stage.primary_cpu(
+        work_ns, [step], "decode and push", coding_ns=coding_ns, encode_bytes=plan.decode_data_bytes
+    )
     known = []
     for shard, payload in writes.items():
         io = models.store.write_io(0, payload, existing_bytes=0)
@@ -160,11 +165,10 @@ def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: in
         if shard == context.primary:
             arrivals.append(_read_runs(stage, shard, work_ns, pieces, after))
             continue
-        step = stage.out(shard, messages.sub_read_request_bytes, after, "repair read")
+        step = stage.out(shard, messages.sub_read_request_bytes, after, "repair read", phase=Phase.READ_BACK)
         step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step)
         size_bytes = messages.sub_read_reply_header_bytes + _total(extents)
-        step = stage.back(shard, size_bytes, step, "repair read reply")
-        arrivals.append(stage.primary_cpu(cpu.sub_reply_ns, [step], "repair read reply"))
+        arrivals.append(stage.sub_reply(shard, size_bytes, step, "repair read reply", phase=Phase.READ_BACK))
     return stage.graph.join(arrivals, label="all data here")
 
 
@@ -172,10 +176,10 @@ def _read_runs(stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after
     """Read several pieces of one shard: the thread waits for each before it asks for the next."""
     graph = stage.graph
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
-    step = graph.acquire(worker, after=[after], label="thread for repair read")
-    step = stage.on_core(cpu, cpu_ns, [step], "repair read", handoffs=1 + len(pieces))
+    step = stage.shard_thread(shard, [after], "repair read")
+    step = stage.on_core(cpu, cpu_ns, [step], "repair read", handoffs=1 + len(pieces), shard=shard)
     step = stage.ssd_chain(shard, pieces, stage.lookup(shard, step))
-    return graph.release(worker, after=[step], label="thread back from repair read")
+    return graph.release(worker, after=[step], label="thread back from repair read", shard=shard)
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:

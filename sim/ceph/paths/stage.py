@@ -11,7 +11,8 @@ from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, Str
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models, RecoveryLimits
-from stripesim.sim.engine.graph import SSD_READ, SSD_WRITE, GraphBuilder
+from stripesim.sim.ceph.phases import Phase
+from stripesim.sim.engine.graph import NO_SHARD, SSD_READ, SSD_WRITE, GraphBuilder
 
 Item = TypeVar("Item")
 
@@ -114,19 +115,28 @@ class Stage:
         nic = models.public_nic
         size_bytes = models.messages.request_header_bytes + payload_bytes
         step = graph.use(
-            roles.CLIENT_SUBMIT, models.client.submit_ns, after=[graph.issue], label="client submits"
+            roles.CLIENT_SUBMIT,
+            models.client.submit_ns,
+            after=[graph.issue],
+            label="client submits",
+            phase=Phase.CLIENT,
         )
         step = graph.use(
             roles.CLIENT_TX,
             nic.serialise_ns(size_bytes),
             after=[step],
             label="request sent",
+            phase=Phase.PUBLIC_NET,
             public_net_bytes=nic.traffic_bytes(size_bytes),
             messages=1,
         )
-        step = graph.delay(roles.PUBLIC_WIRE, nic.latency_ns, after=[step], label="public wire")
+        step = self._public_wire(step)
         step = graph.use(
-            roles.PUBLIC_RX, nic.serialise_ns(size_bytes), after=[step], label="request received"
+            roles.PUBLIC_RX,
+            nic.serialise_ns(size_bytes),
+            after=[step],
+            label="request received",
+            phase=Phase.PUBLIC_NET,
         )
         return self.messenger(roles.PRIMARY_CPU, size_bytes, step, "request")
 
@@ -140,27 +150,57 @@ class Stage:
             nic.serialise_ns(size_bytes),
             after=[step],
             label="reply sent",
+            phase=Phase.PUBLIC_NET,
             public_net_bytes=nic.traffic_bytes(size_bytes),
             messages=1,
         )
-        step = graph.delay(roles.PUBLIC_WIRE, nic.latency_ns, after=[step], label="public wire")
-        return graph.use(roles.CLIENT_RX, nic.serialise_ns(size_bytes), after=[step], label="reply received")
+        return graph.use(
+            roles.CLIENT_RX,
+            nic.serialise_ns(size_bytes),
+            after=[self._public_wire(step)],
+            label="reply received",
+            phase=Phase.PUBLIC_NET,
+        )
+
+    def _public_wire(self, after: int) -> int:
+        return self.graph.delay(
+            roles.PUBLIC_WIRE,
+            self.models.public_nic.latency_ns,
+            after=[after],
+            label="public wire",
+            phase=Phase.PUBLIC_NET,
+        )
 
     # The private network. Between shards on one host only the messengers' work remains.
 
-    def out(self, shard: int, size_bytes: int, after: int, what: str) -> int:
-        """Primary to shard; return the arrival."""
-        step = self.messenger(roles.PRIMARY_CPU, size_bytes, after, what)
-        step = self._wire(shard, (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX), size_bytes, step, what)
-        return self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, step, what)
+    def out(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
+        """Primary to shard; return the arrival. `phase` says what the wire's time is spent on."""
+        step = self.messenger(roles.PRIMARY_CPU, size_bytes, after, what, shard=shard)
+        parts = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX)
+        step = self._wire(shard, parts, size_bytes, step, what, phase)
+        return self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, step, what, shard=shard)
 
-    def back(self, shard: int, size_bytes: int, after: int, what: str) -> int:
+    def back(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
         """Shard to primary; return the arrival."""
-        step = self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, after, what)
-        step = self._wire(shard, (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX), size_bytes, step, what)
-        return self.messenger(roles.PRIMARY_CPU, size_bytes, step, what)
+        step = self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, after, what, shard=shard)
+        parts = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
+        step = self._wire(shard, parts, size_bytes, step, what, phase)
+        return self.messenger(roles.PRIMARY_CPU, size_bytes, step, what, shard=shard)
 
-    def _wire(self, shard: int, parts: tuple[int, int, int], size_bytes: int, after: int, what: str) -> int:
+    def sub_reply(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
+        """Send a shard's reply to the primary, which notes it; return when it has."""
+        step = self.back(shard, size_bytes, after, what, phase=phase)
+        return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
+
+    def _wire(
+        self,
+        shard: int,
+        parts: tuple[int, int, int],
+        size_bytes: int,
+        after: int,
+        what: str,
+        phase: Phase,
+    ) -> int:
         graph, nic = self.graph, self.models.private_nic
         tx, wire, rx = (roles.shard_role(shard, part) for part in parts)
         step = graph.use(
@@ -168,39 +208,100 @@ class Stage:
             nic.serialise_ns(size_bytes),
             after=[after],
             label=f"{what} sent",
+            phase=phase,
+            shard=shard,
             private_net_bytes=nic.traffic_bytes(size_bytes),
             messages=1,
         )
-        step = graph.delay(wire, nic.latency_ns, after=[step], label="private wire")
-        return graph.use(rx, nic.serialise_ns(size_bytes), after=[step], label=f"{what} received")
+        step = graph.delay(wire, nic.latency_ns, after=[step], label="private wire", phase=phase, shard=shard)
+        return graph.use(
+            rx,
+            nic.serialise_ns(size_bytes),
+            after=[step],
+            label=f"{what} received",
+            phase=phase,
+            shard=shard,
+        )
 
     # Processors. A stage is one hand-off to a thread and one stay on a core.
 
-    def messenger(self, cpu: int, size_bytes: int, after: int, what: str) -> int:
-        """One side of one message, on a messenger thread."""
-        return self.on_core(cpu, self.models.cpu.message_ns(size_bytes), [after], f"messenger, {what}")
+    def messenger(self, cpu: int, size_bytes: int, after: int, what: str, *, shard: int = NO_SHARD) -> int:
+        """One side of one message, on a messenger thread; `shard`: of a message to or from that shard."""
+        cpu_ns = self.models.cpu.message_ns(size_bytes)
+        return self.on_core(cpu, cpu_ns, [after], f"messenger, {what}", shard=shard)
 
-    def primary_cpu(self, cpu_ns: float, after: Iterable[int], label: str, *, encode_bytes: int = 0) -> int:
-        """A stage of the primary: under the placement group's own mutex, on a worker thread."""
+    def primary_cpu(
+        self,
+        cpu_ns: float,
+        after: Iterable[int],
+        label: str,
+        *,
+        coding_ns: float = 0,
+        encode_bytes: int = 0,
+        shard: int = NO_SHARD,
+    ) -> int:
+        """A stage of the primary: under the placement group's own mutex, on a worker thread.
+
+        Parameters
+        ----------
+        cpu_ns : float
+            Processor time without coding [ns].
+        coding_ns : float
+            Processor time of encoding, decoding or rebuilding, on top [ns].
+        encode_bytes : int
+            Data coded [B].
+        shard : int
+            Shard for which the primary works here.
+        """
         graph = self.graph
         locked = self.models.pg_lock.scope != "none"
         steps = list(after)
         if locked:
-            steps = [graph.acquire(roles.PG_EXEC, after=steps, label=f"PG for {label}")]
-        step = graph.acquire(roles.PRIMARY_WORKER, after=steps, label=f"thread for {label}")
-        step = self.on_core(roles.PRIMARY_CPU, cpu_ns, [step], label, encode_bytes=encode_bytes)
-        step = graph.release(roles.PRIMARY_WORKER, after=[step], label=f"thread back from {label}")
+            steps = [
+                graph.acquire(
+                    roles.PG_EXEC, after=steps, label=f"PG for {label}", phase=Phase.LOCK, shard=shard
+                )
+            ]
+        step = graph.acquire(
+            roles.PRIMARY_WORKER,
+            after=steps,
+            label=f"thread for {label}",
+            phase=Phase.PRIMARY_CPU,
+            shard=shard,
+        )
+        step = self.on_core(
+            roles.PRIMARY_CPU,
+            cpu_ns,
+            [step],
+            label,
+            coding_ns=coding_ns,
+            encode_bytes=encode_bytes,
+            shard=shard,
+        )
+        step = graph.release(
+            roles.PRIMARY_WORKER, after=[step], label=f"thread back from {label}", shard=shard
+        )
         if locked:
-            step = graph.release(roles.PG_EXEC, after=[step], label=f"PG back from {label}")
+            step = graph.release(roles.PG_EXEC, after=[step], label=f"PG back from {label}", shard=shard)
         return step
 
     def shard_cpu(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
         """A stage of a shard's OSD, on a worker thread."""
         graph = self.graph
         worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
-        step = graph.acquire(worker, after=after, label=f"thread for {label}")
-        step = self.on_core(cpu, cpu_ns, [step], label)
-        return graph.release(worker, after=[step], label=f"thread back from {label}")
+        step = self.shard_thread(shard, after, label)
+        step = self.on_core(cpu, cpu_ns, [step], label, shard=shard)
+        return graph.release(worker, after=[step], label=f"thread back from {label}", shard=shard)
+
+    def shard_thread(self, shard: int, after: Iterable[int], label: str) -> int:
+        """Wait for a worker thread of a shard's OSD."""
+        return self.graph.acquire(
+            roles.shard_role(shard, roles.WORKER),
+            after=after,
+            label=f"thread for {label}",
+            phase=Phase.SHARD_CPU,
+            shard=shard,
+        )
 
     def on_core(
         self,
@@ -210,19 +311,28 @@ class Stage:
         label: str,
         *,
         handoffs: int = 1,
+        coding_ns: float = 0,
         encode_bytes: int = 0,
+        phase: Phase | None = None,
+        shard: int = NO_SHARD,
     ) -> int:
-        """Stay on a core; no step at all if there is nothing to do."""
+        """Stay on a core; no step at all if there is nothing to do. `phase` None: that of the core's OSD."""
+        cpu_ns += coding_ns
         if not cpu_ns:
             return self.graph.join(after)
+        if phase is None:
+            phase = Phase.PRIMARY_CPU if cpu == roles.PRIMARY_CPU else Phase.SHARD_CPU
         return self.graph.use(
             cpu,
             cpu_ns,
             after=after,
             label=label,
+            phase=phase,
+            shard=shard,
             cpu_ns=round(cpu_ns),
             context_switches=round(handoffs * self.models.cpu.switches_per_handoff_count),
             encode_bytes=encode_bytes,
+            coding_ns=round(coding_ns),
         )
 
     # Devices.
@@ -237,6 +347,8 @@ class Stage:
                     after=after,
                     label=label,
                     spread=SSD_READ,
+                    phase=Phase.DEVICE,
+                    shard=shard,
                     device_read_bytes=sum(pieces),
                     device_read_ops=requests,
                 )
@@ -264,6 +376,8 @@ class Stage:
             after=[after],
             label="metadata read",
             spread=SSD_READ,
+            phase=Phase.DEVICE,
+            shard=shard,
             device_read_bytes=round(told.miss_fraction * told.read_bytes),
         )
 
@@ -282,6 +396,8 @@ class Stage:
                 after=[step],
                 label=label,
                 spread=SSD_READ,
+                phase=Phase.DEVICE,
+                shard=shard,
                 device_read_bytes=sum(piece for piece, _ in batch),
                 device_read_ops=len(batch),
             )
@@ -297,6 +413,8 @@ class Stage:
                     after=after,
                     label=label,
                     spread=SSD_WRITE,
+                    phase=Phase.DEVICE,
+                    shard=shard,
                     device_write_bytes=sum(pieces),
                     device_write_ops=requests,
                 )
@@ -319,6 +437,8 @@ class Stage:
             after=[step],
             label="kv sync",
             spread=SSD_WRITE,
+            phase=Phase.LOG,
+            shard=shard,
             device_write_bytes=log_bytes,
             device_log_bytes=log_bytes,
             device_write_ops=1,
@@ -336,9 +456,12 @@ class Stage:
 
     def _kv_thread(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
         graph, thread = self.graph, roles.shard_role(shard, roles.KV)
-        step = graph.acquire(thread, after=after, label=f"kv thread for {label}")
-        step = self.on_core(roles.shard_role(shard, roles.CPU), cpu_ns, [step], label)
-        return graph.release(thread, after=[step], label=f"kv thread back from {label}")
+        step = graph.acquire(
+            thread, after=after, label=f"kv thread for {label}", phase=Phase.LOG, shard=shard
+        )
+        cpu = roles.shard_role(shard, roles.CPU)
+        step = self.on_core(cpu, cpu_ns, [step], label, phase=Phase.LOG, shard=shard)
+        return graph.release(thread, after=[step], label=f"kv thread back from {label}", shard=shard)
 
     def transaction(
         self, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
@@ -354,7 +477,7 @@ class Stage:
         step, work_ns = after, cpu.store_transaction_ns
         local = shard == self.context.primary
         if not local:
-            step = self.out(shard, payload_bytes, step, what)
+            step = self.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
             work_ns += cpu.sub_op_prepare_ns
         step = self.shard_cpu(shard, work_ns, [step], "transaction")
         if io.read_bytes:
@@ -366,8 +489,8 @@ class Stage:
             self.ssd_write(shard, io.deferred_bytes, [commit], "deferred write")
         if local:
             return commit, commit
-        step = self.back(shard, messages.sub_reply_bytes, commit, f"{what} reply")
-        return self.primary_cpu(cpu.sub_reply_ns, [step], f"{what} reply"), commit
+        size_bytes = messages.sub_reply_bytes
+        return self.sub_reply(shard, size_bytes, commit, f"{what} reply", phase=Phase.DISTRIBUTION), commit
 
     # The lock of the placement group.
 
@@ -375,7 +498,7 @@ class Stage:
         """Take the lock of the placement group, if there is one."""
         if self.models.pg_lock.scope == "none":
             return after
-        return self.graph.acquire(roles.PG_LOCK, after=[after], label="PG lock")
+        return self.graph.acquire(roles.PG_LOCK, after=[after], label="PG lock", phase=Phase.LOCK)
 
     def unlock(self, after: int) -> int:
         """Give the lock back, if there is one."""
@@ -409,11 +532,11 @@ def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, wha
         if shard == stage.context.primary:
             arrivals.append(local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what))
             continue
-        step = stage.out(shard, messages.sub_read_request_bytes, after, what)
+        step = stage.out(shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK)
         work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
         step = local_read(stage, shard, work_ns, device_bytes, step, what)
-        step = stage.back(shard, messages.sub_read_reply_header_bytes + data_bytes, step, f"{what} reply")
-        arrivals.append(stage.primary_cpu(cpu.sub_reply_ns, [step], f"{what} reply"))
+        size_bytes = messages.sub_read_reply_header_bytes + data_bytes
+        arrivals.append(stage.sub_reply(shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK))
     return stage.graph.join(arrivals, label="all data here")
 
 
@@ -421,13 +544,13 @@ def local_read(stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after
     """Serve one store read on a shard: the thread waits for the device, as `store->read` does."""
     graph = stage.graph
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
-    step = graph.acquire(worker, after=[after], label=f"thread for {what}")
+    step = stage.shard_thread(shard, [after], what)
     # Waiting for the device is one more hand-off.
-    step = stage.on_core(cpu, cpu_ns, [step], what, handoffs=2 if device_bytes else 1)
+    step = stage.on_core(cpu, cpu_ns, [step], what, handoffs=2 if device_bytes else 1, shard=shard)
     step = stage.lookup(shard, step)
     if device_bytes:
         step = stage.ssd_read(shard, device_bytes, [step])
-    return graph.release(worker, after=[step], label=f"thread back from {what}")
+    return graph.release(worker, after=[step], label=f"thread back from {what}", shard=shard)
 
 
 def shard_store_io(

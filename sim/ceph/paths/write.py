@@ -5,6 +5,7 @@ from __future__ import annotations
 from stripesim.models.coding import WritePlan
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather, shard_store_io
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import NO_ROLE, GraphBuilder, Template
 
 
@@ -120,17 +121,21 @@ def _encode_and_send(stage: Stage, plan: WritePlan, shards: list[int], overwritt
     """Decode what is missing, encode stripe by stripe, save what is overwritten, make the sub-writes."""
     context, models = stage.context, stage.models
     remote = sum(shard != context.primary for shard in shards)
-    work_ns = remote * models.cpu.sub_write_send_ns
+    work_ns, coding_ns = remote * models.cpu.sub_write_send_ns, 0.0
     name = context.scheme.name
     if plan.decode_stripes:
         stripe_bytes = plan.decode_data_bytes / plan.decode_stripes
-        work_ns += plan.decode_stripes * models.decode_ns(name, stripe_bytes, plan.erasures)
+        coding_ns += plan.decode_stripes * models.decode_ns(name, stripe_bytes, plan.erasures)
     if plan.encode_stripes:
-        work_ns += plan.encode_stripes * models.encode_ns(name, context.geometry.stripe_bytes)
+        coding_ns += plan.encode_stripes * models.encode_ns(name, context.geometry.stripe_bytes)
     label = "encode and send" if plan.encode_stripes else "send"
-    step = stage.primary_cpu(work_ns, [after], label, encode_bytes=plan.encode_data_bytes)
+    step = stage.primary_cpu(
+        work_ns, [after], label, coding_ns=coding_ns, encode_bytes=plan.encode_data_bytes
+    )
     wait_ns = overwritten * models.cpu.ec_rollback_wait_ns
-    return stage.graph.delay(NO_ROLE, wait_ns, after=[step], label="save old stripes") if wait_ns else step
+    if not wait_ns:
+        return step
+    return stage.graph.delay(NO_ROLE, wait_ns, after=[step], label="save old stripes", phase=Phase.PAUSE)
 
 
 def _roll_forward(stage: Stage, shards: list[int], after: int) -> None:

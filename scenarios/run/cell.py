@@ -1,0 +1,60 @@
+"""Run one cell of a scenario, or all of them in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from stripesim.scenarios.run.build import build_cell, build_models, check_schemes
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.run import RunResult, simulate
+
+__all__ = ["row_of", "run_cell", "run_cells"]
+
+
+def run_cells(
+    scenario: Scenario, engine: str, models: Models | None = None
+) -> Iterator[tuple[Cell, RunResult]]:
+    """Run the cells of a scenario one after another."""
+    models = models or build_models(scenario)
+    check_schemes(scenario, models)
+    for cell in cells(scenario):
+        yield cell, run_cell(scenario, cell, engine, models)
+
+
+def run_cell(
+    scenario: Scenario,
+    cell: Cell,
+    engine: str,
+    models: Models | None = None,
+    *,
+    until_ns: int | None = None,
+    followed: IntArray | None = None,
+) -> RunResult:
+    """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
+    setting = build_cell(scenario, cell, models)
+    return simulate(
+        setting.pool,
+        setting.workload,
+        prefilled=setting.prefilled,
+        repair=setting.repair,
+        until_ns=setting.until_ns if until_ns is None else until_ns,
+        faults=setting.faults,
+        timeout_ns=setting.timeout_ns,
+        newest_only=setting.newest_only,
+        seed=scenario.seed,
+        engine=engine,
+        followed=followed,
+    )
+
+
+def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
+    """Return a result row: the cell's coordinates and what came of it."""
+    row = {**cell._asdict(), "image": scenario.workload.image, **result.row}
+    if scenario.workload.kind == "trace":
+        from stripesim.scenarios.run.replay import recorded_latency
+
+        row |= recorded_latency(scenario)
+    return row

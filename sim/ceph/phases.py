@@ -1,0 +1,25 @@
+"""What the time of a request is spent on: the phase that each step of a path is stamped with."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["Phase"]
+
+
+class Phase(IntEnum):
+    """Phases of a request, in the order of a write.
+
+    A lock is only waited for. A pause is a delay that is configured, or waiting for a throttle of recovery.
+    """
+
+    CLIENT = 0
+    PUBLIC_NET = 1
+    LOCK = 2
+    PRIMARY_CPU = 3
+    READ_BACK = 4
+    DISTRIBUTION = 5
+    SHARD_CPU = 6
+    DEVICE = 7
+    LOG = 8
+    PAUSE = 9
