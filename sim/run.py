@@ -18,6 +18,7 @@ from stripesim.sim.ceph.repair_plan import RepairPlanner
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
+from stripesim.sim.observe.offered import offered
 from stripesim.sim.observe.recording import (
     Bottleneck,
     Requested,
@@ -349,9 +350,11 @@ def _result(
     requested = joined_requests([load.requested for load in loads])
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     row = describe(pool.cluster, run, requested, together) | more
+    row |= offered(requested, run.end_ns, is_closed=any(load.is_closed for load in loads))
     row["engine_wall_s"] = run.wall_s
     rows = [
         describe(pool.cluster, run, load.requested, counted)
+        | offered(load.requested, run.end_ns, is_closed=load.is_closed)
         for load, counted in zip(loads, counts, strict=True)
     ]
     return RunResult(

@@ -22,13 +22,13 @@ from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_mappings
 from stripesim.scenarios.run.failures import plan_of
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.schema.keys import Cell, Scenario
-from stripesim.sim.ceph.clients.workload import Synthetic, Workload
+from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, load_cell
+from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.run import Repair
+from stripesim.sim.run import AnyWorkload, Repair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Setting:
     Parameters
     ----------
     pool : Pool
-    workload : Workload
+    workload : Workload, SyntheticLoops, or a sequence of them
     prefilled : bool
     until_ns : int or None
     repair : Repair or None
@@ -54,7 +54,7 @@ class Setting:
     """
 
     pool: Pool
-    workload: Workload
+    workload: AnyWorkload | Sequence[AnyWorkload]
     prefilled: bool
     until_ns: int | None
     repair: Repair | None
@@ -71,7 +71,11 @@ def build_models(scenario: Scenario) -> Models:
     release = generation(scenario.generation)
     table = named_table(told.kernel_table) if told.kernel_table else default_table()
     return Models(
-        client=chosen.model(ClientModel, "client"),
+        client=chosen.model(
+            ClientModel,
+            "client",
+            {} if scenario.client.threads is None else {"submit_threads_count": scenario.client.threads},
+        ),
         cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": told.cores_per_host}),
         public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": told.public_gbit_per_s * 1e9}),
         private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": told.private_gbit_per_s * 1e9}),
@@ -111,14 +115,14 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
     if scenario.repair is not None:
         repair = Repair(
             targets=_acting(scenario, scheme, out=scenario.repair.lost_osds),
-            image_objects=-(-told.image_bytes // scenario.cluster.object_bytes),
+            image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
             stay_down=() if scenario.degraded is None else scenario.degraded.missing_osds,
         )
     return Setting(
         pool=pool,
-        workload=build_workload(scenario, cell),
+        workload=build_loads(scenario, cell),
         prefilled=told.image == "prefilled",
-        until_ns=None if told.duration_s is None else round(told.duration_s * 1e9),
+        until_ns=None if scenario.duration_s is None else round(scenario.duration_s * 1e9),
         repair=repair,
         faults=faults,
         timeout_ns=0 if told.timeout_s is None else max(1, round(told.timeout_s * 1e9)),
@@ -135,15 +139,12 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
     ValueError
         With one line per scheme that cannot be simulated.
     """
-    told = scenario.workload
     down = _down(scenario)
     if scenario.faults is not None:
         plan_of(scenario, _osd_hosts(scenario), lambda out: _no_sets(), rotational=models.ssd.rotational)
-    encodes = (
-        told.kind == "trace"
-        or told.read_fraction is not None
-        or "write" in told.ops
-        or bool(down or scenario.faults)
+    encodes = bool(down or scenario.faults) or any(
+        load.kind == "trace" or load.read_fraction is not None or "write" in load.ops
+        for load in scenario.loads
     )
     faults: list[str] = []
     for name in scenario.schemes:
@@ -164,27 +165,63 @@ def _no_sets() -> IntArray:
     return np.empty((0, 0), dtype=np.int64)
 
 
-def build_workload(scenario: Scenario, cell: Cell) -> Workload:
+def build_loads(scenario: Scenario, cell: Cell) -> AnyWorkload | list[AnyWorkload]:
+    """Build what the clients of one cell ask for: one workload, or several at the same time."""
+    if not scenario.workloads:
+        return build_workload(scenario, cell)
+    built: list[AnyWorkload] = []
+    first_client = first_byte = 0
+    for load in scenario.loads:
+        own = load_cell(cell.scheme, load)
+        built.append(_synthetic(scenario, load, own, first_client=first_client, first_byte=first_byte))
+        first_client += load.clients
+        first_byte += load.clients * scenario.image_stride_bytes(load)
+    return built
+
+
+def build_workload(scenario: Scenario, cell: Cell) -> AnyWorkload:
     """Build the requests of one cell."""
-    told = scenario.workload
-    if told.kind == "trace":
+    if scenario.workload.kind == "trace":
         from stripesim.scenarios.run.replay import replay_of
 
         return replay_of(scenario)
+    return _synthetic(scenario, scenario.workload, cell)
+
+
+def _synthetic(
+    scenario: Scenario, load: WorkloadSpec, cell: Cell, *, first_client: int = 0, first_byte: int = 0
+) -> AnyWorkload:
     assert cell.block_size_bytes is not None
-    assert cell.pattern != "trace"
-    read_fraction = {"read": 1.0, "write": 0.0}.get(cell.op, told.read_fraction)
+    assert cell.pattern in ("seq", "rand")
+    read_fraction = {"read": 1.0, "write": 0.0}.get(cell.op, load.read_fraction)
     assert read_fraction is not None
     return Synthetic(
         pattern=cell.pattern,
         block_bytes=cell.block_size_bytes,
-        image_bytes=told.image_bytes,
+        image_bytes=load.image_bytes,
         read_fraction=read_fraction,
-        requests=told.requests,
-        queue_depth=0 if told.kind == "open" else told.queue_depth,
-        rate_per_s=told.rate_per_s if told.kind == "open" else None,
-        seed=scenario.seed,
+        requests=load.requests,
+        queue_depth=0 if load.kind == "open" else load.queue_depth,
+        rate_per_s=load.rate_per_s if load.kind == "open" else None,
+        # Each of several workloads draws for itself.
+        seed=scenario.seed + first_client,
+        clients=load.clients,
+        first_client=first_client,
+        first_byte=first_byte,
+        image_stride_bytes=scenario.image_stride_bytes(load),
     ).start()
+
+
+def _client_hosts(scenario: Scenario, hosts: int) -> IntArray:
+    """Machine of each client: those of a workload share machines, or the storage hosts in turn."""
+    machines: list[IntArray] = []
+    first = 0
+    for load in scenario.loads:
+        own = first + np.arange(load.clients, dtype=np.int64) // load.clients_per_host
+        first = int(own[-1]) + 1
+        machines.append(own)
+    found = np.concatenate(machines)
+    return found % hosts if scenario.client.place == "osd-hosts" else found
 
 
 def build_pool(
@@ -210,7 +247,14 @@ def build_pool(
     limits = RecoveryLimits()
     if scenario.repair is not None:
         limits = _limits(scenario, limits, rotational=models.ssd.rotational)
-    cluster = Cluster(osd_hosts=hosts, acting=acting, models=models, recovery=limits)
+    cluster = Cluster(
+        osd_hosts=hosts,
+        acting=acting,
+        models=models,
+        recovery=limits,
+        client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
+        clients_on_osd_hosts=scenario.client.place == "osd-hosts",
+    )
     return Pool(
         cluster=cluster,
         scheme=scheme,
@@ -225,6 +269,7 @@ def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
         osd_hosts=np.zeros(1, dtype=np.int64),
         acting=np.zeros((1, 1), dtype=np.int64),
         models=replace(models, ssd=models.ssd.single()),
+        client_hosts=_client_hosts(scenario, 1),
     )
     return Pool(
         cluster=cluster,

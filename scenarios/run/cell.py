@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from stripesim.scenarios.run.build import build_cell, build_models, check_schemes
-from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import RunResult, simulate
 
-__all__ = ["row_of", "run_cell", "run_cells"]
+__all__ = ["ALL_LOADS", "load_rows_of", "row_of", "run_cell", "run_cells"]
+
+#: Name of the row of several workloads together.
+ALL_LOADS = "all"
 
 
 def run_cells(
@@ -57,4 +60,20 @@ def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
         from stripesim.scenarios.run.replay import recorded_latency
 
         row |= recorded_latency(scenario)
-    return row
+    return {**row, "workload": ALL_LOADS} if result.load_rows else row
+
+
+def load_rows_of(scenario: Scenario, cell: Cell, result: RunResult) -> list[dict[str, Any]]:
+    """Return a row for each of several workloads; `row_of` is all of them together."""
+    if not result.load_rows:
+        return []
+    return [
+        {
+            **load_cell(cell.scheme, load)._asdict(),
+            "image": scenario.workload.image,
+            **row,
+            "engine_wall_s": result.row["engine_wall_s"],
+            "workload": named.name,
+        }
+        for named, load, row in zip(scenario.workloads, scenario.loads, result.load_rows, strict=True)
+    ]

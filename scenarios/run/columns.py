@@ -128,6 +128,19 @@ _LISTED: Final = (
         better="more",
     ),
     Column(
+        "offered_iops",
+        pl.Float64,
+        "requests that arrived per simulated second, of an open loop or a trace; null for a closed loop",
+        "offered",
+        unit="IOPS",
+        better="more",
+    ),
+    Column(
+        "saturated",
+        pl.Boolean,
+        "whether an open loop is served less than 97 % of what arrives, and the rest piles up",
+    ),
+    Column(
         "throughput_bytes_per_s",
         pl.Float64,
         "client bytes per simulated second, in the steady window",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stripesim._version import __version__
 from stripesim.scenarios.explain.costs import cell_costs
 from stripesim.scenarios.run.build import build_models, hole_warnings
-from stripesim.scenarios.run.cell import row_of, run_cells
+from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
 from stripesim.scenarios.run.failures import limits_of
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import Models
@@ -60,6 +60,8 @@ class ScenarioResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
+        from stripesim.scenarios.run.sentences import load_sentences
+
         document: dict[str, Any] = {
             "provenance": self.provenance,
             "rows": self.rows.to_dicts(),
@@ -69,6 +71,7 @@ class ScenarioResult:
             "engine_wall_s": self.engine_wall_s,
             "warnings": [*self.warnings, *self.holes],
             "resources": self.resources,
+            "sentences": load_sentences(self.rows.iter_rows(named=True)),
         }
         return {**document, "timeline": self.timelines} if self.timelines else document
 
@@ -102,11 +105,15 @@ def run_scenario(
     rows: list[dict[str, Any]] = []
     timelines: list[dict[str, Any]] = []
     fingerprint = hashlib.sha256()
-    uses = 0
+    requests = uses = 0
     wall_s = 0.0
     for cell, result in run_cells(scenario, engine, models):
         row = row_of(scenario, cell, result)
-        rows.append(row | (cell_costs(scenario, cell, result, engine, models) if costs else {}))
+        requests += int(row["requests"])
+        rows += [*load_rows_of(scenario, cell, result), row]
+        # The requests followed are those of the first client; of several workloads, of the first.
+        first = rows[-1 - len(result.load_rows)]
+        first |= cell_costs(scenario, cell, result, engine, models) if costs else {}
         resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
         if result.timeline is not None:
             timelines.append({**cell._asdict(), **result.timeline})
@@ -119,7 +126,7 @@ def run_scenario(
         rows=rows_frame(rows),
         provenance=provenance_of(scenario, models, engine),
         completions_sha256=fingerprint.hexdigest(),
-        requests=sum(int(row["requests"]) for row in rows),
+        requests=requests,
         uses=uses,
         engine_wall_s=wall_s,
         parameters=[

@@ -144,7 +144,7 @@ def plan_of(
             for one in told.corruptions
         ),
         up_sets=up_sets,
-        image_objects=-(-scenario.workload.image_bytes // scenario.cluster.object_bytes),
+        image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
         model=limits_of(scenario, rotational=rotational),
         osd_racks=places.osd_racks,
         prefilled=scenario.workload.image == "prefilled",
@@ -180,7 +180,7 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
     told = scenario.faults.drawn
     assert told is not None
     lifetime, downtime = _distributions(scenario, told)
-    horizon_s = scenario.workload.duration_s
+    horizon_s = scenario.duration_s
     assert horizon_s is not None, "the rules ask for workload.duration_s"
     units = places.hosts if told.unit == "host" else len(places.osd_hosts)
     found = []
@@ -269,7 +269,7 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
         back_s = None if stop_s is None else (stop_s - told.from_s) / told.speed
         if back_s is not None and _ns(back_s) <= _ns(at_s):
             continue
-        if scenario.workload.duration_s is None or at_s < scenario.workload.duration_s:
+        if scenario.duration_s is None or at_s < scenario.duration_s:
             found.append(_of_unit(places, told.unit, numbers[node], at_s, back_s, told.kind))
     return found
 

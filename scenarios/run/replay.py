@@ -29,6 +29,7 @@ def replay_of(scenario: Scenario) -> Replay:
         speed=told.speed,
         queue_depth=told.queue_depth if told.replay == "closed" else 0,
         limit=told.requests,
+        clients=told.clients,
     )
 
 

@@ -235,6 +235,7 @@ def _bottleneck(row: Mapping[str, Any]) -> str:
 
 _SHOWN: Final[Sequence[_Shown]] = (
     *(_Shown(key, _text(key), justify="left") for key in ("scheme", "op", "pattern")),
+    _Shown("workload", _text("workload"), justify="left"),
     _Shown("block", _block),
     _number("iops", rank=4),
     _number("throughput_bytes_per_s"),
@@ -265,10 +266,11 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
     p99 the 99th percentile. B/B are bytes moved by devices or by the private network for each byte the client
     asked for. The percentage after the bottleneck is its utilisation. A value that is not there reads "–".
     """
-    columns = list(_SHOWN)
+    columns = [column for column in _SHOWN if column.header != "workload" or "workload" in rows.columns]
+    shown = len(columns)
     unlimited = console.options.update(width=10_000)
     while True:
-        table = _table(rows, columns, left_out=len(_SHOWN) - len(columns))
+        table = _table(rows, columns, left_out=shown - len(columns))
         rank = max(column.rank for column in columns)
         if rank == 0 or Measurement.get(console, unlimited, table).maximum <= console.width:
             break

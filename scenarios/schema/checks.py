@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from stripesim.scenarios.schema.fault_checks import fault_rules
 from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.scenarios.schema.units import format_size
@@ -29,7 +29,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     list of Problem
         Empty where the scenario can be run.
     """
-    rules = (_bound, _mix, _arrivals, _trace, _crush_map, _sizes, _repeats)
+    rules = (_bound, _mix, _arrivals, _several, _trace, _crush_map, _sizes, _repeats)
     return [
         *(problem for rule in rules for problem in rule(scenario)),
         *_layout(scenario, schemes),
@@ -38,42 +38,77 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     ]
 
 
+def _places(scenario: Scenario) -> list[tuple[KeyPath, WorkloadSpec]]:
+    """List the workloads with the keys that they stand under."""
+    if not scenario.workloads:
+        return [(("workload",), scenario.workload)]
+    return [(("workloads", index), load) for index, load in enumerate(scenario.loads)]
+
+
 def _bound(scenario: Scenario) -> Iterator[Problem]:
-    workload = scenario.workload
-    path, other = ("workload", "requests"), ("workload", "duration_s")
-    given = (workload.requests is not None) + (workload.duration_s is not None)
-    if given == 2:
-        yield Problem(other, "both requests and duration_s", "only one of them", (path,))
-    # A trace ends by itself; the other kinds go on until told to stop.
-    if given == 0 and workload.kind != "trace":
-        yield Problem(
-            path,
-            "neither requests nor duration_s",
-            "workload.requests (per cell) or workload.duration_s (simulated seconds)",
-            (other, ("workload", "kind")),
-        )
+    for place, workload in _places(scenario):
+        path, other = (*place, "requests"), (*place, "duration_s")
+        given = (workload.requests is not None) + (workload.duration_s is not None)
+        if given == 2:
+            yield Problem(other, "both requests and duration_s", "only one of them", (path,))
+        # A trace ends by itself; the other kinds go on until told to stop.
+        if given == 0 and workload.kind != "trace":
+            yield Problem(
+                path,
+                "neither requests nor duration_s",
+                "workload.requests (per cell) or workload.duration_s (simulated seconds)",
+                (other, (*place, "kind")),
+            )
 
 
 def _mix(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.workload.read_fraction is not None and "ops" in scenario.workload.model_fields_set:
-        yield Problem(
-            ("workload", "read_fraction"),
-            "both ops and read_fraction",
-            "only one of them: ops for a cell each, read_fraction for one mixed cell",
-            (("workload", "ops"),),
-        )
+    for place, workload in _places(scenario):
+        if workload.read_fraction is not None and "ops" in workload.model_fields_set:
+            yield Problem(
+                (*place, "read_fraction"),
+                "both ops and read_fraction",
+                "only one of them: ops for a cell each, read_fraction for one mixed cell",
+                ((*place, "ops"),),
+            )
 
 
 def _arrivals(scenario: Scenario) -> Iterator[Problem]:
-    workload = scenario.workload
-    path: KeyPath = ("workload", "rate_per_s")
-    kind: KeyPath = ("workload", "kind")
-    if workload.kind == "open" and workload.rate_per_s is None:
-        yield Problem(path, "nothing", 'an arrival rate, since workload.kind is "open"', (kind,))
-    if workload.kind != "open" and workload.rate_per_s is not None:
-        yield Problem(
-            path, str(workload.rate_per_s), f'no rate, since workload.kind is "{workload.kind}"', (kind,)
-        )
+    for place, workload in _places(scenario):
+        path, kind = (*place, "rate_per_s"), (*place, "kind")
+        if workload.kind == "open" and workload.rate_per_s is None:
+            yield Problem(path, "nothing", 'an arrival rate, since workload.kind is "open"', (kind,))
+        if workload.kind != "open" and workload.rate_per_s is not None:
+            yield Problem(
+                path, str(workload.rate_per_s), f'no rate, since workload.kind is "{workload.kind}"', (kind,)
+            )
+
+
+def _several(scenario: Scenario) -> Iterator[Problem]:
+    """Each of several workloads is one cell, under a name of its own, and all are bounded alike."""
+    names = [load.name for load in scenario.workloads]
+    for index, load in enumerate(scenario.loads if scenario.workloads else ()):
+        place: KeyPath = ("workloads", index)
+        if names[index] in names[:index]:
+            yield Problem((*place, "name"), names[index], "a name that no other workload has")
+        if load.kind == "trace":
+            yield Problem(
+                (*place, "kind"), "trace", 'closed or open: a trace is replayed alone, as "[workload]"'
+            )
+        lists: dict[str, Sequence[object]] = {
+            "patterns": load.patterns,
+            "block_sizes_bytes": load.block_sizes_bytes,
+        }
+        if load.read_fraction is None:
+            lists["ops"] = load.ops
+        for key, values in lists.items():
+            if len(values) != 1:
+                yield Problem(
+                    (*place, key), f"{len(values)} values", "one, since several workloads run at once"
+                )
+        if load.duration_s is not None and load.duration_s != scenario.duration_s:
+            yield Problem(
+                (*place, "duration_s"), str(load.duration_s), f"{scenario.duration_s}, as for the others"
+            )
 
 
 def _trace(scenario: Scenario) -> Iterator[Problem]:
@@ -114,7 +149,7 @@ def _crush_map(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _sizes(scenario: Scenario) -> Iterator[Problem]:
-    cluster, workload = scenario.cluster, scenario.workload
+    cluster = scenario.cluster
     if cluster.stripe_unit_bytes > cluster.object_bytes:
         yield Problem(
             ("cluster", "stripe_unit_bytes"),
@@ -122,14 +157,15 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
             f"at most cluster.object_bytes ({format_size(cluster.object_bytes)})",
             (("cluster", "object_bytes"),),
         )
-    for index, block_size_bytes in enumerate(workload.block_sizes_bytes):
-        if workload.kind != "trace" and block_size_bytes > workload.image_bytes:
-            yield Problem(
-                ("workload", "block_sizes_bytes", index),
-                format_size(block_size_bytes),
-                f"at most workload.image_bytes ({format_size(workload.image_bytes)})",
-                (("workload", "image_bytes"),),
-            )
+    for place, workload in _places(scenario):
+        for index, block_size_bytes in enumerate(workload.block_sizes_bytes):
+            if workload.kind != "trace" and block_size_bytes > workload.image_bytes:
+                yield Problem(
+                    (*place, "block_sizes_bytes", index),
+                    format_size(block_size_bytes),
+                    f"at most workload.image_bytes ({format_size(workload.image_bytes)})",
+                    ((*place, "image_bytes"),),
+                )
 
 
 def _repeats(scenario: Scenario) -> Iterator[Problem]:

@@ -123,7 +123,7 @@ def _drawn(scenario: Scenario) -> Iterator[Problem]:
                 f"{given.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}",
                 ", ".join(sorted(wanted)),
             )
-    if scenario.workload.duration_s is None:
+    if scenario.duration_s is None:
         yield Problem(
             ("workload", "duration_s"),
             "nothing",

@@ -35,18 +35,23 @@ from stripesim.scenarios.schema.types import (
 __all__ = [
     "FILE_KEYS",
     "Cell",
+    "ClientSpec",
     "ClusterSpec",
     "DegradedSpec",
+    "LoadSpec",
     "RepairSpec",
     "Scenario",
     "WorkloadSpec",
     "cells",
+    "load_cell",
     "schema_json",
 ]
 
 
 #: Keys whose values are paths of files that a run reads, in whatever table they stand.
 FILE_KEYS: Final = frozenset({"crush_map", "trace"})
+#: Streams that the engine's records can number, with room for the background.
+CLIENTS_MAX = 100_000
 
 
 class ClusterSpec(Table):
@@ -156,8 +161,17 @@ class WorkloadSpec(Table):
     block_sizes_bytes: tuple[SizeBytes, ...] = Field(
         default=(4096,), min_length=1, description="Request sizes [bytes]; unused with kind trace."
     )
+    clients: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] = Field(
+        default=1,
+        description="Clients [count], each with submission threads, a network and an image of its own.",
+    )
+    clients_per_host: PositiveInt = Field(
+        default=1, description="Clients on one machine, whose network they share [count]."
+    )
     queue_depth: PositiveInt = Field(
-        default=256, description="Requests in flight [count]; unused where requests arrive by the clock."
+        default=256,
+        description="Requests that each client has in flight [count]; unused where requests arrive by the "
+        "clock.",
     )
     completions: Literal["each", "newest"] = Field(
         default="each",
@@ -166,7 +180,7 @@ class WorkloadSpec(Table):
         "requests are in flight.",
     )
     requests: PositiveInt | None = Field(
-        default=None, description="Requests per cell [count]; give this or duration_s."
+        default=None, description="Requests per cell, of all clients [count]; give this or duration_s."
     )
     duration_s: PositiveFloat | None = Field(
         default=None, description="Simulated time per cell [s]; give this or requests."
@@ -174,9 +188,11 @@ class WorkloadSpec(Table):
     image: Literal["pristine", "prefilled"] = Field(
         default="prefilled", description="Whether the image's objects exist before the run."
     )
-    image_bytes: SizeBytes = Field(default=100 * 10**9, description="Size of the block image [bytes].")
+    image_bytes: SizeBytes = Field(
+        default=100 * 10**9, description="Size of the block image of each client [bytes]."
+    )
     rate_per_s: PositiveFloat | None = Field(
-        default=None, description="Mean arrival rate with kind open [requests/s]."
+        default=None, description="Mean arrival rate of all clients together with kind open [requests/s]."
     )
     trace: str | None = Field(
         default=None,
@@ -199,6 +215,29 @@ class WorkloadSpec(Table):
         default=None,
         description="Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out "
         "for never, as Ceph does. Only with [faults].",
+    )
+
+
+class LoadSpec(WorkloadSpec):
+    """One of several workloads that run at the same time; a key left out is that of `[workload]`."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$", description="Name of the workload in results."
+    )
+
+
+class ClientSpec(Table):
+    """The machines that issue requests."""
+
+    threads: PositiveInt | None = Field(
+        default=None,
+        description="Requests whose submission one client works on at the same time [count]; leave out to "
+        "take the parameter set's (one, as for a single load generator on a block-device library).",
+    )
+    place: Literal["own", "osd-hosts"] = Field(
+        default="own",
+        description="own: clients have machines of their own; osd-hosts: they run on the storage hosts in "
+        "turn and share the public network of those.",
     )
 
 
@@ -257,6 +296,12 @@ class Scenario(Table):
     )
     cluster: ClusterSpec = Field(default=ClusterSpec(), description="The machines and their layout.")
     workload: WorkloadSpec = Field(default=WorkloadSpec(), description="What the client asks for.")
+    workloads: tuple[LoadSpec, ...] = Field(
+        default=(),
+        description="Several workloads at once, each of one op, pattern and block size; keys that one leaves "
+        "out are those of [workload].",
+    )
+    client: ClientSpec = Field(default=ClientSpec(), description="The clients: their threads and machines.")
     repair: RepairSpec | None = Field(
         default=None, description="Lost OSDs, rebuilt under the foreground load."
     )
@@ -270,6 +315,33 @@ class Scenario(Table):
     _base_dir: Path = PrivateAttr(default_factory=Path)
     # Where keys stand, for what is found out only when the scenario is built.
     _places: KeyPlaces = PrivateAttr(default_factory=KeyPlaces)
+
+    @property
+    def loads(self) -> tuple[WorkloadSpec, ...]:
+        """The workloads that run at the same time, as a rule one."""
+        if not self.workloads:
+            return (self.workload,)
+        return tuple(_with_defaults(load, self.workload) for load in self.workloads)
+
+    @property
+    def clients(self) -> int:
+        """Clients of all workloads together [count]."""
+        return sum(load.clients for load in self.loads)
+
+    @property
+    def images_bytes(self) -> int:
+        """Size of the images of all clients, each in whole objects [bytes]."""
+        return sum(load.clients * self.image_stride_bytes(load) for load in self.loads)
+
+    @property
+    def duration_s(self) -> float | None:
+        """Bound of a run in simulated time [s]; None: it ends when its requests do."""
+        bounds = [load.duration_s for load in self.loads]
+        return max((bound for bound in bounds if bound is not None), default=None)
+
+    def image_stride_bytes(self, load: WorkloadSpec) -> int:
+        """Size of an image of a workload, in whole objects [bytes]."""
+        return -(-load.image_bytes // self.cluster.object_bytes) * self.cluster.object_bytes
 
     def where(self, path: KeyPath) -> str:
         """Write a key with its file and line, as far as they are known, for messages."""
@@ -341,14 +413,14 @@ class Cell(NamedTuple):
         ``read`` or ``write``; ``mixed`` where the scenario gives a read fraction; ``trace`` where a trace
         decides.
     pattern
-        ``seq`` or ``rand``; ``trace`` where a trace decides.
+        ``seq`` or ``rand``; ``trace`` where a trace decides, ``mixed`` where several workloads do.
     block_size_bytes
-        Request size [bytes]; None where a trace decides.
+        Request size [bytes]; None where a trace or several workloads decide.
     """
 
     scheme: str
     op: Literal["read", "write", "mixed", "trace"]
-    pattern: Literal["seq", "rand", "trace"]
+    pattern: Literal["seq", "rand", "trace", "mixed"]
     block_size_bytes: int | None
 
 
@@ -366,6 +438,8 @@ def cells(scenario: Scenario) -> list[Cell]:
         Schemes outermost, then ops, patterns and block sizes, each in the order the scenario gives them.
     """
     workload = scenario.workload
+    if scenario.workloads:
+        return [Cell(scheme, "mixed", "mixed", None) for scheme in scenario.schemes]
     if workload.kind == "trace":
         return [Cell(scheme, "trace", "trace", None) for scheme in scenario.schemes]
     ops: tuple[Literal["read", "write", "mixed"], ...] = (
@@ -378,6 +452,25 @@ def cells(scenario: Scenario) -> list[Cell]:
         for pattern in workload.patterns
         for block_size_bytes in workload.block_sizes_bytes
     ]
+
+
+#: Ways to say one thing: a workload that gives one does not take the other from `[workload]`.
+_ALTERNATIVES = (("requests", "duration_s"), ("ops", "read_fraction"), ("rate_per_s", "queue_depth"))
+
+
+def _with_defaults(load: LoadSpec, common: WorkloadSpec) -> LoadSpec:
+    """Return one of several workloads with what it leaves out as `[workload]` gives it."""
+    given = set(load.model_fields_set)
+    for pair in _ALTERNATIVES:
+        given |= set(pair) if given & set(pair) else set()
+    taken = {key: getattr(common, key) for key in common.model_fields_set - given}
+    return load.model_copy(update=taken)
+
+
+def load_cell(scheme: str, load: WorkloadSpec) -> Cell:
+    """Return the cell of one of several workloads, which has one op, pattern and block size."""
+    op = load.ops[0] if load.read_fraction is None else "mixed"
+    return Cell(scheme, op, load.patterns[0], load.block_sizes_bytes[0])
 
 
 def schema_json() -> str:

@@ -231,7 +231,7 @@ def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
     workload: dict[str, Any] = {}
     if cell.op in ("read", "write"):
         workload["ops"] = (cell.op,)
-    if cell.pattern != "trace":
+    if cell.pattern in ("seq", "rand"):
         workload["patterns"] = (cell.pattern,)
     if cell.block_size_bytes is not None:
         workload["block_sizes_bytes"] = (cell.block_size_bytes,)

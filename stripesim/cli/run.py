@@ -94,6 +94,7 @@ def _print(result: ScenarioResult) -> None:
     from stripesim.cli.tables import fault_lines, recorded_lines, repair_lines, timeline_table
     from stripesim.scenarios.explain.costs_table import print_costs
     from stripesim.scenarios.run.results import print_table
+    from stripesim.scenarios.run.sentences import load_sentences
 
     terminal = console()
     print_table(result.rows, terminal)
@@ -104,5 +105,5 @@ def _print(result: ScenarioResult) -> None:
     for row in rows:
         for line in fault_lines(row):
             print(line)
-    for line in [*repair_lines(rows), *recorded_lines(rows)]:
+    for line in [*load_sentences(rows), *repair_lines(rows), *recorded_lines(rows)]:
         print(line)

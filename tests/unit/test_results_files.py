@@ -23,7 +23,7 @@ from stripesim.scenarios.run.results import (
 
 def row(**changes: Any) -> dict[str, Any]:
     filled: dict[str, Any] = {
-        name: 1.0 if dtype is pl.Float64 else 1 if dtype is pl.Int64 else "x"
+        name: {pl.Float64: 1.0, pl.Int64: 1, pl.Boolean: True}.get(dtype, "x")
         for name, dtype in RESULT_SCHEMA.items()
     }
     return filled | {"scheme": "rs:6,3", "op": "write", "pattern": "rand", "block_size_bytes": 4096} | changes

@@ -1,0 +1,48 @@
+"""What an open loop asked for beside what it got."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+from stripesim.sim.observe.recording import Requested
+
+__all__ = ["SATURATED_BELOW", "offered"]
+
+#: An open loop is saturated if a smaller share of what arrives is served, and the rest piles up.
+SATURATED_BELOW = 0.97
+
+
+def offered(requested: Requested, end_ns: int, *, is_closed: bool) -> dict[str, Any]:
+    """Return the rate that an open loop offered and whether the cluster kept up.
+
+    Parameters
+    ----------
+    requested : Requested
+    end_ns : int
+        End of the run [ns].
+    is_closed : bool
+        Whether clients wait for replies before they ask for more: nothing is offered then.
+
+    Returns
+    -------
+    dict
+        ``offered_iops`` [1/s] and ``saturated``; both None for a closed loop.
+
+    Notes
+    -----
+    Until the last request has arrived, arrivals and completions are counted over the same time. The cluster
+    is saturated if it completes less than `SATURATED_BELOW` of what arrives, and what is left over is more
+    than the few requests that are in flight at any moment.
+    """
+    issued = len(requested.issued_ns)
+    if is_closed or not issued:
+        return {"offered_iops": None, "saturated": None}
+    # A run that ends when its requests do goes on after the last arrival.
+    stop_ns = end_ns if not requested.done.all() else int(requested.issued_ns[-1])
+    if stop_ns <= 0:
+        return {"offered_iops": None, "saturated": False}
+    served = int((requested.done & (requested.completed_ns <= stop_ns)).sum())
+    left = issued - served
+    saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
+    return {"offered_iops": issued / (stop_ns / 1e9), "saturated": saturated}

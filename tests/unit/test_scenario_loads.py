@@ -1,0 +1,125 @@
+"""What a scenario says of load: clients, several workloads, offered and served rates."""
+
+import json
+
+import numpy as np
+import pytest
+
+from stripesim.scenarios.run.build import build_cell, build_models
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.run.sentences import load_sentences
+from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+
+CLUSTER = '[cluster]\nhosts = 3\nosds_per_host = 2\npg_num = 64\nfailure_domain_erasure = "osd"\n'
+ONE_CELL = 'ops = ["read"]\npatterns = ["rand"]\nblock_sizes_bytes = ["4k"]\nimage_bytes = "1GiB"\n'
+TWO = f"""schemes = ["rep:3"]
+{CLUSTER}
+[workload]
+duration_s = 0.2
+image_bytes = "1GiB"
+[[workloads]]
+name = "database"
+kind = "open"
+clients = 3
+rate_per_s = 2000
+read_fraction = 0.7
+patterns = ["rand"]
+block_sizes_bytes = ["16k"]
+[[workloads]]
+name = "backup"
+clients = 2
+queue_depth = 4
+ops = ["write"]
+patterns = ["seq"]
+block_sizes_bytes = ["1MiB"]
+image_bytes = "2GiB"
+"""
+
+
+def scenario(load: str, sets: tuple[str, ...] = ()):
+    return parse_scenario(f'schemes = ["rep:3"]\n{CLUSTER}[workload]\n{ONE_CELL}{load}\n', sets=sets)
+
+
+def test_one_client_is_the_default_and_is_what_it_was() -> None:
+    plain = scenario("requests = 100")
+    setting = build_cell(plain, cells(plain)[0])
+    assert setting.pool.cluster.one_client
+    assert (plain.clients, plain.images_bytes) == (1, 1 << 30)
+
+
+def test_clients_share_machines_and_have_images_of_their_own() -> None:
+    several = scenario("requests = 100\nclients = 5\nclients_per_host = 2", sets=("client.threads=3",))
+    setting = build_cell(several, cells(several)[0])
+    assert setting.pool.cluster.client_hosts.tolist() == [0, 0, 1, 1, 2]
+    assert several.images_bytes == 5 << 30
+    resources = setting.pool.cluster.resources
+    submits = np.array(resources.kinds) == "client.submit"
+    assert submits.sum() == 5
+    assert set(resources.capacities[submits].tolist()) == {3}
+
+
+def test_clients_can_run_on_the_storage_hosts() -> None:
+    on_osds = scenario("requests = 100\nclients = 5", sets=("client.place=osd-hosts",))
+    cluster = build_cell(on_osds, cells(on_osds)[0]).pool.cluster
+    assert cluster.clients_on_osd_hosts
+    assert cluster.client_hosts.tolist() == [0, 1, 2, 0, 1]
+
+
+def test_workloads_at_once_have_a_row_each_and_one_together() -> None:
+    both = parse_scenario(TWO)
+    assert cells(both) == [Cell("rep:3", "mixed", "mixed", None)]
+    assert both.clients == 5
+    assert both.images_bytes == (3 + 4) << 30
+    result = run_scenario(both)
+    rows = result.rows.to_dicts()
+    assert [row["workload"] for row in rows] == ["database", "backup", "all"]
+    assert [(row["op"], row["pattern"], row["block_size_bytes"]) for row in rows[:2]] == [
+        ("mixed", "rand", 16384),
+        ("write", "seq", 1 << 20),
+    ]
+    assert rows[2]["requests"] == rows[0]["requests"] + rows[1]["requests"] == result.requests
+    assert rows[0]["offered_iops"] == pytest.approx(2000, rel=0.15)
+    # A closed loop offers nothing: it asks for more when it is served.
+    assert rows[1]["offered_iops"] is None
+    assert rows[2]["offered_iops"] is None
+    assert json.loads(json.dumps(result.to_json()))["rows"][1]["workload"] == "backup"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("backup", "database"), "workloads.name: got database, wanted a name that no other workload has"),
+        (('["seq"]', '["seq", "rand"]'), "workloads.patterns: got 2 values, wanted one"),
+        (("rate_per_s = 2000\n", ""), "workloads.rate_per_s: got nothing, wanted an arrival rate"),
+        (("clients = 2", "duration_s = 0.4"), "workloads.duration_s: got 0.2, wanted 0.4, as for the others"),
+        (('["1MiB"]', '["3GiB"]'), "workloads.block_sizes_bytes: got 3GiB, wanted at most workload"),
+        (("clients = 2", "clients = 0"), "workloads.clients: got 0"),
+    ],
+)  # fmt: skip
+def test_problems_of_several_workloads_name_the_key(change: tuple[str, str], problem: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        parse_scenario(TWO.replace(*change))
+    assert problem in str(error.value)
+
+
+def test_an_open_loop_beyond_capacity_says_what_it_serves() -> None:
+    rows = {}
+    for rate in (1000, 30_000):
+        result = run_scenario(scenario(f'kind = "open"\nrate_per_s = {rate}\nduration_s = 0.3'), costs=False)
+        rows[rate] = result.rows.to_dicts()[0]
+    assert rows[1000]["saturated"] is False
+    assert rows[1000]["iops"] == pytest.approx(rows[1000]["offered_iops"], rel=0.03)
+    assert rows[30_000]["saturated"] is True
+    # One client's thread serves about as many as its submission takes.
+    submit_ns = build_models(scenario("requests = 1")).client.submit_ns
+    assert rows[30_000]["iops"] < 1e9 / submit_ns * 1.02 < 30_000
+    assert rows[30_000]["offered_iops"] == pytest.approx(30_000, rel=0.05)
+    assert load_sentences(rows.values())[0].startswith("rep:3: saturated: serves ")
+
+
+def test_more_clients_serve_what_one_could_not() -> None:
+    load = 'kind = "open"\nrate_per_s = 30_000\nduration_s = 0.3\nclients = 8'
+    row = run_scenario(scenario(load), costs=False).rows.to_dicts()[0]
+    assert row["saturated"] is False
+    assert row["iops"] > 0.97 * row["offered_iops"]
