@@ -41,7 +41,7 @@ _SOURCE: Final = (
     "sim/**/*.py",
     "traces/**/*.py",
     "scenarios/run/build.py",
-    "scenarios/run/execute.py",
+    "scenarios/run/cell.py",
     "scenarios/run/failures.py",
     "scenarios/run/files.py",
     "scenarios/schema/faults.py",
