@@ -16,7 +16,7 @@ from typing import Any
 from generate.readme import README, rewritten
 from generate.trust import FOLDER
 from stripesim import __version__
-from stripesim.cli.study import STUDIES, run_study
+from stripesim.scenarios.studies.registry import STUDIES
 
 # What the page shows of a claim; all the rest stands in the study's own ledger.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",
@@ -32,7 +32,7 @@ def _short(value: Any) -> Any:
 
 def recorded(name: str) -> dict[str, Any]:
     """Run a study and return what is kept of its ledger."""
-    ledger = run_study(name, engine="compiled", options={}, progress=lambda *_: None).ledger.to_json()
+    ledger = STUDIES[name].run().ledger.to_json()
     claims = [{key: _short(claim[key]) for key in KEPT} for claim in ledger["claims"]]
     return {
         "study": name,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from generate.markdown import code, number, table
-from stripesim.cli.study import STUDIES
+from stripesim.scenarios.studies.registry import STUDIES
 
 FOLDER = Path(__file__).resolve().parents[1] / "ledgers"
 

@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table
 from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
@@ -41,8 +42,10 @@ class Charge(NamedTuple):
     buffers_s: float
 
 
-def charge_of(backend: str, scheme: str, size_bytes: int) -> Charge | None:
-    """Return what the shipped kernel table and the model of Ceph's buffers come to.
+def charge_of(
+    backend: str, scheme: str, size_bytes: int, buffers: EncodeBufferModel | None = None
+) -> Charge | None:
+    """Return what the shipped kernel table and the model of Ceph's buffers, or another, come to.
 
     Returns
     -------
@@ -57,7 +60,7 @@ def charge_of(backend: str, scheme: str, size_bytes: int) -> Charge | None:
     kernel_ns = cost.duration_ns(size_bytes, without_copy=cost.copy is not None)
     buffers_ns = 0.0
     if backend.startswith(BUFFERED_KERNELS):
-        buffers_ns = ceph_buffers().duration_ns(size_bytes, k=code.k, m=code.m)
+        buffers_ns = (buffers or ceph_buffers()).duration_ns(size_bytes, k=code.k, m=code.m)
     return Charge(kernel_ns * 1e-9, buffers_ns * 1e-9)
 
 
@@ -69,7 +72,12 @@ class _Bar(NamedTuple):
 
 
 def draw_copies(
-    rows: pl.DataFrame, ceph: pl.DataFrame, *, scheme: str, sizes_bytes: Sequence[int]
+    rows: pl.DataFrame,
+    ceph: pl.DataFrame,
+    *,
+    scheme: str,
+    sizes_bytes: Sequence[int],
+    buffers: EncodeBufferModel | None = None,
 ) -> CaptionedFigure:
     """Draw what the simulator charges for an encode call, beside the kernel alone, Ceph's plugin and pyeclib.
 
@@ -83,6 +91,8 @@ def draw_copies(
         A Reed-Solomon code.
     sizes_bytes
         Data of a call, one panel each [B].
+    buffers
+        What is charged around a call; left out: the model that was fitted to Ceph.
 
     Returns
     -------
@@ -94,7 +104,7 @@ def draw_copies(
         panels = figure.subplots(1, len(sizes_bytes), squeeze=False)[0]
         said = []
         for letter, axes, size in zip("abcdef", panels, sizes_bytes, strict=False):
-            for words, error in _draw_size(axes, rows, ceph, scheme, size):
+            for words, error in _draw_size(axes, rows, ceph, scheme, size, buffers):
                 said.append(f"{words} at {format_size(size)} {error:+.0%}")
             axes.set_title(f"({letter}) {format_size(size)} of data")
             axes.set_ylabel("time of a call [µs]" if letter == "a" else "")
@@ -116,12 +126,17 @@ def draw_copies(
 
 
 def _draw_size(
-    axes: Axes, rows: pl.DataFrame, ceph: pl.DataFrame, scheme: str, size_bytes: int
+    axes: Axes,
+    rows: pl.DataFrame,
+    ceph: pl.DataFrame,
+    scheme: str,
+    size_bytes: int,
+    buffers: EncodeBufferModel | None,
 ) -> list[tuple[str, float]]:
     """Draw one size; return how far the charges are from Ceph's plugins."""
     place, places, words, errors = 0.0, [], [], []
     for backend, plugin, name in _PAIRS:
-        charge = charge_of(backend, scheme, size_bytes)
+        charge = charge_of(backend, scheme, size_bytes, buffers)
         theirs = _row(ceph, size_bytes, scheme=scheme, op="encode", backend=plugin)
         bars = []
         alone = _row(rows, size_bytes, scheme=scheme, op="encode", backend=_ALONE, **_WARM)

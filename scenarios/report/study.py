@@ -14,7 +14,6 @@ from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.words import moment_text
 from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.run.results import write_files
-from stripesim.scenarios.studies.base import StudyResult
 
 __all__ = ["report_page", "save_with_report", "seen_by_fits"]
 
@@ -90,7 +89,8 @@ def report_page(
 
 
 def save_with_report(
-    result: StudyResult,
+    ledger: Ledger,
+    provenance: Mapping[str, Any],
     figures: Mapping[str, CaptionedFigure],
     out: Path,
     *,
@@ -102,7 +102,9 @@ def save_with_report(
 
     Parameters
     ----------
-    result : StudyResult
+    ledger : Ledger
+    provenance : mapping
+        How the rows came about; JSON values.
     figures : mapping of str to CaptionedFigure
     out : Path
     title, introduction : str
@@ -113,9 +115,9 @@ def save_with_report(
     page = report_page(
         title=title,
         introduction=introduction,
-        ledger=result.ledger,
+        ledger=ledger,
         figures=figures,
-        provenance=result.provenance,
+        provenance=provenance,
         tables=tables,
     )
     return save_figures(figures, out) + write_files(out, {"report.html": page.encode()})

@@ -1,24 +1,105 @@
-"""What the command line expects of a study: a module that runs and draws, and what it gives."""
+"""What every study is: claims, tasks that give rows, a ledger, figures, and parameters that can be changed.
+
+Start here, then read `stripesim.scenarios.studies.dachary2013.study`, the shortest one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+import difflib
+import json
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stripesim._version import __version__
-from stripesim.scenarios.run.stamp import where_and_when
+from stripesim.scenarios.studies.parameters import Changes, changes_applied
+from stripesim.scenarios.studies.tasks import Progress, Row, Task, run_tasks
 
 if TYPE_CHECKING:
     import polars as pl
 
     from stripesim.calibration.ledger.verdicts import Ledger
+    from stripesim.scenarios.figures.results import CaptionedFigure
 
-__all__ = ["Progress", "Study", "StudyResult", "chosen_experiments", "study_provenance"]
+__all__ = [
+    "ALL",
+    "Ablation",
+    "Option",
+    "Setting",
+    "Study",
+    "StudyResult",
+    "Table",
+    "chosen",
+    "study_provenance",
+]
 
-#: Called after each part with a few words about it and the number of parts in all.
-Progress = Callable[[str, int], None]
+#: Column names, and rows of text.
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+#: What stands for every figure, experiment or ablation.
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An option that one study has beside those of all studies.
+
+    Parameters
+    ----------
+    name : str
+        Keyword argument of `Study.run`, such as ``figures``.
+    flag : str
+        On the command line, such as ``--figure``.
+    help : str
+    kind : type
+        ``str``, ``int``, ``bool`` or ``Path``.
+    several : bool
+        Whether it may be repeated; its value is a tuple.
+    """
+
+    name: str
+    flag: str
+    help: str
+    kind: type = str
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A mechanism that is switched off, or a rule that is changed.
+
+    Parameters
+    ----------
+    says : str
+        What is changed, in a few words.
+    sets : tuple of str
+        The same as settings, in the form of ``--set``.
+    """
+
+    says: str
+    sets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """How a study is run once.
+
+    Parameters
+    ----------
+    engine : str
+        ``compiled`` or ``simpy``.
+    ablate : tuple of str
+        Names of ablations.
+    options : mapping
+        The study's own options that were given, by name.
+    """
+
+    engine: str = "compiled"
+    ablate: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,75 +114,339 @@ class StudyResult:
         One row per run, or per measured case.
     provenance : dict
         How the rows came about; JSON values.
+    sets : tuple of str
+        What was changed, in the form of ``--set``.
+    ablated : mapping of str to StudyResult
+        The same study under each ablation that was asked for.
     """
 
     ledger: Ledger
     rows: pl.DataFrame
     provenance: dict[str, Any]
+    sets: tuple[str, ...] = ()
+    ablated: Mapping[str, StudyResult] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``--json`` and ``ledger.json`` hold."""
-        return {**self.ledger.to_json(), "provenance": self.provenance}
+        document = {**self.ledger.to_json(), "provenance": self.provenance}
+        if self.ablated:
+            document["ablations"] = [
+                {"ablation": name, **row}
+                for name, each in self.ablated.items()
+                for row in self._changed(each)
+            ]
+        return document
 
-    def terminal_tables(self) -> list[tuple[Sequence[str], Sequence[Sequence[str]]]]:
-        """Return what is printed below the ledger: column names and rows of text, for each table."""
-        return []
+    def terminal_tables(self) -> list[Table]:
+        """Return what is printed below the ledger."""
+        return [self.ablation_table()] if self.ablated else []
+
+    def ablation_table(self) -> Table:
+        """Return, for each ablation, the verdicts and the claims that change most."""
+        columns = ("ablation", "held-out claims right", "claims that change by more than 1 %", "changed most")
+        rows = [("as calibrated", _count(self), "", "")]
+        for name, each in self.ablated.items():
+            changed = [row for row in self._changed(each) if row["ratio"] is not None]
+            moved = sorted(
+                (row for row in changed if abs(row["ratio"] - 1) > _VISIBLE),
+                key=lambda row: -abs(row["ratio"] - 1),
+            )
+            most = "; ".join(f"{row['id']} × {row['ratio']:.3g}" for row in moved[:3])
+            rows.append((name, _count(each), f"{len(moved)} of {len(changed)}", most))
+        return columns, rows
+
+    def _changed(self, other: StudyResult) -> list[Row]:
+        """Compare every claim that is one number with that under an ablation."""
+        before = {entry.claim.id: entry for entry in self.ledger.entries}
+        return [
+            {
+                "id": entry.claim.id,
+                "baseline": before[entry.claim.id].simulated,
+                "simulated": entry.simulated,
+                "ratio": _ratio(entry.simulated, before[entry.claim.id].simulated),
+                "verdict": entry.verdict,
+            }
+            for entry in other.ledger.entries
+            if isinstance(entry.simulated, int | float)
+        ]
 
 
-Result = TypeVar("Result", bound=StudyResult)
+_VISIBLE = 0.01
 
 
-class Study(Protocol[Result]):
-    """The module ``study.py`` in a study's folder.
+def _ratio(value: object, baseline: object) -> float | None:
+    if isinstance(value, int | float) and isinstance(baseline, int | float) and baseline:
+        return value / baseline
+    return None
 
-    Notes
-    -----
-    `run` may take further keyword arguments, all with defaults; those that the command line has an option
-    for are passed on to it where they were given.
+
+def _count(result: StudyResult) -> str:
+    summary = result.ledger.summary()
+    return f"{summary['right']} of {summary['held_out']}"
+
+
+class Study(ABC):
+    """One source that is reproduced; a study is an instance named ``STUDY`` in ``study.py`` of its folder.
+
+    Attributes
+    ----------
+    name : str
+        Of the study, its folder and its sub-command.
+    summary : str
+        What it reproduces, in one line, for ``stripesim study --help``.
+    title, introduction : str
+        Head of its report, plain text.
+    options : tuple of Option
+        What only this study can be asked.
+    ablations : mapping of str to Ablation
+    scenario : str or None
+        A scenario that the study is simulated from, which ``--set`` may change; a file or one that ships.
+    scenario_sets : tuple of str
+        Settings that the scenario cannot be checked without, since each run of the study adds them.
+    fixed_keys : tuple of str
+        Keys of that scenario and parameters, or their beginnings, that the study's own runs set.
+    jobs : int or None
+        Worker processes unless the user says otherwise [count]; None: one for each processor.
     """
 
-    def run(self, *, engine: str = ..., progress: Progress | None = ...) -> Result:
-        """Run the study."""
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    title: ClassVar[str]
+    introduction: ClassVar[str]
+    options: ClassVar[tuple[Option, ...]] = ()
+    ablations: ClassVar[Mapping[str, Ablation]] = {}
+    scenario: ClassVar[str | None] = None
+    scenario_sets: ClassVar[tuple[str, ...]] = ()
+    fixed_keys: ClassVar[tuple[str, ...]] = ()
+    jobs: ClassVar[int | None] = 1
 
-    def save_study_figures(self, result: Result, out: Path) -> list[Path]:
-        """Draw and write the study's figures and its ``report.html``; return the files."""
+    @abstractmethod
+    def parameters(self) -> list[Row]:
+        """List every number that the rows depend on, with its provenance."""
+
+    @abstractmethod
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """List what is to be run; a ValueError says which option is wrong."""
+
+    @abstractmethod
+    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
+        """Judge the claims by the rows of each task."""
+
+    @abstractmethod
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Draw the figures; file stem → figure."""
+
+    def tables(self, result: StudyResult) -> Mapping[str, Table]:
+        """Return further tables for the report; heading → table."""
+        return {}
+
+    def files(self, result: StudyResult) -> Mapping[str, bytes]:
+        """Return further files to write; name → content."""
+        return {}
+
+    def run(
+        self,
+        *,
+        engine: str = "compiled",
+        sets: Sequence[str] = (),
+        ablate: Sequence[str] = (),
+        jobs: int | None = None,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> StudyResult:
+        """Run the study.
+
+        Parameters
+        ----------
+        engine : str
+            ``compiled`` or ``simpy``; both give the same rows.
+        sets : sequence of str
+            ``KEY=VALUE``: a parameter by the name that the ledger lists, or a key of the study's scenario.
+        ablate : sequence of str
+            Names from `ablations`, or ``all``.
+        jobs : int, optional
+            Worker processes [count]; left out: as the study prefers.
+        progress : callable, optional
+            Called after each task with a few words about it and the number of tasks in all.
+        **options
+            The study's own, see `options`.
+
+        Raises
+        ------
+        ValueError
+            If an option, a key or an ablation is unknown, or a task cannot be run.
+        """
+        known = {option.name for option in self.options}
+        given = {name: value for name, value in options.items() if value not in (None, (), [], False)}
+        if unknown := sorted(set(given) - known):
+            raise ValueError(
+                f"{', '.join(unknown)}: study {self.name} has no such option, "
+                f"wanted one of {', '.join(sorted(known)) or 'none'}"
+            )
+        names = chosen("--ablate", ablate, self.ablations)
+        setting = Setting(engine=engine, ablate=names, options=given)
+        workers = self.jobs if jobs is None else jobs
+        result = self._once(setting, tuple(sets), workers, progress)
+        ablated = {
+            name: self._once(
+                replace(setting, ablate=()), (*sets, *self.ablations[name].sets), workers, progress
+            )
+            for name in names
+            if self.ablations[name].sets
+        }
+        return replace(result, ablated=ablated) if ablated else result
+
+    def _once(
+        self, setting: Setting, sets: tuple[str, ...], jobs: int | None, progress: Progress | None
+    ) -> StudyResult:
+        changes = self.changes(sets)
+        with changes_applied(changes):
+            tasks = self.tasks(setting)
+            rows = run_tasks(tasks, jobs=jobs, changes=changes, progress=progress)
+            result = self.result(setting, tasks, rows)
+        if not sets:
+            return result
+        return replace(result, sets=sets, provenance={**result.provenance, "changed": list(sets)})
+
+    def changes(self, sets: Sequence[str]) -> Changes:
+        """Read settings ``KEY=VALUE``.
+
+        Raises
+        ------
+        ValueError
+            With one line for each setting that is unknown or has no number.
+        """
+        if not sets:
+            return Changes()
+        with changes_applied(Changes()):
+            names = {row["name"] for row in self.parameters()}
+        numbers: dict[str, float] = {}
+        scenario: list[str] = []
+        problems: list[str] = []
+        for text in sets:
+            key, equals, value = (part.strip() for part in text.partition("="))
+            if not equals:
+                problems.append(f"--set: got {text!r}, wanted KEY=VALUE")
+            elif key.startswith(self.fixed_keys or ("=",)):
+                problems.append(f"--set: {key}: study {self.name} sets this itself for each of its runs")
+            elif key in names:
+                number = _number(value)
+                if number is None:
+                    problems.append(f"--set: {key}: got {value}, wanted a number")
+                else:
+                    numbers[key] = number
+            elif self.scenario is None:
+                near = difflib.get_close_matches(key, sorted(names), n=3, cutoff=0.0)
+                problems.append(
+                    f"--set: {key}: got no parameter of study {self.name}, wanted one of its {len(names)}, "
+                    f"such as {', '.join(near)}"
+                )
+            else:
+                scenario.append(text)
+        if problems:
+            raise ValueError("\n".join(problems))
+        if scenario and self.scenario is not None:
+            from stripesim.scenarios.schema.loader import load_scenario
+
+            load_scenario(self.scenario, sets=(*self.scenario_sets, *scenario))
+        return Changes(numbers, tuple(scenario))
+
+    def save(self, result: StudyResult, out: Path) -> list[Path]:
+        """Write the ledger, rows, figures and report of a result into a folder, and those of its ablations.
+
+        Returns
+        -------
+        list of Path
+            The files.
+        """
+        from stripesim.scenarios.report.study import save_with_report
+        from stripesim.scenarios.run.results import write_files, write_results
+
+        ledgers = {
+            "ledger.json": json.dumps(result.to_json(), indent=1),
+            "ledger.csv": _csv(result.ledger),
+        }
+        written = write_results(out, result.rows, result.provenance, ledgers)
+        changed = f" Changed for this run: {', '.join(result.sets)}." if result.sets else ""
+        with changes_applied(self.changes(result.sets)):
+            tables = dict(self.tables(result))
+            if result.ablated:
+                tables["Ablations"] = result.ablation_table()
+            written += save_with_report(
+                result.ledger,
+                result.provenance,
+                self.figures(result),
+                out,
+                title=self.title,
+                introduction=self.introduction + changed,
+                tables=tables,
+            )
+        written += write_files(out, self.files(result))
+        for name, each in result.ablated.items():
+            written += self.save(each, out / name)
+        return written
 
 
-def study_provenance(name: str, engine: str, **told: Any) -> dict[str, Any]:
+def _csv(ledger: Ledger) -> str:
+    """Return a ledger as CSV; a range or a list becomes its numbers, separated by spaces."""
+    import polars as pl
+
+    frame = ledger.to_frame()
+    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
+    return frame.with_columns(
+        pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists
+    ).write_csv()
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
     """Say what gave a study's rows.
 
     Parameters
     ----------
     name, engine : str
-    **told
+    **more
         What else the rows depend on; JSON values.
     """
-    return {"stripesim": __version__, "study": name, "engine": engine, **told, **where_and_when()}
+    from stripesim.scenarios.run.stamp import where_and_when
+
+    return {"stripesim": __version__, "study": name, "engine": engine, **more, **where_and_when()}
 
 
-def chosen_experiments(
-    name: str, asked: Sequence[str] | None, known: Collection[str], needed: Collection[str]
-) -> list[str]:
-    """Return the experiments of a study that are to be run.
+def chosen(
+    option: str, asked: Sequence[str] | None, known: Collection[str], needed: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return the names that an option chooses, in the order in which they are known.
 
     Parameters
     ----------
-    name : str
-        The study's.
+    option : str
+        As it is written on the command line, for errors.
     asked : sequence of str or None
-        None: all.
+        None, and ``all`` among them: all.
     known, needed : collection of str
-        All that there are; those that its ledger cannot do without.
+        All that there are; those that cannot be left out.
 
     Raises
     ------
     ValueError
         If one is unknown, or one that is needed is left out.
     """
-    chosen = list(known) if asked is None else list(asked)
-    if not set(needed) <= set(chosen) <= set(known):
+    if asked is None or ALL in asked:
+        return tuple(known)
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        wanted = [*known, ALL] if known else ["none: this study has none"]
+        raise ValueError(f"{option}: got {unknown[0]!r}, wanted one of {', '.join(wanted)}")
+    if absent := [name for name in needed if name not in asked]:
         raise ValueError(
-            f"study {name}: experiments: got {', '.join(chosen)}, "
-            f"wanted some of {', '.join(known)}, among them {' and '.join(needed)}"
+            f"{option}: got {', '.join(asked)}, wanted {' and '.join(absent)} too: the ledger needs it"
         )
-    return chosen
+    return tuple(name for name in known if name in asked)

@@ -10,15 +10,15 @@ import typer
 
 from stripesim._version import __version__
 from stripesim.cli.crush import CrushCommand, crush
+from stripesim.cli.options import Engine, EngineOption, JsonOption, OutOption, ReportOption
 from stripesim.cli.output import (
-    JsonOption,
-    OutOption,
     console,
     list_written,
     progress,
     warn_outside,
     write_json,
 )
+from stripesim.cli.study import study_app
 from stripesim.cli.trace import trace_app
 
 app = typer.Typer(
@@ -29,30 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(trace_app, name="trace")
-
-
-class Engine(enum.StrEnum):
-    """The two engines; they give the same answer."""
-
-    COMPILED = "compiled"
-    SIMPY = "simpy"
-
-
-class Study(enum.StrEnum):
-    """The studies that ship."""
-
-    KOH2017 = "koh2017"
-    CEPH16 = "ceph16"
-    EXSTORUS2019 = "exstorus2019"
-    DACHARY2013 = "dachary2013"
-    ERASUREBENCH2016 = "erasurebench2016"
-    ECFAULT2024 = "ecfault2024"
-
-
-ReportOption = Annotated[
-    bool, typer.Option("--report", help="Write report.html into --out: one page to show around.")
-]
-EngineOption = Annotated[Engine, typer.Option(help="compiled is fast; simpy is for reading and extending.")]
+app.add_typer(study_app, name="study")
 
 
 @app.callback(invoke_without_command=True)
@@ -133,63 +110,6 @@ def sweep(
         cli_sweep.print_aggregated(result.aggregated, plan.keys, console())
         list_written(written)
     raise typer.Exit(status)
-
-
-@app.command()
-def study(
-    name: Annotated[Study, typer.Argument(help="The source to reproduce.")],
-    engine: EngineOption = Engine.COMPILED,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            help="ceph16: a folder of measurements; erasurebench2016: the folder with failure-traces/; "
-            "left out: what ships.",
-        ),
-    ] = None,
-    figures: Annotated[
-        list[str] | None,
-        typer.Option("--figure", help="koh2017: only this figure's runs; may be repeated, or all."),
-    ] = None,
-    ablations: Annotated[
-        list[str] | None,
-        typer.Option("--ablate", help="koh2017: compare with this changed; may be repeated, or all."),
-    ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="dachary2013, erasurebench2016: time the kernels here.")
-    ] = False,
-    against: Annotated[
-        Path | None,
-        typer.Option("--against-ceph", help="dachary2013: Ceph's benchmark, or a recorded output of it."),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(help="koh2017: worker processes; left out: all cores.", show_default=False),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show the claims that do not count, too.")
-    ] = False,
-    out: OutOption = None,
-    json_to: JsonOption = None,
-) -> None:
-    """Reproduce a published study and judge each of its claims."""
-    from stripesim.cli.study import run_study
-
-    options = {
-        "data": data,
-        "figures": figures,
-        "ablations": ablations,
-        "measure": measure,
-        "against": against,
-        "jobs": jobs,
-    }
-    with progress(f"study {name.value}", None) as step:
-        studied = run_study(name.value, engine=engine.value, options=options, progress=step)
-    written = studied.write(out) if out is not None else []
-    if write_json(json_to, studied.to_json()):
-        return
-    studied.show(console(), everything=everything)
-    list_written(written)
 
 
 class Request(enum.StrEnum):

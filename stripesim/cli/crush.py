@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 import typer.core
 
-from stripesim.cli.output import JsonOption
+from stripesim.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from stripesim.models.placement import CrushMap

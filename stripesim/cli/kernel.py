@@ -112,7 +112,7 @@ def _run(path: Path, schemes: Sequence[str], sizes: Sequence[int] | None) -> lis
 
 def _shipped() -> list[dict[str, Any]]:
     """What was measured of Ceph's plugins and ships."""
-    from stripesim.scenarios.studies.dachary2013.study import shipped_rows
+    from stripesim.scenarios.studies.dachary2013.runs import shipped_rows
 
     rows = shipped_rows("ceph16.csv").to_dicts()
     return [row | {"backend": f"ceph {row['backend']}"} for row in rows]

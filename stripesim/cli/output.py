@@ -6,14 +6,10 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 __all__ = [
     "NO_FOLDER_FOR_REPORT",
-    "JsonOption",
-    "OutOption",
     "console",
     "list_written",
     "progress",
@@ -23,12 +19,6 @@ __all__ = [
 
 #: What is said to ``--report`` without ``--out``.
 NO_FOLDER_FOR_REPORT = "--report: got no --out, wanted the folder to write report.html into"
-
-OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for tables, provenance and figures.")]
-JsonOption = Annotated[
-    str | None,
-    typer.Option("--json", help="Write one JSON document to this file; - for stdout, and nothing else."),
-]
 
 
 def write_json(target: str | None, document: dict[str, Any]) -> bool:

@@ -1,133 +1,116 @@
-"""What `stripesim study` does between reading options and printing."""
+"""The commands of `stripesim study`: one for each study, with the options that it declares."""
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
-if TYPE_CHECKING:
-    import polars as pl
-    from rich.console import Console
+import typer
 
-    from stripesim.calibration.ledger.verdicts import Ledger
-    from stripesim.scenarios.studies.base import Study, StudyResult
+from stripesim.cli.options import EngineOption, JsonOption, OutOption, SetOption
+from stripesim.cli.output import console, list_written, progress, write_json
+from stripesim.scenarios.studies.base import Option, Study, StudyResult
+from stripesim.scenarios.studies.registry import STUDIES
 
-#: A study is the module ``scenarios/studies/NAME/study.py``, of the form of
-#: `stripesim.scenarios.studies.base.Study`.
-STUDIES = ("koh2017", "ceph16", "exstorus2019", "dachary2013", "erasurebench2016", "ecfault2024")
+__all__ = ["study_app"]
 
-
-@dataclass(frozen=True)
-class Studied:
-    """What a study gave, whichever it was.
-
-    Parameters
-    ----------
-    name : str
-    result : StudyResult
-    """
-
-    name: str
-    result: StudyResult
-
-    @property
-    def ledger(self) -> Ledger:
-        """Claims and verdicts."""
-        return self.result.ledger
-
-    @property
-    def rows(self) -> pl.DataFrame:
-        """What was run."""
-        return self.result.rows
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document that ``--json -`` prints."""
-        return self.result.to_json()
-
-    def show(self, console: Console, *, everything: bool) -> None:
-        """Print the ledger and what tables the study has beside it."""
-        if self.rows.height:
-            self.ledger.print_ledger(console, everything=everything)
-        for columns, rows in self.result.terminal_tables():
-            from stripesim.cli.tables import text_table
-
-            console.print(text_table(columns, rows))
-
-    def write(self, out: Path) -> list[Path]:
-        """Write ledger, rows, provenance and figures."""
-        from stripesim.cli.tables import ledger_csv
-        from stripesim.scenarios.run.results import write_results
-
-        written = write_results(
-            out,
-            self.rows,
-            self.result.provenance,
-            {
-                "ledger.json": json.dumps(self.to_json(), indent=1),
-                "ledger.csv": ledger_csv(self.ledger),
-            },
-        )
-        return written + _module(self.name).save_study_figures(self.result, out)
+study_app = typer.Typer(
+    help="Reproduce a published study and judge each of its claims.", no_args_is_help=True
+)
 
 
-def run_study(
-    name: str,
-    *,
-    engine: str,
-    options: Mapping[str, Any],
-    progress: Callable[[str, int], None],
-) -> Studied:
-    """Run a study by name.
+def _command(study: Study) -> Callable[..., None]:
+    """Make the function of a study's command; its signature is what Typer reads the options from."""
 
-    Parameters
-    ----------
-    name : str
-        One of `STUDIES`.
-    engine : str
-    options : mapping
-        Options of single studies; those that are None or empty were not given.
-    progress : callable
-        Called with a few words and the number of parts in all.
+    def run(**given: Any) -> None:
+        out, json_to, everything = given.pop("out"), given.pop("json_to"), given.pop("everything")
+        with progress(f"study {study.name}", None) as step:
+            result = study.run(
+                engine=given.pop("engine").value,
+                sets=given.pop("sets") or (),
+                ablate=given.pop("ablate") or (),
+                jobs=given.pop("jobs"),
+                progress=step,
+                **given,
+            )
+        written = study.save(result, out) if out is not None else []
+        if write_json(json_to, result.to_json()):
+            return
+        _show(result, everything=everything)
+        list_written(written)
 
-    Raises
-    ------
-    ValueError
-        If an option was given that this study does not take.
-    """
-    module = _module(name)
-    takes = inspect.signature(module.run).parameters
-    given = {key: value for key, value in options.items() if value}
-    wrong = [key for key in given if key not in takes]
-    if wrong:
-        spelled = ", ".join(f"--{_OPTION.get(key, key)}" for key in wrong)
-        raise ValueError(f"{spelled}: study {name} takes no such option")
-    return Studied(name, module.run(engine=engine, progress=progress, **given))
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, keyword, default=default, annotation=annotation)
+            for name, annotation, default in (*map(_own, study.options), *_shared(study))
+        ]
+    )
+    run.__annotations__ = {}
+    run.__doc__ = f"{study.summary[0].upper()}{study.summary[1:]}."
+    return run
 
 
-# Where an option is spelled other than the argument it becomes.
-_OPTION = {"figures": "figure", "ablations": "ablate", "against": "against-ceph"}
+def _own(option: Option) -> tuple[str, Any, Any]:
+    kind: Any = option.kind
+    default = False if kind is bool else None
+    wanted = list[kind] | None if option.several else kind if kind is bool else kind | None
+    return (
+        option.name,
+        Annotated[wanted, typer.Option(option.flag, help=option.help, show_default=False)],
+        default,
+    )
 
 
-def _module(name: str) -> Study[Any]:
-    return cast("Study[Any]", importlib.import_module(f"stripesim.scenarios.studies.{name}.study"))
+def _shared(study: Study) -> Sequence[tuple[str, Any, Any]]:
+    from stripesim.cli.options import Engine
+
+    names = ", ".join(study.ablations) or "none"
+    return (
+        ("sets", SetOption, None),
+        (
+            "ablate",
+            Annotated[
+                list[str] | None,
+                typer.Option(
+                    "--ablate", help=f"Compare with this mechanism changed; may be repeated, or all: {names}."
+                ),
+            ],
+            None,
+        ),
+        ("engine", EngineOption, Engine.COMPILED),
+        (
+            "jobs",
+            Annotated[
+                int | None,
+                typer.Option(
+                    help=f"Worker processes; left out: {'all cores' if study.jobs is None else study.jobs}.",
+                    show_default=False,
+                ),
+            ],
+            None,
+        ),
+        (
+            "everything",
+            Annotated[bool, typer.Option("--all", help="Show the claims that do not count, too.")],
+            False,
+        ),
+        ("out", OutOption, None),
+        ("json_to", JsonOption, None),
+    )
 
 
-if TYPE_CHECKING:
-    # The cast above is true because a type checker holds every study against the protocol here.
-    from stripesim.scenarios.studies.ceph16 import study as ceph16
-    from stripesim.scenarios.studies.dachary2013 import study as dachary2013
-    from stripesim.scenarios.studies.ecfault2024 import study as ecfault2024
-    from stripesim.scenarios.studies.erasurebench2016 import study as erasurebench2016
-    from stripesim.scenarios.studies.exstorus2019 import study as exstorus2019
-    from stripesim.scenarios.studies.koh2017 import study as koh2017
+def _show(result: StudyResult, *, everything: bool) -> None:
+    """Print the ledger and what tables the study has beside it."""
+    from stripesim.cli.tables import text_table
 
-    _plain: tuple[Study[StudyResult], ...] = (
-        exstorus2019, dachary2013, erasurebench2016, ecfault2024,
-    )  # fmt: skip
-    _ceph16: Study[ceph16.Ceph16Result] = ceph16
-    _koh: Study[koh2017.KohResult] = koh2017
+    terminal = console()
+    if result.rows.height:
+        result.ledger.print_ledger(terminal, everything=everything)
+    for columns, rows in result.terminal_tables():
+        terminal.print(text_table(columns, rows))
+
+
+for _study in STUDIES.values():
+    study_app.command(_study.name)(_command(_study))

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stripesim.calibration.ledger.verdicts import Ledger
-
 
 def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Show kernel timings; `rows` as `stripesim.calibration.kernels.bench.benchmark` returns them."""
@@ -175,14 +173,3 @@ def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             )
             lines.append(f"{row['scheme']}: latency recorded → simulated [ms]: {told}")
     return lines
-
-
-def ledger_csv(ledger: Ledger) -> str:
-    """Return a ledger as CSV; a range or a list becomes its numbers, separated by spaces."""
-    import polars as pl
-
-    frame = ledger.to_frame()
-    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    return frame.with_columns(
-        pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists
-    ).write_csv()

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from stripesim.cli.output import JsonOption, OutOption, list_written, write_json
+from stripesim.cli.options import JsonOption, OutOption
+from stripesim.cli.output import list_written, write_json
 
 trace_app = typer.Typer(help="Read block traces: statistics, fits, other formats.", no_args_is_help=True)
 

@@ -90,9 +90,9 @@ def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
 
 
 def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
-    from stripesim.cli.study import run_study
+    from stripesim.scenarios.studies.registry import STUDIES
 
-    now = run_study("dachary2013", engine="compiled", options={}, progress=lambda *_: None).ledger
+    now = STUDIES["dachary2013"].run().ledger
     bad = {e.claim.id for e in now.entries if e.claim.role == "held-out" and e.verdict != "right"}
     recorded = trust.recorded()["dachary2013"]
     assert bad == {claim["id"] for claim in recorded["not_right"]}, "python docs/record.py dachary2013"

@@ -28,7 +28,7 @@ CHECKS = (Path(__file__).parent / "report_checks.js").read_text(encoding="utf-8"
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """One report of each sort, in files: a run, a run over sizes with a repair, a study."""
-    from stripesim.cli.study import run_study
+    from stripesim.scenarios.studies.registry import STUDIES
 
     folder = tmp_path_factory.mktemp("reports")
     small = ['schemes=["rep:3", "rs:6,3", "rs:10,4"]', 'workload.block_sizes_bytes=["4k", "64k"]']
@@ -39,8 +39,8 @@ def pages(tmp_path_factory):
     for name, scenario in scenarios.items():
         page = report_of_run(scenario, run_scenario(scenario))
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
-    studied = run_study("dachary2013", engine="compiled", options={}, progress=lambda *_: None)
-    studied.write(folder / "study")
+    study = STUDIES["dachary2013"]
+    study.save(study.run(), folder / "study")
     shutil.copy(folder / "study" / "report.html", folder / "study.html")
     return folder
 

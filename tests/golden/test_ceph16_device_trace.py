@@ -6,7 +6,7 @@ import pytest
 
 from stripesim.scenarios.studies.ceph16.device_trace import device_traces, mix_of
 from stripesim.scenarios.studies.ceph16.measured import load
-from stripesim.scenarios.studies.ceph16.predict import predict_run
+from stripesim.scenarios.studies.ceph16.runs import predict_run
 from stripesim.traces.read import read_trace
 from stripesim.traces.write_blkparse import write_blkparse
 

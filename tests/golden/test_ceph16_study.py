@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from stripesim.scenarios.studies.ceph16 import study
+from stripesim.scenarios.studies.ceph16.study import STUDY
 
 TARGETS = ("private_net", "device_read", "device_data_write")
 MEDIAN, WORST = 0.05, 0.2
@@ -28,7 +28,7 @@ LOGS = {"repair:ec63:kill:device_write", "main-ec63-read-rand-1024-q64:device_wr
 
 @pytest.fixture(scope="module")
 def result():
-    return study.run()
+    return STUDY.run()
 
 
 def of(result, metric):
@@ -70,7 +70,7 @@ def test_every_row_is_simulated_and_the_constants_are_few(result):
 
 @pytest.mark.slow
 def test_figures_show_what_was_judged(result, tmp_path):
-    names = {path.name for path in study.save_study_figures(result, tmp_path)}
+    names = {path.name for path in STUDY.save(result, tmp_path)}
     assert {"measured-simulated.svg", "errors.svg", "captions.md", "phases.csv"} <= names
     assert len(result.phases) == 15
     assert "Phases of the repairs" in (tmp_path / "report.html").read_text()

@@ -10,7 +10,7 @@ import pytest
 
 from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
 from stripesim.calibration.kernels.ceph_plugins import ceph_rows
-from stripesim.scenarios.studies.dachary2013 import study
+from stripesim.scenarios.studies.dachary2013 import runs
 from stripesim.scenarios.studies.dachary2013.claims import (
     ENCODE,
     NOT_COMPUTED,
@@ -20,14 +20,15 @@ from stripesim.scenarios.studies.dachary2013.claims import (
     load,
     simulate_claims,
 )
-from stripesim.scenarios.studies.dachary2013.draw import draw
+from stripesim.scenarios.studies.dachary2013.figures import draw
+from stripesim.scenarios.studies.dachary2013.study import STUDY
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
 
 
 @pytest.fixture(scope="module")
 def result():
-    return study.run()
+    return STUDY.run()
 
 
 def test_claims_are_those_fixed_beforehand():
@@ -100,7 +101,7 @@ def test_shipped_rows_of_cephs_plugins_are_those_measured():
     measured = SHARED / "ceph16/kernels.csv"
     if not measured.exists():
         pytest.skip(f"{measured} is not there")
-    shipped = study.shipped_rows("ceph16.csv").to_dicts()
+    shipped = runs.shipped_rows("ceph16.csv").to_dicts()
     wanted = ceph_rows(measured)
     assert len(shipped) == len(wanted)
     for ours, theirs in zip(shipped, wanted, strict=True):
@@ -109,7 +110,7 @@ def test_shipped_rows_of_cephs_plugins_are_those_measured():
 
 
 def test_shipped_measurements_were_verified_and_say_what_measured_them():
-    rows = study.shipped_rows("measured.csv")
+    rows = runs.shipped_rows("measured.csv")
     assert rows["verified"].all()
     assert {"warm", "cold"} == set(rows["buffers"])
     assert rows["cores"].max() > 1
@@ -118,7 +119,7 @@ def test_shipped_measurements_were_verified_and_say_what_measured_them():
 
 
 def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
-    found = fit_buffers(*(study.shipped_rows(n).to_dicts() for n in ("ceph16.csv", "measured.csv")))
+    found = fit_buffers(*(runs.shipped_rows(n).to_dicts() for n in ("ceph16.csv", "measured.csv")))
     assert ceph_buffers().shard_ns == pytest.approx(found.shard_ns, rel=1e-3)
     assert ceph_buffers().output_ns_per_byte == pytest.approx(found.output_ns_per_byte, rel=1e-3)
     # What the README says of its errors.
@@ -126,12 +127,12 @@ def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():
 
 
 def test_buffers_predict_a_plugin_that_the_fit_has_not_seen():
-    ceph = study.shipped_rows("ceph16.csv").filter(
+    ceph = runs.shipped_rows("ceph16.csv").filter(
         (pl.col("backend") == "isa:reed_sol_van") & (pl.col("op") == "encode")
     )
     raw = {
         (row["scheme"], row["size_bytes"] > 1 << 19): row["seconds_median"]
-        for row in study.shipped_rows("measured.csv").to_dicts()
+        for row in runs.shipped_rows("measured.csv").to_dicts()
         if row["backend"] == "isal_cauchy_avx2" and row["op"] == "encode"
     }
     for row in ceph.iter_rows(named=True):
@@ -151,7 +152,7 @@ def test_recorded_output_stands_in_for_cephs_rows(tmp_path):
         "0.238322 1048576 jerasure 6 2 encode 1024 1048576 0\n",
         encoding="utf-8",
     )
-    entries = {entry.claim.id: entry for entry in study.run(against=recorded).ledger.entries}
+    entries = {entry.claim.id: entry for entry in STUDY.run(against=recorded).ledger.entries}
     # The source's own output must agree with the source.
     assert entries["dachary2013-142"].error == pytest.approx(0)
     assert entries["dachary2013-143"].verdict == "right"

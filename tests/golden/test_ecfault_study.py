@@ -13,14 +13,12 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.report.study import report_page
 from stripesim.scenarios.run.build import build_models, build_pool
-from stripesim.scenarios.studies.ecfault2024 import amplification, study
+from stripesim.scenarios.studies.ecfault2024 import amplification
 from stripesim.scenarios.studies.ecfault2024.claims import NOT_COMPUTED, Lookup, simulate_claims
-from stripesim.scenarios.studies.ecfault2024.draw import draw
+from stripesim.scenarios.studies.ecfault2024.figures import draw
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import (
-    ParametersError,
     StudyModel,
-    model_from,
     study_model,
 )
 from stripesim.scenarios.studies.ecfault2024.profiles import (
@@ -32,7 +30,9 @@ from stripesim.scenarios.studies.ecfault2024.profiles import (
     profiles,
 )
 from stripesim.scenarios.studies.ecfault2024.recover import failing_osds, recover
+from stripesim.scenarios.studies.ecfault2024.study import STUDY
 from stripesim.scenarios.studies.ecfault2024.tables import implied_effect, tables
+from stripesim.scenarios.studies.parameters import ParametersError, model_from
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
 SMALL = ('workload.image_bytes="4GiB"',)
@@ -49,7 +49,7 @@ def test_claims_are_those_fixed_beforehand():
 
 
 def test_nothing_is_fitted_and_every_number_says_where_it_is_from():
-    told = study.parameters()
+    told = STUDY.parameters()
     assert {row["provenance"] for row in told} <= {
         *("measured", "code", "datasheet", "published", "given", "assumed", "fitted"),
     }
@@ -213,12 +213,12 @@ def test_an_advantage_is_gone_only_where_there_was_one(small):
 def test_the_report_shows_claims_figures_and_tables(small):
     from stripesim.scenarios.studies.ecfault2024.claims import ledger_for
 
-    ledger = ledger_for(small, study.parameters())
+    ledger = ledger_for(small, STUDY.parameters())
     figures = draw(small)
     assert {"effects", "configurations", "write-amplification"} >= set(figures) >= {"effects"}
     page = report_page(
-        title=study.TITLE,
-        introduction=study.INTRODUCTION,
+        title=STUDY.title,
+        introduction=STUDY.introduction,
         ledger=ledger,
         figures=figures,
         provenance={"study": "ecfault2024"},
@@ -230,4 +230,4 @@ def test_the_report_shows_claims_figures_and_tables(small):
 
 def test_unknown_experiments_are_refused():
     with pytest.raises(ValueError, match="study ecfault2024: experiments: got nonsense"):
-        study.run(experiments=["nonsense"])
+        STUDY.run(experiments=["nonsense"])

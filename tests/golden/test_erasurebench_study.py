@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import LRC
-from stripesim.scenarios.studies.erasurebench2016 import calibrate, parameters, replay, study, tables
+from stripesim.scenarios.studies.erasurebench2016 import fit, parameters, replay, source
 from stripesim.scenarios.studies.erasurebench2016.availability import deaths, expected, simulated
 from stripesim.scenarios.studies.erasurebench2016.claims import (
     METRIC_GROUPS,
@@ -21,9 +21,10 @@ from stripesim.scenarios.studies.erasurebench2016.claims import (
     simulate_claims,
 )
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations, survival
-from stripesim.scenarios.studies.erasurebench2016.draw import draw
-from stripesim.scenarios.studies.erasurebench2016.experiments import NODES, read_positions
-from stripesim.scenarios.studies.erasurebench2016.tabulate import decoder_distances
+from stripesim.scenarios.studies.erasurebench2016.figures import draw
+from stripesim.scenarios.studies.erasurebench2016.runs import NODES, read_positions
+from stripesim.scenarios.studies.erasurebench2016.study import STUDY
+from stripesim.scenarios.studies.erasurebench2016.tables import decoder_distances
 from stripesim.sim.systems.kv_proxy.plan import even_owners
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
@@ -32,7 +33,7 @@ PUBLISHED = SHARED / "published"
 
 @pytest.fixture(scope="module")
 def result():
-    return study.run(data=SHARED if (SHARED / replay.TRACE).exists() else None)
+    return STUDY.run(data=SHARED if (SHARED / replay.TRACE).exists() else None)
 
 
 @pytest.fixture(scope="module")
@@ -56,45 +57,45 @@ def test_every_claim_is_computed_or_says_why_not(entries):
 
 
 def test_the_fits_see_no_row_that_is_held_out():
-    role = {claim.id: claim.role for claim in tables.claims()}
+    role = {claim.id: claim.role for claim in source.claims()}
     seen = [
-        *(first + index for first in calibrate.ENCODE.values() for index in range(3)),
+        *(first + index for first in fit.ENCODE.values() for index in range(3)),
         *(
             first + index
             for first in (
-                calibrate.WRITE_FUSE,
-                calibrate.WRITE_DIRECT,
-                calibrate.READ_FUSE,
-                calibrate.READ_DIRECT,
+                fit.WRITE_FUSE,
+                fit.WRITE_DIRECT,
+                fit.READ_FUSE,
+                fit.READ_DIRECT,
             )
             for index in range(3)
         ),
-        *(calibrate.LATENCY + index for index in range(5)),
-        calibrate.RS_WRITE_S,
-        *calibrate.DECODE.values(),
-        *(row for rows in calibrate.AVAILABLE.values() for row in rows),
+        *(fit.LATENCY + index for index in range(5)),
+        fit.RS_WRITE_S,
+        *fit.DECODE.values(),
+        *(row for rows in fit.AVAILABLE.values() for row in rows),
     ]
     assert {role[f"erasurebench-{number}"] for number in seen} == {"calibration"}
 
 
 def test_parameters_that_ship_are_what_the_fit_gives():
-    fits = calibrate.fit_all()
+    fits = fit.fit_all()
     rows = {row["name"].partition(".")[2]: row for row in parameters.listed()}
-    fitted = {name for fit in fits for name in fit.values}
+    fitted = {name for each in fits for name in each.values}
     assert fitted == {name for name, row in rows.items() if row["provenance"] == "fitted"}
-    for fit in fits:
-        for name, value in fit.values.items():
+    for each in fits:
+        for name, value in each.values.items():
             assert rows[name]["value"] == pytest.approx(value, rel=1e-3, abs=1), name
             assert rows[name]["confidence_interval"] == pytest.approx(
-                list(fit.confidence_intervals[name]), rel=1e-2, abs=1
+                list(each.confidence_intervals[name]), rel=1e-2, abs=1
             ), name
 
 
 def test_a_slower_source_makes_a_slower_proxy(monkeypatch):
-    model = calibrate.zero_model()
-    before = calibrate.fit_proxy("encoder", model)
-    monkeypatch.setattr(calibrate, "value_of", lambda number: tables.value_of(number) / 2)
-    after = calibrate.fit_proxy("encoder", model)
+    model = fit.zero_model()
+    before = fit.fit_proxy("encoder", model)
+    monkeypatch.setattr(fit, "value_of", lambda number: source.value_of(number) / 2)
+    after = fit.fit_proxy("encoder", model)
     for name, value in before.values.items():
         assert after.values[name] == pytest.approx(2 * value, rel=1e-6)
 
@@ -199,19 +200,19 @@ def test_reads_take_the_data_and_replace_what_is_lost():
 
 def test_set_bytes_of_figure_7_are_table_1s_only_per_interval():
     # Why the unit is bytes per interval, from the source's own numbers.
-    written = tables.series().filter(
+    written = source.series().filter(
         (pl.col("figure") == 7)
         & (pl.col("code") == "RS")
         & (pl.col("series") == "write")
         & (pl.col("x") < 180)
     )["y"]
-    assert written.sum() == pytest.approx(tables.value_of(329), rel=0.02)
+    assert written.sum() == pytest.approx(source.value_of(329), rel=0.02)
 
 
 def test_engines_give_the_same_times():
     for op in ("write", "read"):
         told = [
-            calibrate.file_seconds(None, "LRC", 10**6, op=op, fuse=True, engine=engine)
+            fit.file_seconds(None, "LRC", 10**6, op=op, fuse=True, engine=engine)
             for engine in ("compiled", "simpy")
         ]
         assert told[0] == told[1]
@@ -221,7 +222,7 @@ def test_figures_and_report_need_only_the_rows(result, tmp_path):
     figures = draw(result.rows)
     for figure, caption in figures.values():
         assert figure.axes and caption.endswith(".")
-    study.save_study_figures(result, tmp_path)
+    STUDY.save(result, tmp_path)
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Which decoder would explain" in page and "http" not in page.replace("httpd", "")
 
@@ -233,7 +234,7 @@ def test_without_the_replay_its_claims_say_so(result):
 
 
 def test_metric_groups_name_metrics_that_exist():
-    assert set(METRIC_GROUPS) <= {claim.metric for claim in tables.claims()}
+    assert set(METRIC_GROUPS) <= {claim.metric for claim in source.claims()}
 
 
 def test_verdicts_of_this_version(result, entries):
@@ -295,7 +296,7 @@ def test_schedules_that_cannot_be_are_refused(events, wanted):
 
 
 def test_an_archive_keeps_its_files_and_bytes():
-    from stripesim.scenarios.studies.erasurebench2016.runs import archive
+    from stripesim.scenarios.studies.erasurebench2016.sequences import archive
 
     for name in ("10B", "bc", "httpd"):
         packed = archive(name)
@@ -306,4 +307,4 @@ def test_an_archive_keeps_its_files_and_bytes():
 
 def test_missing_parts_are_refused():
     with pytest.raises(ValueError, match="only replay may be left out"):
-        study.run(experiments=["storage"])
+        STUDY.run(experiments=["storage"])

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from stripesim.scenarios.run.results import rows_frame
-from stripesim.scenarios.studies.exstorus2019 import calibrate, study, tables
+from stripesim.scenarios.studies.exstorus2019 import fit, source
 from stripesim.scenarios.studies.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED, simulate_claims
-from stripesim.scenarios.studies.exstorus2019.draw import draw
-from stripesim.scenarios.studies.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
-from stripesim.scenarios.studies.exstorus2019.parameters import ParametersError, model_from, write_model
+from stripesim.scenarios.studies.exstorus2019.figures import draw
+from stripesim.scenarios.studies.exstorus2019.parameters import write_model
+from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS, Setting, kernel_factors
+from stripesim.scenarios.studies.exstorus2019.study import STUDY
+from stripesim.scenarios.studies.parameters import ParametersError, model_from
 from stripesim.sim.systems.striped_fs.costs import HddModel
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
@@ -27,7 +29,7 @@ ISSUE_TARGETS = {
 
 @pytest.fixture(scope="module")
 def result():
-    return study.run(experiments=["steps", "codes"])
+    return STUDY.run(experiments=["steps", "codes"])
 
 
 @pytest.fixture(scope="module")
@@ -46,39 +48,39 @@ def test_claims_are_those_fixed_beforehand():
 
 
 def test_the_fit_sees_tables_1_and_2_and_nothing_held_out():
-    seen = tables.calibration_cells()
+    seen = source.calibration_cells()
     assert len(seen) == 50
     assert {cell.role for cell in seen} == {"calibration"}
-    assert {cell.gbit_per_s for cell in seen} == set(tables.FITTED_GBIT_PER_S)
+    assert {cell.gbit_per_s for cell in seen} == set(source.FITTED_GBIT_PER_S)
     # Of each step there are ten numbers.
-    assert {len([c for c in seen if c.step == step]) for step in calibrate.STEPS} == {10}
+    assert {len([c for c in seen if c.step == step]) for step in fit.STEPS} == {10}
 
 
 def test_parameters_that_ship_are_what_the_fit_gives():
-    fits = calibrate.fit_all()
+    fits = fit.fit_all()
     rows = {row["name"]: row for row in write_model().parameters()}
-    fitted = {name for fit in fits for name in fit.values}
+    fitted = {name for each in fits for name in each.values}
     assert fitted == {name for name, row in rows.items() if row["provenance"] == "fitted"}
-    for fit in fits:
-        for name, value in fit.values.items():
+    for each in fits:
+        for name, value in each.values.items():
             # The search stops where a step changes nothing that matters; its last digits are noise.
             assert rows[name]["value"] == pytest.approx(value, rel=1e-3), name
             assert rows[name]["confidence_interval"] == pytest.approx(
-                list(fit.confidence_intervals[name]), rel=1e-2
+                list(each.confidence_intervals[name]), rel=1e-2
             )
-            low, high = fit.confidence_intervals[name]
+            low, high = each.confidence_intervals[name]
             assert low < value < high
 
 
 def test_a_shift_of_the_tables_shifts_the_fit(monkeypatch):
     # The fit must hang on the numbers: with all times doubled its constants double.
     doubled = tuple(
-        tables.Cell(c.claim, c.table, c.step, c.gbit_per_s, c.record_bytes, 2 * c.time_ns, c.role)
-        for c in tables.calibration_cells()
+        source.Cell(c.claim, c.table, c.step, c.gbit_per_s, c.record_bytes, 2 * c.time_ns, c.role)
+        for c in source.calibration_cells()
     )
-    before = calibrate.fit_step("slave", write_model())
-    monkeypatch.setattr(calibrate, "calibration_cells", lambda: doubled)
-    after = calibrate.fit_step("slave", write_model())
+    before = fit.fit_step("slave", write_model())
+    monkeypatch.setattr(fit, "calibration_cells", lambda: doubled)
+    after = fit.fit_step("slave", write_model())
     assert after.values["slave_base_ns"] == pytest.approx(2 * before.values["slave_base_ns"], rel=1e-3)
     assert after.values["slave_growth_exponent"] == pytest.approx(
         before.values["slave_growth_exponent"], rel=1e-2
@@ -117,23 +119,23 @@ def test_shares_are_those_of_the_times(result):
 
 
 def test_source_extrapolates_below_what_pure_transfer_allows():
-    told = {claim.id: claim.published for claim in tables.claims()}
+    told = {claim.id: claim.published for claim in source.claims()}
     total_s = told["exstorus-255"] / (told["exstorus-288"] / 100)
     distribution_s = total_s * told["exstorus-286"] / 100
     assert distribution_s < told["exstorus-258"] * 40 / 100
 
 
 def test_intervals_hold_the_prediction_and_widen_with_coverage():
-    fits = calibrate.fit_all()
-    system = calibrate.system_at(100.0, write_model())
-    (base,) = calibrate.step_times(system, [131072])
-    narrow, wide = (calibrate.prediction_intervals(fits, system, 131072, level=level) for level in (0.5, 0.9))
+    fits = fit.fit_all()
+    system = fit.system_at(100.0, write_model())
+    (base,) = fit.step_times(system, [131072])
+    narrow, wide = (fit.prediction_intervals(fits, system, 131072, level=level) for level in (0.5, 0.9))
     for step, value in (*base.items(), ("total", sum(base.values()))):
         assert wide[step][0] < narrow[step][0] < value < narrow[step][1] < wide[step][1]
 
 
 def test_engines_give_the_same_rows():
-    fits = calibrate.fit_all()
+    fits = fit.fit_all()
     told = [
         list(EXPERIMENTS["codes"](Setting(model=write_model(), fits=fits, engine=engine)))[5:7]
         for engine in ("compiled", "simpy")
@@ -149,13 +151,13 @@ def test_kernel_ratios_say_where_they_come_from():
     document = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))
     assert {"basis", "command", "cpu", "date"} <= set(document["provenance"])
     assert kernel_factors()["NONE"] == 0 and kernel_factors()["AVX2:CRS"] == 1
-    names = {row["name"] for row in study.parameters()}
+    names = {row["name"] for row in STUDY.parameters()}
     assert {f"kernel_factor.{code}" for code in kernel_factors() if code != "NONE"} <= names
 
 
 @pytest.mark.parametrize("name", ["layout", "short records", "disks", "geometry"])
 def test_experiments_beyond_the_claims(name):
-    setting = Setting(model=write_model(), fits=calibrate.fit_all(), engine="compiled")
+    setting = Setting(model=write_model(), fits=fit.fit_all(), engine="compiled")
     rows = list(EXPERIMENTS[name](setting))
     assert all(row["experiment"] == name and row["throughput_bytes_per_s"] > 0 for row in rows)
     if name == "disks":
@@ -194,8 +196,8 @@ def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
 
 
 def test_unknown_and_missing_experiments_are_refused():
-    with pytest.raises(ValueError, match="experiments: got steps, wanted some of"):
-        study.run(experiments=["steps"])
+    with pytest.raises(ValueError, match="--experiment: got steps, wanted codes too"):
+        STUDY.run(experiments=["steps"])
 
 
 def test_a_wrong_parameter_file_is_told_in_one_line():
@@ -207,4 +209,4 @@ def test_a_wrong_parameter_file_is_told_in_one_line():
 
 
 def test_metric_groups_name_metrics_that_exist():
-    assert set(METRIC_GROUPS) <= {claim.metric for claim in tables.claims()}
+    assert set(METRIC_GROUPS) <= {claim.metric for claim in source.claims()}

@@ -9,10 +9,11 @@ import pytest
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.phases import (
     PHASES,
+    frame_of_phases,
     phase_table,
-    phases_frame,
     phases_of,
     simulate_repair,
+    timed,
 )
 
 
@@ -40,7 +41,7 @@ def test_the_timeline_of_a_real_repair(data, number):
 
 def test_a_repair_without_times_has_no_phases(data):
     repair = replace(load(data / "ceph16").repairs[0], times_s={})
-    assert phases_frame([repair]).is_empty()
+    assert not timed(repair)
     with pytest.raises(ValueError, match=r"repair.csv:2: got no times, wanted .*t_restarted"):
         simulate_repair(repair)
 
@@ -48,7 +49,7 @@ def test_a_repair_without_times_has_no_phases(data):
 def test_a_phase_whose_end_was_not_measured_has_no_duration(data):
     repair = load(data / "ceph16").repairs[1]
     times = {name: time_s for name, time_s in repair.times_s.items() if name != "clean"}
-    phases = phases_frame([replace(repair, times_s=times)])
-    _, rows = phase_table(phases)
+    repair = replace(repair, times_s=times)
+    _, rows = phase_table(frame_of_phases(phases_of(repair, simulate_repair(repair))))
     assert rows[2][3] == "–" and rows[2][4].endswith(" s")
     assert all(row[3].endswith(" s") for row in rows if row[2] != "out to clean")

@@ -23,7 +23,7 @@ from stripesim.scenarios.studies.koh2017.claims import (
     required_cells,
     simulate_claims,
 )
-from stripesim.scenarios.studies.koh2017.figures import FIGURES, METRIC_GROUPS
+from stripesim.scenarios.studies.koh2017.paper import FIGURES, METRIC_GROUPS
 from stripesim.scenarios.studies.koh2017.reducers import RowsError, Runs
 
 STUDY = Path(__file__).resolve().parents[2] / "scenarios/studies/koh2017"

@@ -7,21 +7,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stripesim.scenarios.report.study import seen_by_fits
+from stripesim.scenarios.report.study import report_page, seen_by_fits
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
 from stripesim.scenarios.studies.koh2017.claims import BARE, FIGURES, required_cells
-from stripesim.scenarios.studies.koh2017.draw import claims_of, draw
-from stripesim.scenarios.studies.koh2017.draw_ablations import compare
-from stripesim.scenarios.studies.koh2017.draw_series import needed_pause_ns
-from stripesim.scenarios.studies.koh2017.draw_summary import as_factor
-from stripesim.scenarios.studies.koh2017.figures import PAPER_FIGURES
+from stripesim.scenarios.studies.koh2017.figures.ablations import compare
+from stripesim.scenarios.studies.koh2017.figures.draw import claims_of, draw
+from stripesim.scenarios.studies.koh2017.figures.series import needed_pause_ns
+from stripesim.scenarios.studies.koh2017.figures.summary import as_factor
+from stripesim.scenarios.studies.koh2017.paper import PAPER_FIGURES
 from stripesim.scenarios.studies.koh2017.reducers import NotComputedError
-from stripesim.scenarios.studies.koh2017.report import report
+from stripesim.scenarios.studies.koh2017.runs import Task, tasks_for
 from stripesim.scenarios.studies.koh2017.series import RUNS, SERIES_RULES, converged_s, dips
-from stripesim.scenarios.studies.koh2017.study import KohResult, run, tasks_for
-from stripesim.scenarios.studies.koh2017.tasks import StudyError, Task, perform, run_tasks
+from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
+from stripesim.scenarios.studies.tasks import StudyError, run_tasks
 
 MS_NS = 1_000_000
 
@@ -29,7 +29,7 @@ MS_NS = 1_000_000
 @pytest.fixture(scope="module")
 def bare() -> KohResult:
     """The bare device's runs: the only figure that takes seconds in all, less its cluster runs."""
-    return run(figures=["13"], jobs=1)
+    return STUDY.run(figures=["13"], jobs=1)
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,7 @@ def series() -> pl.DataFrame:
     rows = []
     for task in tasks_for(figures=["19"]):
         if task.kind == "series" and task.name in ("fig19-rs", "fig19-object-map", "fig19-pause-2000ms"):
-            done = perform(replace(task, duration_s=12.0))
-            assert done.fault is None
-            rows += done.rows
+            rows += replace(task, duration_s=12.0).perform()
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -85,7 +83,7 @@ def test_device_traffic_of_sequential_writes(bare):
 
 def test_rows_do_not_depend_on_the_number_of_processes(bare):
     told = [t for t in tasks_for(figures=["13"]) if t.size_bytes in (1024, 4096)][:4]
-    apart = [done.rows[0] for done in run_tasks(told, jobs=2)]
+    apart = [rows[0] for rows in run_tasks(told, jobs=2)]
     for task, row in zip(told, apart, strict=True):
         mine = bare.rows.filter(
             (pl.col("scheme") == task.scheme) & (pl.col("block_size_bytes") == task.size_bytes)
@@ -106,7 +104,7 @@ def test_a_task_that_cannot_run_says_why():
 
 def test_heartbeats_follow_from_pairs_interval_and_size():
     (task,) = (t for t in tasks_for(figures=["17"]) if t.kind == "heartbeat")
-    (row,) = perform(replace(task, duration_s=6.0)).rows
+    (row,) = replace(task, duration_s=6.0).perform()
     # 24 OSDs, each with 18 on other hosts, a ping and an answer every 6 s, 122 B and a header of 52 B each.
     assert row["heartbeat_private_bytes_per_s"] == pytest.approx(24 * 18 * 2 * (122 + 52) / 6, rel=0.01)
 
@@ -187,7 +185,7 @@ def ablated() -> pl.DataFrame:
     for task in tasks_for(ablations=["no-pg-lock", "private-100g", "free-encoding", "stripe-4k"]):
         kind = (task.op, task.pattern, task.scheme, task.size_bytes)
         if kind == ("write", "seq", "rs:6,3", 16384):
-            rows += run_tasks([task], jobs=1)[0].rows
+            rows += run_tasks([task], jobs=1)[0]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -209,7 +207,7 @@ def test_no_object_initialisation_moves_less():
         if (t.image, t.scheme, t.size_bytes) == ("pristine", "rs:6,3", 16384)
     }
     moved = {
-        name: run_tasks([task], jobs=1)[0].rows[0]["private_net_bytes_per_client_byte"]
+        name: run_tasks([task], jobs=1)[0][0]["private_net_bytes_per_client_byte"]
         for name, task in tasks.items()
     }
     assert moved["no-object-initialisation"] < 0.1 * moved["baseline"]
@@ -252,7 +250,11 @@ def test_figures_and_report_come_from_the_data(bare, ablated):
     assert {"fig05", "fig13", "ablations", "stripe-width"} <= set(figures)
     assert "fig08" not in figures
     assert "091" in " ".join(text.get_text() for axes in figures["fig13"].figure.axes for text in axes.texts)
-    page = report(result, figures)
+    tables = STUDY.tables(result)
+    page = report_page(
+        title=STUDY.title, introduction="", ledger=result.ledger, figures=figures,
+        provenance=result.provenance, tables=tables,
+    )  # fmt: skip
     summary = bare.ledger.summary()
     assert f"{summary['right']} of {summary['held_out']}" in page
     assert all(entry.claim.id in page for entry in bare.ledger.entries)

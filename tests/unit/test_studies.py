@@ -1,44 +1,211 @@
-"""Every study has the form that the command line expects, and every list of studies names all."""
+"""Every study has one shape: its files, its options, and parameters that a setting can change."""
 
-import inspect
+from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from stripesim.cli import study as cli_study
-from stripesim.cli.app import Study
-from stripesim.scenarios.studies.base import StudyResult, study_provenance
+from stripesim.calibration.ledger.verdicts import judge
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Option,
+    Study,
+    StudyResult,
+    chosen,
+    study_provenance,
+)
+from stripesim.scenarios.studies.dachary2013.claims import load
+from stripesim.scenarios.studies.parameters import (
+    Changes,
+    ParameterFile,
+    apply_changes,
+    changes_applied,
+)
+from stripesim.scenarios.studies.registry import STUDIES, study_named
+from stripesim.scenarios.studies.tasks import Call, StudyError, run_tasks
 
-SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios" / "studies"
+CLAIM = "dachary2013-142"
 
 
-def test_lists_of_studies_name_every_folder_with_a_study():
-    folders = {path.parent.name for path in SCENARIOS.glob("studies/*/study.py")}
-    assert set(cli_study.STUDIES) == {name.value for name in Study} == folders
+def doubled(value):
+    """What the small study simulates."""
+    cell = {"scheme": "none", "op": "write", "pattern": "seq", "block_size_bytes": 4096}
+    return [{**cell, "value": 2 * value}]
 
 
-@pytest.mark.parametrize("name", cli_study.STUDIES)
-def test_a_study_runs_with_no_more_than_engine_and_progress(name):
-    module = cli_study._module(name)
-    takes = inspect.signature(module.run).parameters.values()
-    assert {"engine", "progress"} <= {taken.name for taken in takes}
-    assert all(
-        taken.kind is taken.KEYWORD_ONLY and taken.default is not inspect.Parameter.empty for taken in takes
-    )
-    assert list(inspect.signature(module.save_study_figures).parameters) == ["result", "out"]
+def failing():
+    raise ValueError("got nothing, wanted something")
+
+
+class Small(Study):
+    """A study of one number."""
+
+    name = "exstorus2019"
+    summary = title = introduction = "small"
+    options = (Option(name="data", flag="--data", kind=Path, help=""),)
+    ablations = {"none": Ablation("no disks", ("hdd.disks_count=0.5",))}  # noqa: RUF012
+
+    def parameters(self):
+        return ParameterFile("exstorus2019").listed()
+
+    def tasks(self, setting):
+        return [Call("one", doubled, (ParameterFile("exstorus2019").number("hdd", "disks_count"),))]
+
+    def result(self, setting, tasks, rows):
+        value = rows[0][0]["value"]
+        return StudyResult(
+            ledger=judge(load(), {CLAIM: value}, parameters=self.parameters()),
+            rows=pl.DataFrame(rows[0]),
+            provenance=study_provenance(self.name, setting.engine),
+        )
+
+    def figures(self, result):
+        return {}
+
+
+def simulated(result):
+    return next(entry.simulated for entry in result.ledger.entries if entry.claim.id == CLAIM)
+
+
+def test_the_registry_names_every_folder_and_each_has_the_same_files():
+    folders = {path.parent.name for path in FOLDER.glob("*/study.py")}
+    assert set(STUDIES) == folders
+    for name, study in STUDIES.items():
+        assert study.name == name
+        here = {path.name for path in (FOLDER / name).iterdir()}
+        assert {"study.py", "claims.py", "runs.py"} <= here, name
+        assert "figures.py" in here or "figures" in here, name
+        assert not {file for file in here if file.startswith(("draw", "calibrate", "experiments"))}, name
+
+
+def test_a_study_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="study: got 'nothing', wanted one of koh2017"):
+        study_named("nothing")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_setting_of_an_ablation_names_something_of_its_study(name):
+    study = STUDIES[name]
+    for ablation in study.ablations.values():
+        changes = study.changes(ablation.sets)
+        assert len(changes.numbers) + len(changes.scenario) == len(ablation.sets)
+
+
+def test_a_parameter_changes_what_is_simulated_and_is_listed_as_changed():
+    result = Small().run(sets=["hdd.disks_count=3"])
+    assert simulated(result) == 6
+    (row,) = (row for row in result.ledger.parameters if row["name"] == "hdd.disks_count")
+    assert (row["value"], row["provenance"]) == (3, "given")
+    assert result.provenance["changed"] == ["hdd.disks_count=3"]
+    assert simulated(Small().run()) == 20
+
+
+def test_an_ablation_stands_beside_the_whole():
+    result = Small().run(ablate=["all"])
+    assert (simulated(result), simulated(result.ablated["none"])) == (20, 1)
+    (row,) = (row for row in result.to_json()["ablations"] if row["id"] == CLAIM)
+    assert (row["ablation"], row["baseline"], row["ratio"]) == ("none", 20, 1 / 20)
+    (columns, rows), *_ = result.terminal_tables()
+    assert len(rows) == 2 and len(rows[0]) == len(columns)
+
+
+def test_a_changed_study_is_written_with_its_ablations(tmp_path):
+    study = Small()
+    written = {
+        path.relative_to(tmp_path).as_posix() for path in study.save(study.run(ablate=["none"]), tmp_path)
+    }
+    names = {"ledger.json", "ledger.csv", "report.html", "results.csv", "provenance.json"}
+    assert names <= written and {f"none/{name}" for name in names} <= written
+    assert "hdd.disks_count=0.5" in (tmp_path / "none" / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("sets", "says"),
+    [
+        (
+            ["hdd.disk=3"],
+            "hdd.disk: got no parameter of study exstorus2019, wanted one of its 24, such as hdd.disks",
+        ),
+        (["hdd.disks_count=many"], "hdd.disks_count: got many, wanted a number"),
+        (["hdd"], "got 'hdd', wanted KEY=VALUE"),
+    ],
+)
+def test_a_wrong_setting_is_refused(sets, says):
+    with pytest.raises(ValueError, match=r"^--set: ") as caught:
+        Small().run(sets=sets)
+    assert says in str(caught.value)
+
+
+def test_all_wrong_settings_are_reported_at_once():
+    with pytest.raises(ValueError, match="\n") as caught:
+        Small().run(sets=["a=1", "b=2"])
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_keys_that_a_study_sets_itself_are_refused():
+    with pytest.raises(ValueError, match="study koh2017 sets this itself"):
+        STUDIES["koh2017"].changes(["workload.ops=['read']"])
+
+
+def test_a_scenario_key_is_checked_by_the_loader():
+    with pytest.raises(ValueError, match=r"--set: cluster\.hostss"):
+        STUDIES["koh2017"].changes(["cluster.hostss=5"])
+    assert STUDIES["koh2017"].changes(["cluster.osds_per_host=5"]).scenario == ("cluster.osds_per_host=5",)
+
+
+def test_an_option_of_another_study_is_refused():
+    with pytest.raises(ValueError, match="figures: study exstorus2019 has no such option, wanted"):
+        Small().run(figures=["13"])
+
+
+def test_names_are_chosen_in_the_order_in_which_they_are_known():
+    assert chosen("--x", ["b", "a"], ("a", "b", "c")) == ("a", "b")
+    assert chosen("--x", ["all"], ("a", "b")) == chosen("--x", None, ("a", "b")) == ("a", "b")
+    with pytest.raises(ValueError, match="--x: got 'd', wanted one of a, b, all"):
+        chosen("--x", ["d"], ("a", "b"))
+    with pytest.raises(ValueError, match="--x: got a, wanted b too"):
+        chosen("--x", ["a"], ("a", "b"), ("b",))
+
+
+def test_changes_end_with_their_block():
+    file = ParameterFile("exstorus2019")
+    with changes_applied(Changes({"hdd.disks_count": 2})):
+        assert file.number("hdd", "disks_count") == 2
+    assert file.number("hdd", "disks_count") == 10
+
+
+@dataclass(frozen=True)
+class Reads:
+    """A task that reads a parameter, for workers."""
+
+    words: str = "reads"
+    weight: float = 0.0
+
+    def perform(self):
+        return [{"disks": ParameterFile("exstorus2019").number("hdd", "disks_count")}]
+
+
+def test_workers_see_the_changes():
+    changes = Changes({"hdd.disks_count": 4.0})
+    try:
+        rows = run_tasks([Reads(), Reads("again")], jobs=1, changes=changes)
+    finally:
+        apply_changes(Changes())
+    assert rows == [[{"disks": 4.0}]] * 2
+
+
+def test_every_task_that_cannot_run_says_why():
+    with pytest.raises(StudyError) as caught:
+        run_tasks([Call("a", failing), Call("b", doubled, (1,)), Call("c", failing)])
+    assert str(caught.value).splitlines() == [
+        "a: got nothing, wanted something",
+        "c: got nothing, wanted something",
+    ]
 
 
 def test_provenance_of_a_study_names_it_and_the_moment():
-    told = study_provenance("dachary2013", "simpy", seed=3)
-    assert list(told) == ["stripesim", "study", "engine", "seed", "python", "machine", "time"]
-    assert (told["study"], told["engine"], told["seed"]) == ("dachary2013", "simpy", 3)
-
-
-def test_a_plain_study_prints_no_table_beside_its_ledger():
-    class Ledger:
-        def to_json(self):
-            return {"claims": []}
-
-    result = StudyResult(ledger=Ledger(), rows=None, provenance={"study": "none"})
-    assert result.terminal_tables() == []
-    assert result.to_json() == {"claims": [], "provenance": {"study": "none"}}
+    found = study_provenance("dachary2013", "simpy", seed=3)
+    assert list(found) == ["stripesim", "study", "engine", "seed", "python", "machine", "time"]
+    assert (found["study"], found["engine"], found["seed"]) == ("dachary2013", "simpy", 3)

@@ -20,6 +20,7 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import CrushMap, parse_map, pg_mappings
 from stripesim.models.ssd import SsdModel
+from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
@@ -72,7 +73,7 @@ def models_for(scheme: RedundancyScheme) -> Models:
     """Build the models of the generation `pacific` for one scheme."""
     chosen = ParameterSet(PARAMETERS)
     rate = {"rate_bits_per_s": LOOPBACK_BITS_PER_S}
-    return Models(
+    models = Models(
         client=chosen.model(ClientModel, "client"),
         cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": CORES}),
         public_nic=chosen.model(NicModel, "public_nic", rate),
@@ -83,6 +84,7 @@ def models_for(scheme: RedundancyScheme) -> Models:
         store=chosen.model(ObjectStoreModel, "store"),
         kernel=kernel_for(scheme),
     )
+    return changed_models(models)
 
 
 def pool_id_of(scheme: RedundancyScheme) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -117,15 +118,14 @@ def phases_of(repair: MeasuredRepair, result: RunResult) -> list[dict[str, str |
     ]
 
 
-def phases_frame(repairs: Iterable[MeasuredRepair], *, engine: str = "compiled") -> pl.DataFrame:
-    """Simulate all repairs whose times were measured; columns scheme, how, phase, measured_s, simulated_s."""
-    rows = [
-        row
-        for repair in repairs
-        if repair.down_out_interval_s is not None and "restarted" in repair.times_s
-        for row in phases_of(repair, simulate_repair(repair, engine=engine))
-    ]
-    return pl.DataFrame(rows, schema=_SCHEMA)
+def timed(repair: MeasuredRepair) -> bool:
+    """Whether the moments of a repair were measured."""
+    return repair.down_out_interval_s is not None and "restarted" in repair.times_s
+
+
+def frame_of_phases(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """Put phases in a table; columns scheme, how, phase, measured_s, simulated_s."""
+    return pl.DataFrame([{name: row[name] for name in _SCHEMA} for row in rows], schema=_SCHEMA)
 
 
 def phase_table(phases: pl.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[str]]]:

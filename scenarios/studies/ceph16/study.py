@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.execute import parameters_of
-from stripesim.scenarios.studies.base import StudyResult, study_provenance
-from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, degraded_id, ledger_for, repair_id
-from stripesim.scenarios.studies.ceph16.cluster import KERNEL_TABLE, PARAMETERS, models_for
-from stripesim.scenarios.studies.ceph16.measured import Coded, load
-from stripesim.scenarios.studies.ceph16.predict import (
-    COLUMNS,
-    REPAIR_COLUMNS,
-    metrics_of,
-    predict_degraded,
-    predict_repair,
-    predict_run,
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Option,
+    Setting,
+    Study,
+    StudyResult,
+    Table,
+    study_provenance,
 )
+from stripesim.scenarios.studies.tasks import Row, Task
 
 if TYPE_CHECKING:
     import polars as pl
 
-TITLE = "Ceph 16.2.15, measured and simulated"
-INTRODUCTION = (
-    "Bytes that the devices and networks of a real cluster moved, run by run, beside those of a simulated "
-    "copy of it. Sizes of messages and log were fitted on a few named runs; all other rows are predictions."
-)
+    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,109 +41,113 @@ class Ceph16Result(StudyResult):
         """Return the document that ``--json`` and ``ledger.json`` hold."""
         return {**super().to_json(), "phases": self.phases.to_dicts()}
 
-    def terminal_tables(self) -> list[tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    def terminal_tables(self) -> list[Table]:
         """Return the phases, if a repair's times were measured."""
         from stripesim.scenarios.studies.ceph16.phases import phase_table
 
-        return [phase_table(self.phases)] if len(self.phases) else []
+        return [*super().terminal_tables(), *([phase_table(self.phases)] if len(self.phases) else [])]
 
 
-def run(
-    *,
-    engine: str = "compiled",
-    data: str | Path | None = None,
-    progress: Callable[[str, int], None] | None = None,
-) -> Ceph16Result:
-    """Run the study.
+class Ceph16(Study):
+    """Bytes counted on a real cluster; any folder of the same form can be judged."""
 
-    Parameters
-    ----------
-    engine : str
-        ``compiled`` or ``simpy``.
-    data : path, optional
-        Folder with ``runs.csv``, ``iolog/`` and, if measured, ``repair.csv`` and ``degraded.csv``; None:
-        the folder that ships. It gives workloads and measured values, never parameters.
-    progress : callable, optional
-        Called after each row with a few words about it and the number of rows in all.
-
-    Raises
-    ------
-    Ceph16DataError
-        If the folder cannot be used; one line per fault.
-    """
-    from stripesim.scenarios.run.results import rows_frame
-    from stripesim.scenarios.studies.ceph16.phases import phases_frame
-
-    measured = load(data)
-    total = len(measured.runs) + len(measured.repairs) + len(measured.degraded)
-    rows: list[dict[str, Any]] = []
-    predictions: dict[str, dict[str, float]] = {}
-
-    def note(
-        name: str, coded: Coded, cell: dict[str, Any], row: dict[str, Any], columns: dict[str, str]
-    ) -> None:
-        predictions[name] = metrics_of(row, columns)
-        rows.append({"run_id": name, "scheme": coded.name, **cell, **row})
-        if progress is not None:
-            progress(name, total)
-
-    for measured_run in measured.runs:
-        cell = {
-            "op": measured_run.op,
-            "pattern": measured_run.pattern,
-            "block_size_bytes": measured_run.block_bytes,
-            "queue_depth": measured_run.queue_depth,
-        }
-        row = predict_run(measured_run, engine=engine)
-        note(measured_run.run_id, measured_run.coded, cell, row, COLUMNS)
-    for repair in measured.repairs:
-        note(
-            repair_id(repair),
-            repair.coded,
-            {"op": "repair"},
-            predict_repair(repair, engine=engine),
-            REPAIR_COLUMNS,
-        )
-    for degraded in measured.degraded:
-        cell = {
-            "op": "degraded read",
-            "pattern": degraded.pattern,
-            "block_size_bytes": degraded.block_bytes,
-            "queue_depth": degraded.queue_depth,
-        }
-        note(degraded_id(degraded), degraded.coded, cell, predict_degraded(degraded, engine=engine), COLUMNS)
-    models = models_for(parse_scheme("rs:6,3"))
-    return Ceph16Result(
-        ledger=ledger_for(measured, predictions, parameters_of(models)),
-        rows=rows_frame(rows),
-        provenance=study_provenance(
-            "ceph16",
-            engine,
-            generation="pacific",
-            parameters=PARAMETERS,
-            kernel_table=KERNEL_TABLE,
-            kernel_cpu=models.kernel.provenance["cpu"],
-            data="shipped" if data is None else str(data),
-            rows=total,
-            calibration_runs=list(CALIBRATION),
+    name = "ceph16"
+    summary = "bytes counted on a real Ceph 16.2.15, run by run"
+    title = "Ceph 16.2.15, measured and simulated"
+    introduction = (
+        "Bytes that the devices and networks of a real cluster moved, run by run, beside those of a "
+        "simulated copy of it. Sizes of messages and log were fitted on a few named runs; all other "
+        "rows are predictions."
+    )
+    options = (
+        Option(
+            name="data",
+            flag="--data",
+            kind=Path,
+            help="Folder of measurements in the form of those that ship; left out: those.",
         ),
-        phases=phases_frame(measured.repairs, engine=engine),
     )
+    ablations: ClassVar[Mapping[str, Ablation]] = {
+        "no-metadata": Ablation(
+            "transactions write no metadata", ("store.metadata_bytes=0", "store.ec_metadata_extra_bytes=0")
+        ),
+        "no-roll-forward": Ablation(
+            "rolling forward sends and logs nothing",
+            ("messages.roll_forward_bytes=0", "store.roll_forward_log_bytes=0"),
+        ),
+        "no-read-cache": Ablation("OSDs cache no data", ("store.read_cache_bytes=0",)),
+    }
+
+    def parameters(self) -> list[Row]:
+        """List the numbers of the cluster's models."""
+        from stripesim.models.coding import parse_scheme
+        from stripesim.scenarios.run.execute import parameters_of
+        from stripesim.scenarios.studies.ceph16.cluster import models_for
+
+        return parameters_of(models_for(parse_scheme("rs:6,3")))
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """List one task for each measured row, and one for the phases of the repairs.
+
+        Raises
+        ------
+        Ceph16DataError
+            If the folder cannot be used; one line for each problem.
+        """
+        from stripesim.scenarios.studies.ceph16.measured import load
+        from stripesim.scenarios.studies.ceph16.runs import tasks_for
+
+        return tasks_for(load(setting.options.get("data")), setting.engine)
+
+    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
+        """Judge the counts."""
+        from stripesim.models.coding import parse_scheme
+        from stripesim.scenarios.run.results import rows_frame
+        from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, ledger_for
+        from stripesim.scenarios.studies.ceph16.cluster import KERNEL_TABLE, PARAMETERS, models_for
+        from stripesim.scenarios.studies.ceph16.measured import load
+        from stripesim.scenarios.studies.ceph16.phases import frame_of_phases
+        from stripesim.scenarios.studies.ceph16.runs import PHASES, metrics_of_row
+
+        data = setting.options.get("data")
+        counted = [row for part in rows for row in part if row.get("task") != PHASES]
+        phases = [row for part in rows for row in part if row.get("task") == PHASES]
+        return Ceph16Result(
+            ledger=ledger_for(
+                load(data), {row["run_id"]: metrics_of_row(row) for row in counted}, self.parameters()
+            ),
+            rows=rows_frame(counted),
+            provenance=study_provenance(
+                self.name,
+                setting.engine,
+                generation="pacific",
+                parameters=PARAMETERS,
+                kernel_table=KERNEL_TABLE,
+                kernel_cpu=models_for(parse_scheme("rs:6,3")).kernel.provenance["cpu"],
+                data="shipped" if data is None else str(data),
+                rows=len(counted),
+                calibration_runs=list(CALIBRATION),
+            ),
+            phases=frame_of_phases(phases),
+        )
+
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Draw simulated against measured counts."""
+        from stripesim.scenarios.studies.ceph16.figures import draw
+
+        return draw(result.ledger)
+
+    def tables(self, result: StudyResult) -> Mapping[str, Table]:
+        """Return the phases of the repairs."""
+        from stripesim.scenarios.studies.ceph16.phases import HEADING, phase_table
+
+        assert isinstance(result, Ceph16Result)
+        return {HEADING: phase_table(result.phases)} if len(result.phases) else {}
+
+    def files(self, result: StudyResult) -> Mapping[str, bytes]:
+        """Return the phases as CSV."""
+        assert isinstance(result, Ceph16Result)
+        return {"phases.csv": result.phases.write_csv().encode()}
 
 
-def save_study_figures(result: Ceph16Result, out: Path) -> list[Path]:
-    """Draw and write the study's figures, its report and ``phases.csv``; return the files."""
-    from stripesim.scenarios.report.study import save_with_report
-    from stripesim.scenarios.run.results import write_files
-    from stripesim.scenarios.studies.ceph16.draw import draw
-    from stripesim.scenarios.studies.ceph16.phases import HEADING, phase_table
-
-    written = save_with_report(
-        result,
-        draw(result.ledger),
-        out,
-        title=TITLE,
-        introduction=INTRODUCTION,
-        tables={HEADING: phase_table(result.phases)} if len(result.phases) else None,
-    )
-    return [*written, *write_files(out, {"phases.csv": result.phases.write_csv().encode()})]
+STUDY = Ceph16()

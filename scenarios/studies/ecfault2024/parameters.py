@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any, TypeVar
 
 from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel
-from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.provenance import MeasuredModel
+from stripesim.scenarios.studies.parameters import ParameterFile, model_from
 
-FILE = "parameters.toml"
-Model = TypeVar("Model", bound=MeasuredModel)
-
-
-class ParametersError(ValueError):
-    """The parameter file is wrong; the message says which key."""
+_FILE = ParameterFile("ecfault2024")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +71,7 @@ class StudyModel(MeasuredModel):
 @cache
 def study_model() -> StudyModel:
     """What ships."""
-    return model_from(StudyModel, _tables()["study"], f"{FILE}: [study]")
+    return _FILE.model(StudyModel, "study")
 
 
 def cache_model(scheme: Mapping[str, float | bool]) -> BlueStoreCacheModel:
@@ -88,32 +81,6 @@ def cache_model(scheme: Mapping[str, float | bool]) -> BlueStoreCacheModel:
         name: {"value": value, "provenance": "published", "source": "Han et al. 2024, table of cache schemes"}
         for name, value in shares.items()
     }
-    table = _tables()["cache"] | told
+    table = _FILE.table("cache") | told
     autotune = {"autotune": bool(scheme.get("autotune", False))}
-    return model_from(BlueStoreCacheModel, table, f"{FILE}: [cache]", autotune)
-
-
-def model_from(
-    kind: type[Model], told: Mapping[str, Any], where: str, further: Mapping[str, Any] | None = None
-) -> Model:
-    """Build a model from a table with ``value``, ``provenance`` and ``source`` for each number.
-
-    Raises
-    ------
-    ParametersError
-        If a key is missing or a number is refused.
-    """
-    values, provenance = {}, {}
-    try:
-        for name, row in told.items():
-            values[name] = row["value"]
-            provenance[name] = Provenance(row["provenance"], row["source"])
-        return kind(provenance=provenance, **values, **(further or {}))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ParametersError(f"{where}: {error}") from None
-
-
-@cache
-def _tables() -> dict[str, Any]:
-    text = (files("stripesim.scenarios.studies.ecfault2024") / FILE).read_text("utf-8")
-    return tomllib.loads(text)
+    return model_from(BlueStoreCacheModel, table, "parameters.toml: [cache]", autotune)

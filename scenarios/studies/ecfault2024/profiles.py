@@ -17,6 +17,7 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
+from stripesim.scenarios.studies.parameters import changed_model, scenario_sets
 
 FILE = "profiles.toml"
 CODES = ("rs:9,3", "clay:9,3,11")
@@ -132,7 +133,7 @@ def autoscaled_pg_num(
     scenario: Scenario, scheme: RedundancyScheme, study: StudyModel, *, bulk: bool = False
 ) -> int:
     """Placement groups that the cluster gives the pool by itself, from those the scenario begins with."""
-    model, cluster = pg_autoscale_model(), scenario.cluster
+    model, cluster = changed_model(pg_autoscale_model(), "pg_autoscale"), scenario.cluster
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
     stored = padded_amplification(scheme, geometry, cluster.object_bytes) * scenario.workload.image_bytes
     used = 1.0 if bulk else min(1.0, float(stored) / study.raw_capacity_bytes)
@@ -142,4 +143,8 @@ def autoscaled_pg_num(
 
 @cache
 def _load(sets: tuple[str, ...]) -> Scenario:
-    return load_scenario(Path(str(files("stripesim.scenarios.studies.ecfault2024") / "base.toml")), sets=sets)
+    # Without a failure the scenario has no table of faults, and nothing in it to change.
+    fails = any(text.startswith("faults.events") for text in sets)
+    changed = [text for text in scenario_sets() if fails or not text.startswith("faults.")]
+    base = Path(str(files("stripesim.scenarios.studies.ecfault2024") / "base.toml"))
+    return load_scenario(base, sets=(*changed, *sets))

@@ -18,6 +18,7 @@ from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import Failures, Profile
+from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.pool import Pool
 
@@ -49,7 +50,7 @@ def models_of(told: Profile, scenario: Scenario, *, cache_bytes: int | None = No
 
 
 def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> Models:
-    models = build_models(scenario)
+    models = changed_models(build_models(scenario))
     factor = study_model().clay_kernel_factor
     models = replace(models, kernel=scaled_table(models.kernel, "clay", factor), lookup=lookup)
     if backend == "filestore":

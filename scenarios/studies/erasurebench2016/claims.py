@@ -26,8 +26,8 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Ledger, Observation, judge
-from stripesim.scenarios.studies.erasurebench2016.runs import MEGABYTE
-from stripesim.scenarios.studies.erasurebench2016.tables import PREFIX, claims, published
+from stripesim.scenarios.studies.erasurebench2016.sequences import MEGABYTE
+from stripesim.scenarios.studies.erasurebench2016.source import PREFIX, claims, published
 
 Value = float | str | Observation | None
 PERCENT = 100.0

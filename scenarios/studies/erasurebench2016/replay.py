@@ -17,8 +17,8 @@ import polars as pl
 from stripesim.models.coding import DataLossError, parse_scheme
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, local_first_sources
-from stripesim.scenarios.studies.erasurebench2016.runs import archive
-from stripesim.scenarios.studies.erasurebench2016.tables import series
+from stripesim.scenarios.studies.erasurebench2016.sequences import archive
+from stripesim.scenarios.studies.erasurebench2016.source import series
 from stripesim.sim.systems.kv_proxy.cluster import AdminCosts, RepairSources, StoreCluster
 from stripesim.sim.systems.kv_proxy.plan import extraction, keys_of, write_operations
 from stripesim.sim.systems.kv_proxy.proxy import (

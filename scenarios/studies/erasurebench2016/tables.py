@@ -1,37 +1,75 @@
-"""The source's numbers: claims as they ship, by id, and the plotted series."""
+"""Tables of the report: storage, encoders beside kernels of today, decoders against the published LRC."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
+from collections.abc import Sequence
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Claim, load_claims
+from stripesim.scenarios.figures.captions import three_digits
+from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations
+from stripesim.scenarios.studies.erasurebench2016.runs import CODES
+from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
+from stripesim.scenarios.studies.erasurebench2016.source import claims, series
 
-_PACKAGE = "stripesim.scenarios.studies.erasurebench2016"
-PREFIX = "erasurebench-"
-
-
-@cache
-def claims() -> tuple[Claim, ...]:
-    """The claims of this study as they ship with the package."""
-    return load_claims(files(_PACKAGE) / "claims.csv")
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
-@cache
-def published() -> dict[str, float]:
-    """Claim id → published value, of the claims that state one number."""
-    return {claim.id: claim.published for claim in claims() if isinstance(claim.published, float)}
+def tables(rows: pl.DataFrame) -> dict[str, Table]:
+    """Heading → columns and rows of text."""
+    return {
+        "Table II: encoders then, kernels now": encoder_table(rows),
+        "Which decoder would explain the published LRC of Figure 4": decoder_table(rows),
+    }
 
 
-def value_of(number: int) -> float:
-    """Published value of a claim, by the number in its id."""
-    return published()[f"{PREFIX}{number}"]
+def encoder_table(rows: pl.DataFrame) -> Table:
+    """Encode rates of the source beside those of the kernels measured on a machine of today [MB/s]."""
+    told = {(c.scheme, c.block_size): c.published for c in claims() if c.metric == "encode_throughput"}
+    measured = rows.filter((pl.col("experiment") == "kernels") & (pl.col("op") == "encode"))
+    lines = []
+    for code in CODES:
+        for size in (4, 16, 64):
+            here = measured.filter(
+                (pl.col("code") == code) & (pl.col("block_size_bytes") == size * MEGABYTE)
+            ).sort("throughput_bytes_per_s", descending=True)
+            kernels = ", ".join(
+                f"{row['backend']} {row['throughput_bytes_per_s'] / MEGABYTE:,.0f}"
+                for row in here.iter_rows(named=True)
+            )
+            lines.append((code, f"{size} MB", f"{told[code, f'{size}MB']}", kernels or "–"))
+    return ("code", "data", "source, Java [MB/s]", "measured here [MB/s]"), lines
 
 
-@cache
-def series() -> pl.DataFrame:
-    """The numbers behind the source's Figures 3, 4, 6 and 7: figure, name, x, y."""
-    source = (files(_PACKAGE) / "series.csv").read_bytes()
-    return pl.read_csv(source, schema_overrides={"x": pl.Float64, "y": pl.Float64})
+def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Largest distance of each decoder's simulated curve from the published LRC, by archive.
+
+    Notes
+    -----
+    Over the points that the source plots, from 1 % of the nodes killed on.
+    """
+    mine = rows.filter(pl.col("experiment") == "availability")
+    told = series().filter((pl.col("figure") == 4) & (pl.col("code") == "LRC"))
+    found: dict[str, dict[str, float]] = {}
+    for name in ("LRC", *explanations()):
+        found[name] = {}
+        for archive in ARCHIVES:
+            here = mine.filter((pl.col("code") == name) & (pl.col("archive") == archive))
+            simulated = dict(zip(here["killed_fraction"].round(2), here["available"], strict=True))
+            points = told.filter(pl.col("series") == archive)
+            found[name][archive] = max(
+                abs(simulated[round(x, 2)] - y) for x, y in zip(points["x"], points["y"], strict=True)
+            )
+    return found
+
+
+def decoder_table(rows: pl.DataFrame) -> Table:
+    """Distances of `decoder_distances`, and how many losses each decoder survives."""
+    lines = []
+    for name, distances in decoder_distances(rows).items():
+        code = codes().get(name) or explanations()[name]
+        survived = ", ".join(str(count) for count in code.decodable[2:7])
+        words = "any decodable pattern (ours)" if name == "LRC" else name
+        lines.append((words, survived, *(three_digits(distances[archive]) for archive in ARCHIVES)))
+    heads = [f"largest distance, {archive}" for archive in ARCHIVES]
+    return ("decoder", "sets of 2 … 6 losses survived", *heads), lines

@@ -23,7 +23,7 @@ from typing import Any
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Ledger, judge
-from stripesim.scenarios.studies.exstorus2019.tables import NS_PER_S, WRITES, cells, claims
+from stripesim.scenarios.studies.exstorus2019.source import NS_PER_S, WRITES, cells, claims
 from stripesim.sim.systems.striped_fs.write import STEPS
 
 PERCENT = 100.0

@@ -2,103 +2,88 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from importlib.resources import files
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
-from stripesim.scenarios.studies.base import StudyResult, chosen_experiments, study_provenance
-from stripesim.scenarios.studies.exstorus2019.experiments import EXPERIMENTS, Setting, kernel_factors
-
-TITLE = "Kim et al. 2019: erasure-coded writes on faster networks"
-INTRODUCTION = (
-    "What D.-O. Kim et al., “Cost analysis of erasure coding for exa-scale storage” (The Journal of "
-    "Supercomputing, 2019), state of one record’s write, step by step, beside the simulated write path."
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Option,
+    Setting,
+    Study,
+    StudyResult,
+    chosen,
+    study_provenance,
 )
+from stripesim.scenarios.studies.tasks import Call, Row, Task
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
-def save_study_figures(result: StudyResult, out: Path) -> list[Path]:
-    """Draw and write the study's figures and its report; return the files."""
-    from stripesim.scenarios.report.study import save_with_report
-    from stripesim.scenarios.studies.exstorus2019.draw import draw
+class Exstorus2019(Study):
+    """One record's write through a striped file system, step by step."""
 
-    return save_with_report(result, draw(result.rows), out, title=TITLE, introduction=INTRODUCTION)
-
-
-def parameters() -> list[dict[str, Any]]:
-    """Every number of the study with its provenance: models and kernel ratios."""
-    from stripesim.scenarios.studies.exstorus2019.parameters import hdd_model, write_model
-
-    listed = [*write_model().parameters("write."), *hdd_model().parameters("hdd.")]
-    source = "python -m stripesim.calibration.kernels.software; see kernel_ratios.json"
-    for code, factor in kernel_factors().items():
-        if code != "NONE":
-            listed.append(
-                {
-                    "name": f"kernel_factor.{code}",
-                    "value": factor,
-                    "unit": "1",
-                    "provenance": "measured",
-                    "source": source,
-                    "confidence_interval": None,
-                }
-            )
-    return listed
-
-
-def run(
-    *,
-    engine: str = "compiled",
-    progress: Callable[[str, int], None] | None = None,
-    experiments: Sequence[str] | None = None,
-) -> StudyResult:
-    """Run the study.
-
-    Parameters
-    ----------
-    engine : str
-        ``compiled`` or ``simpy``; both give the same rows.
-    progress : callable, optional
-        Called after the fit and each experiment with its name and the number of calls in all.
-    experiments : sequence of str, optional
-        Names from `EXPERIMENTS`; all where left out. The ledger needs ``steps`` and ``codes``.
-
-    Raises
-    ------
-    ValueError
-        If an experiment is unknown or one that the ledger needs is left out.
-    """
-    from stripesim.scenarios.run.results import rows_frame
-    from stripesim.scenarios.studies.exstorus2019.calibrate import fit_all
-    from stripesim.scenarios.studies.exstorus2019.claims import ledger_for
-    from stripesim.scenarios.studies.exstorus2019.parameters import write_model
-
-    chosen = chosen_experiments("exstorus2019", experiments, EXPERIMENTS, ("steps", "codes"))
-
-    def told(words: str) -> None:
-        if progress is not None:
-            progress(words, 1 + len(chosen))
-
-    # The numbers come from parameters.toml; the fit is repeated for its covariances, which intervals need.
-    setting = Setting(model=write_model(), fits=fit_all(engine), engine=engine)
-    told("fit")
-    rows = []
-    for name in chosen:
-        rows += list(EXPERIMENTS[name](setting))
-        told(name)
-    frame = rows_frame(rows)
-    return StudyResult(
-        ledger=ledger_for(frame, parameters()), rows=frame, provenance=_provenance(engine, chosen)
+    name = "exstorus2019"
+    summary = "write cost of an exa-scale file system on faster networks"
+    title = "Kim et al. 2019: erasure-coded writes on faster networks"
+    introduction = (
+        "What D.-O. Kim et al., “Cost analysis of erasure coding for exa-scale storage” (The Journal of"
+        " Supercomputing, 2019), state of one record’s write, step by step, beside the simulated write "
+        "path."
     )
-
-
-def _provenance(engine: str, experiments: Sequence[str]) -> dict[str, Any]:
-    folder = files("stripesim.scenarios.studies.exstorus2019")
-    return study_provenance(
-        "exstorus2019",
-        engine,
-        experiments=list(experiments),
-        parameters="scenarios/studies/exstorus2019/parameters.toml",
-        kernel_ratios=json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["provenance"],
+    options = (
+        Option(
+            name="experiments",
+            flag="--experiment",
+            several=True,
+            help="Only this experiment; may be repeated. The ledger needs steps and codes.",
+        ),
     )
+    ablations: ClassVar[Mapping[str, Ablation]] = {
+        "no-metadata-server": Ablation("the metadata server answers at once", ("write.mds_round_trip_ns=0",)),
+        "one-core": Ablation("the client has one core", ("write.cores_count=1",)),
+        "full-network-rate": Ablation(
+            "the network carries its nominal rate", ("write.network_efficiency_fraction=1",)
+        ),
+    }
+
+    def parameters(self) -> list[Row]:
+        """List models and kernel ratios."""
+        from stripesim.scenarios.studies.exstorus2019.runs import parameters
+
+        return parameters()
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """List one task for each experiment."""
+        from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS, NEEDED, experiment_rows
+
+        names = chosen("--experiment", setting.options.get("experiments"), EXPERIMENTS, NEEDED)
+        return [Call(name, experiment_rows, (name, setting.engine)) for name in names]
+
+    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
+        """Judge the claims."""
+        from stripesim.scenarios.run.results import rows_frame
+        from stripesim.scenarios.studies.exstorus2019.claims import ledger_for
+        from stripesim.scenarios.studies.exstorus2019.runs import kernel_provenance
+
+        frame = rows_frame([row for part in rows for row in part])
+        return StudyResult(
+            ledger=ledger_for(frame, self.parameters()),
+            rows=frame,
+            provenance=study_provenance(
+                self.name,
+                setting.engine,
+                experiments=[task.words for task in tasks],
+                parameters="scenarios/studies/exstorus2019/parameters.toml",
+                kernel_ratios=kernel_provenance(),
+            ),
+        )
+
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Draw the source's figures and what lies beyond them."""
+        from stripesim.scenarios.studies.exstorus2019.figures import draw
+
+        return draw(result.rows)
+
+
+STUDY = Exstorus2019()

@@ -5,39 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.sim.ceph.cluster import Models
+from stripesim.scenarios.studies.base import Ablation, chosen
 
-__all__ = ["ABLATIONS", "ALL", "Ablation", "named"]
+if TYPE_CHECKING:
+    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.sim.ceph.cluster import Models
+
+__all__ = ["ABLATIONS", "Change", "named"]
 
 KIB_BYTES: Final = 1024
 #: A word of 32 bits per byte of a symbol: what jerasure's reed_sol_van asks of a chunk's alignment.
 ALIGNMENT_BYTES: Final = 32
 
 
-class _FreeEncoding(Models):
-    """Models whose encoding and decoding take no time."""
-
-    def encode_ns(self, scheme: str, data_bytes: float) -> float:
-        """Take no time."""
-        return 0.0
-
-    def decode_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
-        """Take no time."""
-        return 0.0
-
-
 @dataclass(frozen=True)
-class Ablation:
+class Change(Ablation):
     """One change to the cluster or to the rules.
 
     Parameters
     ----------
-    says : str
-        What is changed, in words.
     lock_scope : str, optional
         Of the placement group's lock, see `stripesim.models.pg_lock.PgLockModel`.
     private_gbit_per_s : float, optional
@@ -54,7 +42,6 @@ class Ablation:
         What the client waits for, see `stripesim.scenarios.schema.keys.WorkloadSpec`.
     """
 
-    says: str
     lock_scope: str | None = None
     private_gbit_per_s: float | None = None
     free_encoding: bool = False
@@ -65,6 +52,8 @@ class Ablation:
 
     def scenario(self, base: Scenario, scheme: str) -> Scenario:
         """Return the scenario with the change, for one scheme."""
+        from stripesim.models.coding import parse_scheme
+
         changed: dict[str, object] = {}
         if self.private_gbit_per_s is not None:
             changed["private_gbit_per_s"] = self.private_gbit_per_s
@@ -89,29 +78,29 @@ class Ablation:
             rate = self.private_gbit_per_s * 1e9
             models = replace(models, private_nic=replace(models.private_nic, rate_bits_per_s=rate))
         if self.free_encoding:
-            models = _FreeEncoding(**{name: getattr(models, name) for name in models.__dataclass_fields__})
+            from stripesim.scenarios.studies.koh2017.free_encoding import without_encoding
+
+            models = without_encoding(models)
         return models
 
 
-ABLATIONS: Final[Mapping[str, Ablation]] = MappingProxyType(
+ABLATIONS: Final[Mapping[str, Change]] = MappingProxyType(
     {
-        "baseline": Ablation("as calibrated"),
-        "no-pg-lock": Ablation("no lock on placement groups", lock_scope="none"),
-        "lock-to-dispatch": Ablation("lock held to dispatch, not to commit", lock_scope="dispatch"),
-        "any-completion": Ablation("client goes on with each completion", completions="each"),
-        "no-rollback-wait": Ablation("overwritten stripes saved in no time", no_rollback_wait=True),
-        "no-object-initialisation": Ablation("no object initialisation", fill="nothing"),
-        "private-100g": Ablation("private network of 100 Gb/s", private_gbit_per_s=100.0),
-        "free-encoding": Ablation("encoding takes no time", free_encoding=True),
+        "baseline": Change("as calibrated"),
+        "no-pg-lock": Change("no lock on placement groups", lock_scope="none"),
+        "lock-to-dispatch": Change("lock held to dispatch, not to commit", lock_scope="dispatch"),
+        "any-completion": Change("client goes on with each completion", completions="each"),
+        "no-rollback-wait": Change("overwritten stripes saved in no time", no_rollback_wait=True),
+        "no-object-initialisation": Change("no object initialisation", fill="nothing"),
+        "private-100g": Change("private network of 100 Gb/s", private_gbit_per_s=100.0),
+        "free-encoding": Change("encoding takes no time", free_encoding=True),
         **{
-            f"stripe-{kib}k": Ablation(f"stripe width {kib} KiB", stripe_bytes=kib * KIB_BYTES)
+            f"stripe-{kib}k": Change(f"stripe width {kib} KiB", stripe_bytes=kib * KIB_BYTES)
             for kib in (4, 8, 16, 32, 64)
         },
     }
 )
 """Name → ablation; ``baseline`` changes nothing and is what the others are compared with."""
-
-ALL: Final = "all"
 
 #: Image states and sizes that an ablation is shown on: (op, pattern, image).
 KINDS: Final = (("write", "seq", "prefilled"), ("write", "rand", "pristine"), ("read", "rand", "prefilled"))
@@ -130,7 +119,4 @@ def named(names: Sequence[str]) -> tuple[str, ...]:
     ValueError
         If there is no ablation of some name.
     """
-    unknown = [name for name in names if name not in ABLATIONS and name != ALL]
-    if unknown:
-        raise ValueError(f"--ablate: got {unknown[0]!r}, wanted one of {', '.join([*ABLATIONS, ALL])}")
-    return tuple(name for name in ABLATIONS if name == "baseline" or name in names or ALL in names)
+    return chosen("--ablate", ("baseline", *names), ABLATIONS)

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, Observation, judge, load_claims
-from stripesim.scenarios.studies.koh2017.figures import FIGURES, METRIC_GROUPS
+from stripesim.scenarios.studies.koh2017.paper import FIGURES, METRIC_GROUPS
 from stripesim.scenarios.studies.koh2017.reducers import (
     KIB_BYTES,
     SIZES_BYTES,

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stripesim.scenarios.studies.base import StudyResult
-from stripesim.scenarios.studies.koh2017 import ablations as what_if
-from stripesim.scenarios.studies.koh2017 import heartbeats
-from stripesim.scenarios.studies.koh2017.claims import ledger_for, required_cells
-from stripesim.scenarios.studies.koh2017.figures import FIGURES, PAPER_FIGURES, PRISTINE_DURATION_S
-from stripesim.scenarios.studies.koh2017.series import BLOCK_BYTES, RUNS
-from stripesim.scenarios.studies.koh2017.tasks import Task, run_tasks, scenario_for
+from stripesim.scenarios.studies.base import Option, Setting, Study, StudyResult, Table
+from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
+from stripesim.scenarios.studies.tasks import Row, Task
 
 if TYPE_CHECKING:
     import polars as pl
 
-RUN_LENGTH = {
-    "name": "study.run_length_s",
-    "value": PRISTINE_DURATION_S,
-    "unit": "s",
-    "provenance": "fitted",
-    "source": "koh2017-103, private traffic of RS(6,3) over 3-replication for random writes; not stated",
-    "confidence_interval": None,
-}
-
-# Two whole intervals: every pair pings twice, whatever its moment.
-_HEARTBEAT_S = 12.0
+    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,187 +35,99 @@ class KohResult(StudyResult):
         """Return the ledger's document with the ablations."""
         return {**super().to_json(), "ablations": self.ablations.to_dicts()}
 
-    def terminal_tables(self) -> list[tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    def terminal_tables(self) -> list[Table]:
         """Return the ablations, if some were run."""
-        from stripesim.scenarios.studies.koh2017.report import ablation_table
+        from stripesim.scenarios.studies.koh2017.figures.ablations import ablation_table
 
-        return [ablation_table(self)] if self.ablations.height else []
-
-
-def save_study_figures(result: KohResult, out: Path) -> list[Path]:
-    """Draw and write the study's figures and its report; return the files."""
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import write_files
-    from stripesim.scenarios.studies.koh2017.draw import draw
-    from stripesim.scenarios.studies.koh2017.report import report
-
-    figures = draw(result)
-    written = save_figures(figures, out)
-    tables = {"report.html": report(result, figures).encode()}
-    if result.series.width:
-        tables["series.csv"] = result.series.write_csv().encode()
-    if result.ablations.width:
-        tables["ablations.csv"] = result.ablations.write_csv().encode()
-    return [*written, *write_files(out, tables)]
+        return [ablation_table(self.ablations)] if self.ablations.height else []
 
 
-def tasks_for(
-    *, figures: Sequence[str] | None = None, ablations: Sequence[str] | None = None, engine: str = "compiled"
-) -> list[Task]:
-    """List the simulations of a study.
+class Koh2017(Study):
+    """Erasure coding on SSD arrays under Ceph; ablations run on cells of their own."""
 
-    Parameters
-    ----------
-    figures : sequence of str, optional
-        Numbers of the paper's figures, or ``all``; left out: all, or none if ablations are named.
-    ablations : sequence of str, optional
-        Names from `stripesim.scenarios.studies.koh2017.ablations.ABLATIONS`, or ``all``; left out: none.
-    engine : str
-
-    Raises
-    ------
-    ValueError
-        If there is no such figure or ablation.
-    """
-    wanted = _figures(figures, bool(ablations))
-    kinds = {FIGURES[entry] for number in wanted for entry in PAPER_FIGURES[number]}
-    tasks = []
-    for scheme, op, pattern, image, size_bytes in required_cells():
-        bare = scheme == "none"
-        if bare and "18" not in wanted:
-            continue
-        if not bare and (op, pattern, image) not in {(k.op, k.pattern, k.image) for k in kinds}:
-            continue
-        bounded = (op, pattern, image) == ("write", "rand", "pristine")
-        tasks.append(
-            Task(
-                kind="cell", scheme=scheme, op=op, pattern=pattern, image=image, size_bytes=size_bytes,
-                duration_s=PRISTINE_DURATION_S if bounded else None, engine=engine,
-            )
-        )  # fmt: skip
-    for name, told in RUNS.items():
-        if told.figure in wanted:
-            tasks.append(
-                Task(
-                    kind="series", name=name, scheme=told.scheme, op="write", pattern=told.pattern,
-                    image=told.image, size_bytes=BLOCK_BYTES, duration_s=told.duration_s,
-                    pause_ns=told.pause_ns, fill=told.fill, engine=engine,
-                )
-            )  # fmt: skip
-    if "17" in wanted:
-        tasks.append(
-            Task(
-                kind="heartbeat", name="heartbeats", scheme="rep:3", op="read", pattern="rand",
-                image="prefilled", size_bytes=4096, duration_s=_HEARTBEAT_S, engine=engine,
-            )
-        )  # fmt: skip
-    return [*tasks, *_ablation_tasks(ablations or (), engine)]
-
-
-def _figures(figures: Sequence[str] | None, ablating: bool) -> set[str]:
-    if figures is None:
-        return set() if ablating else set(PAPER_FIGURES)
-    unknown = [name for name in figures if name not in PAPER_FIGURES and name != what_if.ALL]
-    if unknown:
-        raise ValueError(
-            f"--figure: got {unknown[0]!r}, wanted one of {', '.join([*PAPER_FIGURES, what_if.ALL])}"
-        )
-    return set(PAPER_FIGURES) if what_if.ALL in figures else set(figures)
-
-
-def _ablation_tasks(names: Sequence[str], engine: str) -> list[Task]:
-    if not names:
-        return []
-    return [
-        Task(
-            kind="ablation", name=name, scheme=scheme, op=op, pattern=pattern, image=image,
-            size_bytes=size_bytes, engine=engine,
-            duration_s=what_if.PRISTINE_DURATION_S if image == "pristine" else None,
-        )
-        for name in what_if.named(names)
-        for scheme in what_if.SCHEMES
-        for op, pattern, image in what_if.KINDS
-        for size_bytes in what_if.SIZES_BYTES
-    ]  # fmt: skip
-
-
-def run(
-    *,
-    engine: str = "compiled",
-    progress: Callable[[str, int], None] | None = None,
-    figures: Sequence[str] | None = None,
-    ablations: Sequence[str] | None = None,
-    jobs: int | None = None,
-) -> KohResult:
-    """Run the study.
-
-    Parameters
-    ----------
-    engine : str
-        ``compiled`` or ``simpy``.
-    progress : callable, optional
-        Called after each simulation with a few words about it and the number of simulations in all.
-    figures, ablations : sequence of str, optional
-        See `tasks_for`. Claims that need other runs are then not computed, and say so.
-    jobs : int, optional
-        Worker processes [count]; left out: one for each processor. 1: none, all in this process. The rows
-        are the same whatever it is, their wall-clock times apart.
-
-    Raises
-    ------
-    ValueError
-        If there is no such figure or ablation, or a simulation cannot be run.
-    """
-    from stripesim.scenarios.run.build import build_models
-    from stripesim.scenarios.run.execute import parameters_of, provenance_of
-    from stripesim.scenarios.run.results import rows_frame
-    from stripesim.scenarios.schema.loader import load_scenario
-    from stripesim.scenarios.sweep.pool import cores_usable
-
-    tasks = tasks_for(figures=figures, ablations=ablations, engine=engine)
-    done = run_tasks(tasks, jobs=cores_usable() if jobs is None else jobs, progress=progress)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for task, each in zip(tasks, done, strict=True):
-        found.setdefault(task.kind, []).extend(each.rows)
-    base = load_scenario("koh2017")
-    models = build_models(base)
-    rows, series = rows_frame(found.get("cell", [])), _frame(found.get("series", []))
-    if "image" not in rows.columns:
-        rows = rows.with_columns(_text_column("image"))
-    pings = found.get("heartbeat")
-    parameters = [*parameters_of(models), RUN_LENGTH, *heartbeats.PARAMETERS]
-    return KohResult(
-        ledger=ledger_for(
-            rows,
-            parameters,
-            series=series if series.width else None,
-            heartbeat_bytes_per_s=pings[0]["heartbeat_private_bytes_per_s"] if pings else None,
-        ),
-        rows=rows,
-        series=series,
-        ablations=rows_frame(found["ablation"]) if "ablation" in found else _frame([]),
-        provenance=provenance_of(base, models, engine),
+    name = "koh2017"
+    summary = "erasure coding on SSD arrays under Ceph"
+    title = "Koh et al. 2017: online erasure coding on SSD arrays, simulated"
+    introduction = (
+        "Every number that S. Koh et al., “Understanding System Characteristics of Online Erasure "
+        "Coding on Scalable, Distributed and Large-Scale SSD Array Systems” (IISWC 2017), states, "
+        "beside what the simulated cluster does. Erasure coding is predicted, apart from the rows that "
+        "fitted parameters name."
     )
+    options = (
+        Option(
+            name="figures",
+            flag="--figure",
+            several=True,
+            help="Only the runs of this figure of the paper; may be repeated, or all.",
+        ),
+    )
+    ablations = ABLATIONS
+    scenario = "koh2017"
+    fixed_keys = (
+        *("schemes", "workload.ops", "workload.patterns", "workload.block_sizes_bytes", "workload.image"),
+        "workload.duration_s",
+    )
+    jobs = None
+
+    def parameters(self) -> list[Row]:
+        """List the numbers of the cluster's models, the run's length and the heartbeats."""
+        from stripesim.scenarios.run.execute import parameters_of
+        from stripesim.scenarios.studies.koh2017.runs import PARAMETERS, base_models
+
+        return [*parameters_of(base_models()[1]), *PARAMETERS.listed()]
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """List the simulations; claims that need other runs than those of the figures are not computed."""
+        from stripesim.scenarios.studies.koh2017.runs import tasks_for
+
+        return tasks_for(
+            figures=setting.options.get("figures"), ablations=setting.ablate, engine=setting.engine
+        )
+
+    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> KohResult:
+        """Judge the claims."""
+        from stripesim.scenarios.run.execute import provenance_of
+        from stripesim.scenarios.run.results import rows_frame
+        from stripesim.scenarios.studies.koh2017.claims import ledger_for
+        from stripesim.scenarios.studies.koh2017.runs import base_models, frame, rows_by_kind, with_image
+
+        found = rows_by_kind(tasks, rows)
+        cells, series = with_image(rows_frame(found.get("cell", []))), frame(found.get("series", []))
+        pings = found.get("heartbeat")
+        base, models = base_models()
+        return KohResult(
+            ledger=ledger_for(
+                cells,
+                self.parameters(),
+                series=series if series.width else None,
+                heartbeat_bytes_per_s=pings[0]["heartbeat_private_bytes_per_s"] if pings else None,
+            ),
+            rows=cells,
+            series=series,
+            ablations=rows_frame(found["ablation"]) if "ablation" in found else frame([]),
+            provenance=provenance_of(base, models, setting.engine),
+        )
+
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Draw the paper's figures, the claims, and the ablations."""
+        from stripesim.scenarios.studies.koh2017.figures import draw
+
+        assert isinstance(result, KohResult)
+        return draw(result)
+
+    def tables(self, result: StudyResult) -> Mapping[str, Table]:
+        """Return the ablations."""
+        from stripesim.scenarios.studies.koh2017.figures.ablations import ablation_table
+
+        assert isinstance(result, KohResult)
+        return {"Ablations": ablation_table(result.ablations)} if result.ablations.width else {}
+
+    def files(self, result: StudyResult) -> Mapping[str, bytes]:
+        """Return the courses in time and the ablations as CSV."""
+        assert isinstance(result, KohResult)
+        frames = {"series.csv": result.series, "ablations.csv": result.ablations}
+        return {name: frame.write_csv().encode() for name, frame in frames.items() if frame.width}
 
 
-def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    import polars
-
-    return polars.DataFrame(rows, infer_schema_length=None)
-
-
-def _text_column(name: str) -> pl.Expr:
-    import polars
-
-    return polars.lit(None, dtype=polars.String).alias(name)
-
-
-__all__ = [
-    "PRISTINE_DURATION_S",
-    "RUN_LENGTH",
-    "KohResult",
-    "run",
-    "save_study_figures",
-    "scenario_for",
-    "tasks_for",
-]
+STUDY = Koh2017()

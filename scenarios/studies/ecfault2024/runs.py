@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from stripesim.models.placement.pg_autoscale import pg_autoscale_model
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.execute import parameters_of, recovery_parameters
 from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows, write_rows
+from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES, Profile, profile, profiles
 from stripesim.scenarios.studies.ecfault2024.recover import recover
+from stripesim.scenarios.studies.parameters import changed_model, changed_models
 
 Row = dict[str, Any]
 
@@ -95,3 +100,18 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 NEEDED = ("storage", "profiles")
 """What the ledger is computed from."""
+
+
+def parameters() -> list[dict[str, Any]]:
+    """List every number of the study: models, device, store, cache, autoscaler, clocks."""
+    scenario = profile("base").scenario(CODES[0], "faults.events=[{osds=[0], at_s=0.0}]")
+    models = changed_models(build_models(scenario))
+    listed = [*study_model().parameters("study."), *parameters_of(models)]
+    listed += recovery_parameters(scenario, models)
+    for name in ("cache-kv", "cache-data", "cache-autotune"):
+        scheme = profile(name).cache
+        assert scheme is not None
+        rows = list(cache_model(scheme.model_dump()).parameters(f"{name}."))
+        # What the schemes share is listed once.
+        listed += [row for row in rows if name == "cache-kv" or row["name"].endswith("_fraction")]
+    return [*listed, *changed_model(pg_autoscale_model(), "pg_autoscale").parameters("pg_autoscale.")]

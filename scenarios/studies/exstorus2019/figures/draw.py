@@ -11,9 +11,9 @@ from matplotlib.lines import Line2D
 from stripesim.scenarios.figures.panels import COLOURS, MARKERS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
 from stripesim.scenarios.studies.exstorus2019.claims import simulate_claims
-from stripesim.scenarios.studies.exstorus2019.draw_beyond import draw_beyond, draw_layout
-from stripesim.scenarios.studies.exstorus2019.experiments import CODES, GBIT_PER_S
-from stripesim.scenarios.studies.exstorus2019.tables import (
+from stripesim.scenarios.studies.exstorus2019.figures.beyond import draw_beyond, draw_layout
+from stripesim.scenarios.studies.exstorus2019.runs import CODES, GBIT_PER_S
+from stripesim.scenarios.studies.exstorus2019.source import (
     NS_PER_S,
     RECORD_SIZES_BYTES,
     WRITES,

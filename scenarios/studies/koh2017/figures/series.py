@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, styled
-from stripesim.scenarios.studies.koh2017.draw_claims import claims_caption
-from stripesim.scenarios.studies.koh2017.draw_sheet import sheet
+from stripesim.scenarios.studies.koh2017.figures.claims import claims_caption
+from stripesim.scenarios.studies.koh2017.figures.sheet import sheet
 from stripesim.scenarios.studies.koh2017.series import COMPARED_S, PAUSES_NS, RUNS, course, dips
 
 THROUGHPUT: Final = "throughput_bytes_per_s"

@@ -13,9 +13,9 @@ from stripesim.scenarios.figures.captions import Overlay, three_digits
 from stripesim.scenarios.figures.panels import LATENCY, THROUGHPUT, Panel
 from stripesim.scenarios.figures.results import CaptionedFigure
 from stripesim.scenarios.studies.koh2017.claims import BARE, STORAGE, figures_asked
-from stripesim.scenarios.studies.koh2017.draw_claims import claims_caption
-from stripesim.scenarios.studies.koh2017.draw_sheet import SheetPanel, draw_sheet
-from stripesim.scenarios.studies.koh2017.figures import FIGURES, PAPER_FIGURES
+from stripesim.scenarios.studies.koh2017.figures.claims import claims_caption
+from stripesim.scenarios.studies.koh2017.figures.sheet import SheetPanel, draw_sheet
+from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
 
 if TYPE_CHECKING:
     from stripesim.scenarios.studies.koh2017.study import KohResult
@@ -73,9 +73,9 @@ def draw(result: KohResult) -> dict[str, CaptionedFigure]:
     dict
         File stem → figure, in the paper's order: ``fig01`` … ``fig20``, then ``ablations``, ``stripe-width``.
     """
-    from stripesim.scenarios.studies.koh2017.draw_ablations import draw_ablations
-    from stripesim.scenarios.studies.koh2017.draw_series import draw_figure_19, draw_figure_20
-    from stripesim.scenarios.studies.koh2017.draw_summary import draw_summary
+    from stripesim.scenarios.studies.koh2017.figures.ablations import draw_ablations
+    from stripesim.scenarios.studies.koh2017.figures.series import draw_figure_19, draw_figure_20
+    from stripesim.scenarios.studies.koh2017.figures.summary import draw_summary
 
     entries = result.ledger.entries
     drawn: dict[str, CaptionedFigure | None] = {"fig01": draw_summary(entries)}

@@ -1,6 +1,6 @@
 """Fit the cluster's unknown costs to the study's calibration rows: 3-replication only.
 
-``python -m stripesim.scenarios.studies.koh2017.calibrate`` prints what stands in ``koh2017.toml``. Five
+``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``koh2017.toml``. Five
 numbers are
 fitted. Three of them see 3-replication only; the other two, which only erasure-coded writes exercise, see one
 row of RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predictions.
@@ -9,7 +9,6 @@ row of RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.scenarios.run.build import build_models
@@ -17,6 +16,7 @@ from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.koh2017.claims import load
+from stripesim.scenarios.studies.parameters import with_values
 from stripesim.sim.ceph.cluster import Models
 
 # Claim → (scheme, op, pattern, column, factor from the column's unit to the claim's).
@@ -45,15 +45,6 @@ ERASURE_PARAMETERS = {"cpu.ec_rollback_wait_ns": 450_000.0, "cpu.ec_kv_finish_fa
 
 Rows = Mapping[str, tuple[str, str, str, str, float]]
 Bounds = Mapping[str, tuple[str, str, str, str, float, int]]
-
-
-def with_values(models: Models, values: Mapping[str, float]) -> Models:
-    """Return the models with some numbers replaced; names as ``model.number``."""
-    for name, value in values.items():
-        model_name, _, number = name.partition(".")
-        model = replace(getattr(models, model_name), **{number: value})
-        models = replace(models, **{model_name: model})
-    return models
 
 
 def simulated(

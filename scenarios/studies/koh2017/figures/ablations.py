@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import polars as pl
@@ -114,3 +115,25 @@ def _caption(table: pl.DataFrame, names: list[str], title: str) -> str:
         f"{title}. Mean throughput over 4, 16 and 64 KiB as a factor of the calibrated model's, RS(6,3) and "
         f"RS(10,4); random writes on a pristine image for {PRISTINE_DURATION_S:g} s. {' '.join(sentences)}"
     )
+
+
+def ablation_table(ablations: pl.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Column names and rows: means over the block sizes, and throughput over the baseline's."""
+    columns = (
+        *("ablation", "scheme", "requests", "throughput [MB/s]", "over baseline"),
+        *("latency [ms]", "private net [B/B]", "CPU [%]"),
+    )
+    rows = [
+        (
+            ABLATIONS[row["ablation"]].says,
+            scheme_label(row["scheme"]),
+            f"{PATTERN_WORDS[row['pattern']].lower()} {OP_WORDS[row['op']]}, {row['image']}",
+            three_digits(row["throughput_bytes_per_s"] / 1e6),
+            f"{three_digits(row['throughput_bytes_per_s_over_baseline'])}×",
+            three_digits(row["latency_mean_ns"] / 1e6),
+            three_digits(row["private_net_bytes_per_client_byte"]),
+            three_digits(100 * row["cpu_utilisation"]),
+        )
+        for row in compare(ablations).iter_rows(named=True)
+    ]
+    return columns, rows

@@ -12,10 +12,10 @@ from matplotlib.lines import Line2D
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
 from stripesim.scenarios.studies.erasurebench2016.codes import explanations
-from stripesim.scenarios.studies.erasurebench2016.draw_replay import draw_replay
-from stripesim.scenarios.studies.erasurebench2016.experiments import BIN_S, CODES
-from stripesim.scenarios.studies.erasurebench2016.runs import ARCHIVES, MEGABYTE
-from stripesim.scenarios.studies.erasurebench2016.tables import series
+from stripesim.scenarios.studies.erasurebench2016.figures.replay import draw_replay
+from stripesim.scenarios.studies.erasurebench2016.runs import BIN_S, CODES
+from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
+from stripesim.scenarios.studies.erasurebench2016.source import series
 
 COLOUR = dict(zip(CODES, COLOURS, strict=False))
 MARK = dict(zip(CODES, MARKERS, strict=False))
@@ -177,7 +177,7 @@ def draw_decoders(rows: pl.DataFrame) -> CaptionedFigure:
 
 def draw_throughput(rows: pl.DataFrame) -> CaptionedFigure:
     """Figure 5 of the source: rate of writing and reading, by file size, through FUSE and directly."""
-    from stripesim.scenarios.studies.erasurebench2016.tables import claims
+    from stripesim.scenarios.studies.erasurebench2016.source import claims
 
     mine = _select(rows, experiment="throughput")
     told = {

@@ -1,6 +1,6 @@
 """Fit the proxy to the rows of role calibration, and file sizes to Figure 4's curves of NC.
 
-``python -m stripesim.scenarios.studies.erasurebench2016.calibrate`` prints the fitted part of
+``python -m stripesim.scenarios.studies.erasurebench2016.fit`` prints the fitted part of
 ``parameters.toml``.
 Nothing of RS and LRC is seen but Table II, the decode rates and the duration of RS's write in Figure 6.
 """
@@ -19,7 +19,7 @@ from stripesim.models.provenance import Provenance
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.availability import expected
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes
-from stripesim.scenarios.studies.erasurebench2016.runs import (
+from stripesim.scenarios.studies.erasurebench2016.sequences import (
     MEGABYTE,
     archive,
     file_writes,
@@ -28,7 +28,7 @@ from stripesim.scenarios.studies.erasurebench2016.runs import (
     stored,
     stored_archive,
 )
-from stripesim.scenarios.studies.erasurebench2016.tables import value_of
+from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.sim.systems.kv_proxy.costs import ProxyModel
 from stripesim.sim.systems.kv_proxy.plan import extraction
 

@@ -12,8 +12,8 @@ from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.panels import COLOURS
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 from stripesim.scenarios.studies.erasurebench2016.replay import KINDS
-from stripesim.scenarios.studies.erasurebench2016.runs import MEGABYTE
-from stripesim.scenarios.studies.erasurebench2016.tables import series
+from stripesim.scenarios.studies.erasurebench2016.sequences import MEGABYTE
+from stripesim.scenarios.studies.erasurebench2016.source import series
 
 BIN_MIN = 20 / 60
 _SHOWN_MIN, _SHOWN_MB = 74, 20

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
-from stripesim.scenarios.studies.exstorus2019.experiments import GBIT_PER_S, GEOMETRIES, SCALES
+from stripesim.scenarios.studies.exstorus2019.runs import GBIT_PER_S, GEOMETRIES, SCALES
 
 
 def draw_beyond(rows: pl.DataFrame) -> CaptionedFigure:

@@ -8,7 +8,7 @@ from typing import Final
 from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.studies.koh2017.draw_claims import RIGHT, WRONG
+from stripesim.scenarios.studies.koh2017.figures.claims import RIGHT, WRONG
 
 # Claim → what it compares, and how it becomes a factor of 3-replication.
 SUMMARY: Final[dict[str, tuple[str, str]]] = {

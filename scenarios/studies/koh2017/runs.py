@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.run.cell import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, Ablation
-from stripesim.scenarios.studies.koh2017.figures import PRISTINE_DURATION_S
-from stripesim.scenarios.studies.koh2017.heartbeats import INTERVAL_NS, MESSAGE_BYTES
+from stripesim.scenarios.studies.base import chosen
+from stripesim.scenarios.studies.koh2017 import ablations as what_if
+from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, Change
+from stripesim.scenarios.studies.koh2017.claims import required_cells
+from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
+from stripesim.scenarios.studies.koh2017.series import BLOCK_BYTES, RUNS
+from stripesim.scenarios.studies.parameters import ParameterFile, changed_models, scenario_sets
+from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.creation import CreationSource
 from stripesim.sim.ceph.heartbeats import HeartbeatSource
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.run import RunResult, simulate
 
+PARAMETERS = ParameterFile("koh2017")
 SECOND_NS = 1_000_000_000
 TENTHS = 10
-
-
-class StudyError(ValueError):
-    """A study that cannot be run as asked; one line says why."""
+# Two whole intervals: every pair pings twice, whatever its moment.
+_HEARTBEAT_S = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,22 +79,23 @@ class Task:
 
     @property
     def weight(self) -> float:
-        """How long it takes beside others: runs bounded by time are by far the longest."""
+        """How long it takes compared with others: runs bounded by time are by far the longest."""
         return (self.duration_s or 0.0) * (2.0 if self.scheme.startswith("rs") else 1.0)
 
+    def perform(self) -> list[Row]:
+        """Simulate it."""
+        return {"series": _series, "heartbeat": _heartbeat}.get(self.kind, _row)(self)
 
-@dataclass(frozen=True)
-class Done:
-    """What came of a task: rows, or why there are none."""
 
-    rows: list[dict[str, Any]]
-    fault: str | None = None
+def pristine_duration_s() -> float:
+    """How long runs of random writes on a pristine image last [s]; the paper does not state it."""
+    return PARAMETERS.number("study", "run_length_s")
 
 
 def scenario_for(pattern: str, op: str, image: str, base: Scenario) -> Scenario:
     """Return the scenario of one kind of run: image state and bound."""
     bounded = (pattern, op, image) == ("rand", "write", "pristine")
-    return _scenario(base, image, PRISTINE_DURATION_S if bounded else None)
+    return _scenario(base, image, pristine_duration_s() if bounded else None)
 
 
 def _scenario(base: Scenario, image: str, duration_s: float | None) -> Scenario:
@@ -100,22 +106,15 @@ def _scenario(base: Scenario, image: str, duration_s: float | None) -> Scenario:
 
 
 @cache
-def _base() -> tuple[Scenario, Models]:
-    base = load_scenario("koh2017")
-    return base, build_models(base)
-
-
-def perform(task: Task) -> Done:
-    """Run one task; a fault comes back as words, because it may have to cross processes."""
-    try:
-        return Done({"series": _series, "heartbeat": _heartbeat}.get(task.kind, _row)(task))
-    except ValueError as error:
-        return Done([], f"{task.words}: {error}")
+def base_models() -> tuple[Scenario, Models]:
+    """The study's scenario and its models, with what is changed in them."""
+    base = load_scenario("koh2017", sets=scenario_sets())
+    return base, changed_models(build_models(base))
 
 
 def _row(task: Task) -> list[dict[str, Any]]:
-    base, models = _base()
-    ablation = ABLATIONS.get(task.name, Ablation(""))
+    base, models = base_models()
+    ablation = ABLATIONS.get(task.name, Change(""))
     base, models = ablation.scenario(base, task.scheme), ablation.models(models)
     scenario = _scenario(base, task.image, task.duration_s)
     result = _simulate(task, scenario, models, fill=ablation.fill)
@@ -148,7 +147,7 @@ def _simulate(
 
 def _series(task: Task) -> list[dict[str, Any]]:
     """One row per whole second of the run."""
-    base, models = _base()
+    base, models = base_models()
     pause_ns = task.pause_ns if task.pause_ns >= 0 else _object_map_ns(base, models, task.engine)
     scenario = _scenario(base, task.image, task.duration_s)
     result = _simulate(task, scenario, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS)
@@ -197,13 +196,13 @@ def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
 
 def _heartbeat(task: Task) -> list[dict[str, Any]]:
     """What the pings carry while clients read."""
-    base, models = _base()
+    base, models = base_models()
     scenario = _scenario(base, task.image, task.duration_s)
     assert task.duration_s is not None
     pings = partial(
         HeartbeatSource,
-        interval_ns=INTERVAL_NS,
-        size_bytes=MESSAGE_BYTES,
+        interval_ns=round(PARAMETERS.number("heartbeat", "interval_ns")),
+        size_bytes=round(PARAMETERS.number("heartbeat", "message_bytes")),
         until_ns=round(task.duration_s * SECOND_NS),
     )
     result = _simulate(task, scenario, models, fill="gap", background=[pings])
@@ -216,43 +215,91 @@ def _heartbeat(task: Task) -> list[dict[str, Any]]:
     ]
 
 
-def run_tasks(
-    tasks: Iterable[Task], *, jobs: int, progress: Callable[[str, int], None] | None = None
-) -> list[Done]:
-    """Run tasks, on several processes where asked; results come in the order of the tasks.
+def tasks_for(
+    *, figures: Sequence[str] | None = None, ablations: Sequence[str] | None = None, engine: str = "compiled"
+) -> list[Task]:
+    """List the simulations of a study.
 
     Parameters
     ----------
-    tasks : iterable of Task
-    jobs : int
-        Worker processes [count]; 1: none, all in this process.
-    progress : callable, optional
-        Called after each task with a few words about it and the number of tasks in all.
+    figures : sequence of str, optional
+        Numbers of the paper's figures, or ``all``; left out: all, or none if ablations are named.
+    ablations : sequence of str, optional
+        Names from `stripesim.scenarios.studies.koh2017.ablations.ABLATIONS`, or ``all``; left out: none.
+    engine : str
 
     Raises
     ------
-    StudyError
-        With one line per task that could not be run.
+    ValueError
+        If there is no such figure or ablation.
     """
-    told = list(tasks)
-    found: dict[Task, Done] = {}
-    for task, done in _each(told, jobs):
-        found[task] = done
-        if progress is not None:
-            progress(task.words, len(told))
-    faults = [done.fault for done in found.values() if done.fault]
-    if faults:
-        raise StudyError("\n".join(faults))
-    return [found[task] for task in told]
+    # Ablations alone have runs of their own and need no figure's.
+    wanted = () if figures is None and ablations else chosen("--figure", figures, PAPER_FIGURES)
+    kinds = {FIGURES[entry] for number in wanted for entry in PAPER_FIGURES[number]}
+    tasks = []
+    for scheme, op, pattern, image, size_bytes in required_cells():
+        bare = scheme == "none"
+        if bare and "18" not in wanted:
+            continue
+        if not bare and (op, pattern, image) not in {(k.op, k.pattern, k.image) for k in kinds}:
+            continue
+        bounded = (op, pattern, image) == ("write", "rand", "pristine")
+        tasks.append(
+            Task(
+                kind="cell", scheme=scheme, op=op, pattern=pattern, image=image, size_bytes=size_bytes,
+                duration_s=pristine_duration_s() if bounded else None, engine=engine,
+            )
+        )  # fmt: skip
+    for name, run in RUNS.items():
+        if run.figure in wanted:
+            tasks.append(
+                Task(
+                    kind="series", name=name, scheme=run.scheme, op="write", pattern=run.pattern,
+                    image=run.image, size_bytes=BLOCK_BYTES, duration_s=run.duration_s,
+                    pause_ns=run.pause_ns, fill=run.fill, engine=engine,
+                )
+            )  # fmt: skip
+    if "17" in wanted:
+        tasks.append(
+            Task(
+                kind="heartbeat", name="heartbeats", scheme="rep:3", op="read", pattern="rand",
+                image="prefilled", size_bytes=4096, duration_s=_HEARTBEAT_S, engine=engine,
+            )
+        )  # fmt: skip
+    return [*tasks, *_ablation_tasks(ablations or (), engine)]
 
 
-def _each(tasks: list[Task], jobs: int) -> Iterator[tuple[Task, Done]]:
-    if jobs <= 1 or len(tasks) <= 1:
-        for task in tasks:
-            yield task, perform(task)
-        return
-    from stripesim.scenarios.sweep.pool import Death, run_pool
+def _ablation_tasks(names: Sequence[str], engine: str) -> list[Task]:
+    if not names:
+        return []
+    return [
+        Task(
+            kind="ablation", name=name, scheme=scheme, op=op, pattern=pattern, image=image,
+            size_bytes=size_bytes, engine=engine,
+            duration_s=what_if.PRISTINE_DURATION_S if image == "pristine" else None,
+        )
+        for name in what_if.named(names)
+        for scheme in what_if.SCHEMES
+        for op, pattern, image in what_if.KINDS
+        for size_bytes in what_if.SIZES_BYTES
+    ]  # fmt: skip
 
-    # The longest first, so that no worker begins one when the others are done.
-    for task, done in run_pool(perform, sorted(tasks, key=lambda t: -t.weight), jobs=jobs):
-        yield task, Done([], f"{task.words}: {done.reason}") if isinstance(done, Death) else done
+
+def rows_by_kind(tasks: Sequence[Any], rows: Sequence[list[Row]]) -> dict[str, list[Row]]:
+    """Put the rows of all tasks of one kind together."""
+    found: dict[str, list[Row]] = {}
+    for task, part in zip(tasks, rows, strict=True):
+        found.setdefault(task.kind, []).extend(part)
+    return found
+
+
+def frame(rows: list[Row]) -> pl.DataFrame:
+    """Put rows in a table."""
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def with_image(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with a column of the image's state, also where there are none."""
+    if "image" in rows.columns:
+        return rows
+    return rows.with_columns(pl.lit(None, dtype=pl.String).alias("image"))

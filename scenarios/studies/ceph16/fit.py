@@ -1,13 +1,13 @@
 """Fit the byte counts of the set `pacific`: what both schemes share on replication, the rest on three runs.
 
-Run as ``python -m stripesim.scenarios.studies.ceph16.calibrate``; it prints the values that `pacific.toml`
+Run as ``python -m stripesim.scenarios.studies.ceph16.fit``; it prints the values that `pacific.toml`
 holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import hypot
 
 from stripesim.calibration.fitting import Fit, fit_parameters
@@ -15,7 +15,8 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.claims import ERASURE_CALIBRATION, SHARED_CALIBRATION
 from stripesim.scenarios.studies.ceph16.cluster import models_for
 from stripesim.scenarios.studies.ceph16.measured import load
-from stripesim.scenarios.studies.ceph16.predict import COLUMNS, metrics_of, predict_run
+from stripesim.scenarios.studies.ceph16.runs import COLUMNS, metrics_of, predict_run
+from stripesim.scenarios.studies.parameters import with_values
 from stripesim.sim.ceph.cluster import Models
 
 # Durations of a flush that are tried [ns]. How many transactions share a sync depends on it; beyond some
@@ -94,7 +95,9 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
             told = {}
             for run_id in stage.runs:
                 run = runs[run_id]
-                row = predict_run(run, models=with_values(models[run.coded.name], {**given, **values}))
+                row = predict_run(
+                    run, models=with_values(models[run.coded.name], in_bytes({**given, **values}))
+                )
                 told[run_id] = metrics_of(row, COLUMNS)[stage.metric]
             return told
 
@@ -115,12 +118,9 @@ def value_of(models: Models, name: str) -> float:
     return float(getattr(getattr(models, table), field))
 
 
-def with_values(models: Models, values: Mapping[str, float]) -> Models:
-    """Return models with some parameters replaced, in whole bytes."""
-    for name, value in values.items():
-        table, field = name.split(".")
-        models = replace(models, **{table: replace(getattr(models, table), **{field: round(value)})})
-    return models
+def in_bytes(values: Mapping[str, float]) -> dict[str, float]:
+    """Round what a fit tries to whole bytes and nanoseconds."""
+    return {name: round(value) for name, value in values.items()}
 
 
 def main() -> None:

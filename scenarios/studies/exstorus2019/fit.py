@@ -1,6 +1,6 @@
 """Fit the five steps to Tables 1 and 2: relative least squares over all ten columns of each.
 
-``python -m stripesim.scenarios.studies.exstorus2019.calibrate`` prints the fitted part of
+``python -m stripesim.scenarios.studies.exstorus2019.fit`` prints the fitted part of
 ``parameters.toml``. Each
 step has parameters of its own, so there are five small fits; every evaluation runs the op graph on an
 engine. The 40 Gb/s column is read nowhere here.
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.scenarios.studies.exstorus2019.parameters import write_model
-from stripesim.scenarios.studies.exstorus2019.tables import Cell, calibration_cells
+from stripesim.scenarios.studies.exstorus2019.source import Cell, calibration_cells
 from stripesim.sim.systems.striped_fs.costs import StripedWriteModel, VolumeGeometry
 from stripesim.sim.systems.striped_fs.participants import StripedSystem
 from stripesim.sim.systems.striped_fs.write import STEPS, step_times

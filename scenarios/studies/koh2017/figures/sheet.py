@@ -14,7 +14,7 @@ from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_names
 from stripesim.scenarios.figures.panels import PUBLISHED_MARK, Panel, draw_panel, scale_axis, size_axis_title
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.studies.koh2017.draw_claims import LINE_HEIGHT_INCH, draw_claims
+from stripesim.scenarios.studies.koh2017.figures.claims import LINE_HEIGHT_INCH, draw_claims
 
 PANEL_WIDTH_INCH = 4.4
 CLAIMS_WIDTH_INCH = 6.8

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.studies.ceph16.claims import degraded_id, repair_id
 from stripesim.scenarios.studies.ceph16.cluster import (
     META_PG_NUM,
     OBJECT_BYTES,
@@ -15,7 +17,14 @@ from stripesim.scenarios.studies.ceph16.cluster import (
     build_pool,
     pool_id_of,
 )
-from stripesim.scenarios.studies.ceph16.measured import MeasuredDegraded, MeasuredRepair, MeasuredRun
+from stripesim.scenarios.studies.ceph16.measured import (
+    Measured,
+    MeasuredDegraded,
+    MeasuredRepair,
+    MeasuredRun,
+)
+from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair, timed
+from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.run import Repair, RunResult, simulate
@@ -126,3 +135,64 @@ def predict_degraded(degraded: MeasuredDegraded, *, engine: str = "compiled") ->
 def metrics_of(row: dict[str, Any], columns: dict[str, str]) -> dict[str, float]:
     """Return the claims' metrics of a result row."""
     return {metric: float(row[column]) for metric, column in columns.items()}
+
+
+PHASES = "phases"
+
+
+@dataclass(frozen=True)
+class MeasuredTask:
+    """One measured row of a folder, to be simulated.
+
+    Parameters
+    ----------
+    kind : str
+        ``run``, ``repair``, ``degraded`` or `PHASES` (the moments of a repair, no count).
+    measured : MeasuredRun, MeasuredRepair or MeasuredDegraded
+    engine : str
+    """
+
+    kind: str
+    measured: Any
+    engine: str
+    weight: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """The run's name."""
+        name = {"run": lambda run: run.run_id, "degraded": degraded_id}.get(self.kind, repair_id)(
+            self.measured
+        )
+        return f"{name}, phases" if self.kind == PHASES else str(name)
+
+    def perform(self) -> list[Row]:
+        """Simulate it."""
+        if self.kind == PHASES:
+            rows = phases_of(self.measured, simulate_repair(self.measured, engine=self.engine))
+            return [{"task": PHASES, **row} for row in rows]
+        head = {"run_id": self.words, "scheme": self.measured.coded.name}
+        if self.kind == "repair":
+            return [{**head, "op": "repair", **predict_repair(self.measured, engine=self.engine)}]
+        cell = {
+            "op": self.measured.op if self.kind == "run" else "degraded read",
+            "pattern": self.measured.pattern,
+            "block_size_bytes": self.measured.block_bytes,
+            "queue_depth": self.measured.queue_depth,
+        }
+        predict = predict_run if self.kind == "run" else predict_degraded
+        return [{**head, **cell, **predict(self.measured, engine=self.engine)}]
+
+
+def tasks_for(measured: Measured, engine: str) -> list[MeasuredTask]:
+    """List the simulations of a folder of measurements."""
+    return [
+        *(MeasuredTask("run", run, engine) for run in measured.runs),
+        *(MeasuredTask("repair", repair, engine) for repair in measured.repairs),
+        *(MeasuredTask("degraded", degraded, engine) for degraded in measured.degraded),
+        *(MeasuredTask(PHASES, repair, engine) for repair in measured.repairs if timed(repair)),
+    ]
+
+
+def metrics_of_row(row: dict[str, Any]) -> dict[str, float]:
+    """Return the claims' metrics of a row of a task."""
+    return metrics_of(row, REPAIR_COLUMNS if row["op"] == "repair" else COLUMNS)

@@ -13,6 +13,7 @@ from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.studies.dachary2013.claims import TIMES, load, simulate_claims
+from stripesim.scenarios.studies.dachary2013.runs import buffers as charged_buffers
 
 SMALL_BYTES, LARGE_BYTES = 24 << 10, 1 << 20
 SCHEME = "rs:6,2"
@@ -28,6 +29,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
                 rows.filter(pl.col("source") != "measured"),
                 scheme=SCHEME,
                 sizes_bytes=[SMALL_BYTES, LARGE_BYTES],
+                buffers=charged_buffers(),
             ),
             "operations": draw_operations(rows),
             "ratios": draw_ratios(rows),

@@ -9,14 +9,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from stripesim.scenarios.studies.exstorus2019.calibrate import (
+from stripesim.scenarios.studies.exstorus2019.fit import (
     GEOMETRY,
     StepFit,
+    fit_all,
     prediction_intervals,
     system_at,
 )
-from stripesim.scenarios.studies.exstorus2019.parameters import hdd_model
-from stripesim.scenarios.studies.exstorus2019.tables import RECORD_SIZES_BYTES
+from stripesim.scenarios.studies.exstorus2019.parameters import hdd_model, write_model
+from stripesim.scenarios.studies.exstorus2019.source import RECORD_SIZES_BYTES
+from stripesim.scenarios.studies.parameters import changed_number
 from stripesim.sim.systems.striped_fs.costs import StripedWriteModel, VolumeGeometry
 from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem
 from stripesim.sim.systems.striped_fs.write import STEPS, step_times, write_files
@@ -46,7 +48,36 @@ def kernel_factors() -> dict[str, float]:
     """Time of each code's kernel over that of AVX2:CRS, as measured; 0 for no encoding."""
     folder = files("stripesim.scenarios.studies.exstorus2019")
     told = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["ratio"]
-    return {code: 0.0 if code == "NONE" else float(told[code]) for code in CODES}
+    return {
+        code: 0.0 if code == "NONE" else changed_number(f"kernel_factor.{code}", float(told[code]))
+        for code in CODES
+    }
+
+
+def kernel_provenance() -> dict[str, Any]:
+    """What measured the ratios between the kernels."""
+    folder = files("stripesim.scenarios.studies.exstorus2019")
+    found: dict[str, Any] = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["provenance"]
+    return found
+
+
+def parameters() -> list[dict[str, Any]]:
+    """Every number of the study with its provenance: models and kernel ratios."""
+    listed = [*write_model().parameters("write."), *hdd_model().parameters("hdd.")]
+    source = "python -m stripesim.calibration.kernels.software; see kernel_ratios.json"
+    for code, factor in kernel_factors().items():
+        if code != "NONE":
+            listed.append(
+                {
+                    "name": f"kernel_factor.{code}",
+                    "value": factor,
+                    "unit": "1",
+                    "provenance": "measured",
+                    "source": source,
+                    "confidence_interval": None,
+                }
+            )
+    return listed
 
 
 @dataclass(frozen=True)
@@ -228,3 +259,17 @@ def _row(experiment: str, system: StripedSystem, record_bytes: int, run: Any, *,
         "code": "AVX2:CRS",
         "completions_sha256": run.sha256,
     }
+
+
+NEEDED = ("steps", "codes")
+"""What the ledger is computed from."""
+
+
+def experiment_rows(name: str, engine: str) -> Iterator[Row]:
+    """Run one experiment.
+
+    Notes
+    -----
+    The numbers come from ``parameters.toml``; the fit is repeated for its covariances, which intervals need.
+    """
+    yield from EXPERIMENTS[name](Setting(model=write_model(), fits=fit_all(engine), engine=engine))

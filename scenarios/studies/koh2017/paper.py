@@ -6,12 +6,6 @@ from collections.abc import Mapping
 
 from stripesim.scenarios.studies.koh2017.reducers import Runs
 
-# The paper does not state how long it ran. Runs of random writes on a pristine image are bounded by this much
-# simulated time: fitted so that RS(6,3) puts 53.3 times the private traffic of 3-replication on the wire
-# (koh2017-103, its largest ratio, at 1 KiB); the 74.7 times of RS(10,4) (koh2017-104) is the test of it. All
-# other runs are bounded by the number of requests that koh2017.toml names.
-PRISTINE_DURATION_S = 91.0
-
 FIGURES: Mapping[str, Runs] = {
     "5": Runs("write", "seq", "prefilled", "steady"),
     "6": Runs("read", "seq", "prefilled", "steady"),

@@ -1,0 +1,128 @@
+"""Runs of the source's workloads on an engine: an archive written and read, a lone file written and read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from stripesim.scenarios.studies.erasurebench2016 import parameters
+from stripesim.scenarios.studies.erasurebench2016.archives import Archive
+from stripesim.scenarios.studies.erasurebench2016.codes import K, codes
+from stripesim.scenarios.studies.erasurebench2016.source import value_of
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.systems.kv_proxy.costs import ProxyModel
+from stripesim.sim.systems.kv_proxy.plan import (
+    Keys,
+    Writes,
+    draw_slots,
+    even_owners,
+    extraction,
+    keys_of,
+    read_operations,
+    sequential,
+    write_operations,
+)
+from stripesim.sim.systems.kv_proxy.proxy import SequenceRun, run_operations
+
+MEGABYTE = 1_000_000
+# Number of files and megabytes of each archive in Table I, by claim.
+_TABLE_I = {"10B": (300, 301), "bc": (311, 312), "httpd": (322, 323)}
+ARCHIVES = tuple(_TABLE_I)
+
+
+def archive(name: str, spread: float | None = None) -> Archive:
+    """An archive of Table I; the synthetic one has files all alike."""
+    files, size = (value_of(number) for number in _TABLE_I[name])
+    told = parameters.number("archives", "spread_fraction") if spread is None else spread
+    return Archive(name, int(files), round(size * MEGABYTE), 0.0 if name == "10B" else told)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Files as they lie in the store.
+
+    Parameters
+    ----------
+    code : str
+        NC, RS or LRC.
+    nodes : int
+        Nodes of the store.
+    writes : Writes
+    keys : Keys
+    slots : ndarray of int64, shape (rows, width)
+        Slot of each key.
+    """
+
+    code: str
+    nodes: int
+    writes: Writes
+    keys: Keys
+    slots: IntArray
+
+    @property
+    def nodes_of_keys(self) -> IntArray:
+        """Node of each key when the slots are dealt evenly, shape (rows, width)."""
+        placed: IntArray = even_owners(self.nodes)[self.slots]
+        return placed
+
+    @property
+    def data_of_rows(self) -> IntArray:
+        """Data that a reader takes from each row of keys [B]."""
+        per_row = np.minimum(self.keys.stripes * K, self.writes.size_bytes[self.keys.writes])
+        data: IntArray = per_row
+        return data
+
+
+def stored(writes: Writes, code: str, *, nodes: int, seed: int) -> Stored:
+    """Place what writes make on a store; the slots are drawn by seed."""
+    keys = keys_of(writes, parameters.aggregation(), width=codes()[code].width)
+    rng = np.random.default_rng([seed, nodes])
+    return Stored(code, nodes, writes, keys, draw_slots(len(keys.stripes), keys.width, rng))
+
+
+@lru_cache(maxsize=16)
+def stored_archive(name: str, code: str, *, nodes: int, seed: int) -> Stored:
+    """An archive extracted into a store."""
+    writes = extraction(archive(name).file_bytes, parameters.aggregation(), k=K)
+    return stored(writes, code, nodes=nodes, seed=seed)
+
+
+def file_writes(size_bytes: int, *, fuse: bool) -> Writes:
+    """Writes of a lone file: 128 KiB at a time through the file system, else all at once."""
+    step = int(parameters.aggregation().write_bytes) if fuse else size_bytes
+    return sequential(size_bytes, step, k=K)
+
+
+def run_write(
+    files: Stored, *, fuse: bool = True, model: ProxyModel | None = None, engine: str = "compiled"
+) -> SequenceRun:
+    """Write files into the store."""
+    system = parameters.system(files.nodes, model)
+    operations = write_operations(
+        system, files.writes, files.keys, files.nodes_of_keys, code=files.code, fuse=fuse
+    )
+    return run_operations(system, operations, engine=engine)
+
+
+def run_read(
+    files: Stored,
+    *,
+    sources: list[tuple[int, ...]] | None = None,
+    fuse: bool = True,
+    model: ProxyModel | None = None,
+    engine: str = "compiled",
+) -> SequenceRun:
+    """Read files from the store; without sources all data is there."""
+    system = parameters.system(files.nodes, model)
+    operations = read_operations(
+        system,
+        files.keys,
+        files.nodes_of_keys,
+        code=files.code,
+        data_bytes=files.data_of_rows,
+        sources=sources or [tuple(range(K))] * len(files.keys.stripes),
+        fuse=fuse,
+    )
+    return run_operations(system, operations, engine=engine)

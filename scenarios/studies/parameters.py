@@ -1,0 +1,223 @@
+"""The parameters of a study: read from its ``parameters.toml``, and what ``--set`` changes in them."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stripesim.models.provenance import MeasuredModel, Provenance, unit_of
+
+if TYPE_CHECKING:
+    from stripesim.sim.ceph.cluster import Models
+
+__all__ = [
+    "Changes",
+    "ParameterFile",
+    "ParametersError",
+    "apply_changes",
+    "changed_model",
+    "changed_models",
+    "changed_number",
+    "changes_applied",
+    "model_from",
+    "scenario_sets",
+    "with_values",
+]
+
+FILE = "parameters.toml"
+_PACKAGE = "stripesim.scenarios.studies"
+_CHANGED = Provenance("given", "changed for this run by --set")
+
+Model = TypeVar("Model", bound=MeasuredModel)
+
+
+class ParametersError(ValueError):
+    """The parameter file of a study is wrong; the message says which key."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What is changed in a study for one run.
+
+    Parameters
+    ----------
+    numbers : mapping of str to float
+        Name of a parameter, as the study's ledger lists it → value.
+    scenario : tuple of str
+        Settings of the study's scenario, as ``--set`` takes them.
+    """
+
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    scenario: tuple[str, ...] = ()
+
+
+_CHANGES: ContextVar[Changes] = ContextVar("_CHANGES", default=Changes())  # noqa: B039 - immutable in use
+
+
+def apply_changes(changes: Changes) -> None:
+    """Make the models that are built from now on those with the changes."""
+    if _CHANGES.get() == changes:
+        return
+    _CHANGES.set(changes)
+    # Models and runs of a study are remembered; those of other parameters must not be found again.
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_PACKAGE):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+
+
+@contextmanager
+def changes_applied(changes: Changes) -> Iterator[None]:
+    """Apply changes for the length of a block."""
+    before = _CHANGES.get()
+    apply_changes(changes)
+    try:
+        yield
+    finally:
+        apply_changes(before)
+
+
+def scenario_sets() -> tuple[str, ...]:
+    """Return what is changed in the study's scenario, in the form of ``--set``."""
+    return _CHANGES.get().scenario
+
+
+def changed_number(name: str, value: float) -> float:
+    """Return a parameter's value, or what it is changed to."""
+    return _CHANGES.get().numbers.get(name, value)
+
+
+def changed_model(model: Model, prefix: str) -> Model:
+    """Return a model with what is changed of the parameters ``PREFIX.NAME``."""
+    numbers = _CHANGES.get().numbers
+    names = [name for name in model.number_names() if f"{prefix}.{name}" in numbers]
+    if not names:
+        return model
+    values = {name: _like(getattr(model, name), numbers[f"{prefix}.{name}"]) for name in names}
+    provenance = {**model.provenance, **dict.fromkeys(names, _CHANGED)}
+    return replace(model, provenance=provenance, **values)
+
+
+def _like(before: object, value: float) -> float:
+    return round(value) if isinstance(before, int) and value == round(value) else value
+
+
+def changed_models(models: Models) -> Models:
+    """Return the models of a cluster with what is changed in them."""
+    changed: dict[str, Any] = {}
+    for prefix in {name.partition(".")[0] for name in _CHANGES.get().numbers}:
+        model = getattr(models, prefix, None)
+        if isinstance(model, MeasuredModel):
+            changed[prefix] = changed_model(model, prefix)
+    return replace(models, **changed) if changed else models
+
+
+def with_values(models: Models, values: Mapping[str, float]) -> Models:
+    """Return the models with some numbers replaced, named ``MODEL.NUMBER``: what a fit tries."""
+    for name, value in values.items():
+        prefix, _, number = name.partition(".")
+        models = replace(models, **{prefix: replace(getattr(models, prefix), **{number: value})})
+    return models
+
+
+def model_from(
+    kind: type[Model], table: Mapping[str, Any], where: str, further: Mapping[str, Any] | None = None
+) -> Model:
+    """Build a model from a table with ``value``, ``provenance``, ``source`` and, where fitted, an interval.
+
+    Parameters
+    ----------
+    kind : type
+        A `MeasuredModel`.
+    table : mapping
+        Name of a number → its entry.
+    where : str
+        File and table, for errors.
+    further : mapping, optional
+        Fields of the model that hold no number.
+
+    Raises
+    ------
+    ParametersError
+        If a key is missing or a number is refused.
+    """
+    values, provenance = {}, {}
+    try:
+        for name, row in table.items():
+            interval = row.get("confidence_interval")
+            values[name] = row["value"]
+            provenance[name] = Provenance(
+                row["provenance"], row["source"], tuple(interval) if interval else None
+            )
+        return kind(provenance=provenance, **values, **(further or {}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ParametersError(f"{where}: {error}") from None
+
+
+@cache
+def _file(study: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads((files(f"{_PACKAGE}.{study}") / FILE).read_text("utf-8"))
+
+
+@dataclass(frozen=True)
+class ParameterFile:
+    """The file ``parameters.toml`` of a study: tables of numbers, each with its provenance.
+
+    Parameters
+    ----------
+    study : str
+        Name of the study and its folder.
+    """
+
+    study: str
+
+    def table(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return a table of the file with what is changed in it."""
+        numbers = _CHANGES.get().numbers
+        return {
+            key: row
+            if f"{name}.{key}" not in numbers
+            else {
+                "value": _like(row["value"], numbers[f"{name}.{key}"]),
+                "provenance": _CHANGED.kind,
+                "source": _CHANGED.source,
+            }
+            for key, row in _file(self.study)[name].items()
+        }
+
+    def number(self, table: str, name: str) -> float:
+        """Return one number that belongs to no model."""
+        return float(self.table(table)[name]["value"])
+
+    def model(self, kind: type[Model], table: str) -> Model:
+        """Build a model from a table.
+
+        Raises
+        ------
+        ParametersError
+            If a key is missing or a number is refused.
+        """
+        return model_from(kind, self.table(table), f"{self.study}/{FILE}: [{table}]")
+
+    def listed(self) -> list[dict[str, Any]]:
+        """List every number of the file as a ledger does."""
+        return [
+            {
+                "name": f"{table}.{name}",
+                "value": row["value"],
+                "unit": row.get("unit") or unit_of(name),
+                "provenance": row["provenance"],
+                "source": row["source"],
+                "confidence_interval": row.get("confidence_interval"),
+            }
+            for table in _file(self.study)
+            for name, row in self.table(table).items()
+        ]

@@ -1,0 +1,32 @@
+"""All studies, by name. A new one is imported here and added to the list; nothing else names it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stripesim.scenarios.studies.base import Study
+from stripesim.scenarios.studies.ceph16.study import STUDY as CEPH16
+from stripesim.scenarios.studies.dachary2013.study import STUDY as DACHARY2013
+from stripesim.scenarios.studies.ecfault2024.study import STUDY as ECFAULT2024
+from stripesim.scenarios.studies.erasurebench2016.study import STUDY as ERASUREBENCH2016
+from stripesim.scenarios.studies.exstorus2019.study import STUDY as EXSTORUS2019
+from stripesim.scenarios.studies.koh2017.study import STUDY as KOH2017
+
+__all__ = ["STUDIES", "study_named"]
+
+STUDIES: Mapping[str, Study] = {
+    study.name: study for study in (KOH2017, CEPH16, EXSTORUS2019, DACHARY2013, ERASUREBENCH2016, ECFAULT2024)
+}
+
+
+def study_named(name: str) -> Study:
+    """Return a study.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+    """
+    if name not in STUDIES:
+        raise ValueError(f"study: got {name!r}, wanted one of {', '.join(STUDIES)}")
+    return STUDIES[name]

@@ -1,0 +1,136 @@
+"""The parts of a study, each fit to be sent to a worker process, and the one runner for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from stripesim.scenarios.studies.parameters import Changes, apply_changes
+
+__all__ = ["Call", "Progress", "Row", "StudyError", "Task", "run_tasks"]
+
+Row = dict[str, Any]
+
+#: Called after each task with a few words about it and the number of tasks in all.
+Progress = Callable[[str, int], None]
+
+
+class StudyError(ValueError):
+    """A study that cannot be run as asked; one line for each problem."""
+
+
+class Task(Protocol):
+    """One part of a study: it can be pickled, and gives rows."""
+
+    @property
+    def words(self) -> str:
+        """A few words for a progress bar and for errors."""
+
+    @property
+    def weight(self) -> float:
+        """How long it takes compared with the other tasks; the longest begin first."""
+
+    def perform(self) -> list[Row]:
+        """Run it; a ValueError says in one line why it cannot be run."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A task that calls a function of a module.
+
+    Parameters
+    ----------
+    words : str
+    function : callable
+        Importable by name; returns rows.
+    arguments : tuple
+    weight : float
+    """
+
+    words: str
+    function: Callable[..., Iterable[Row]]
+    arguments: tuple[Any, ...] = ()
+    weight: float = 0.0
+
+    def perform(self) -> list[Row]:
+        """Call the function."""
+        return list(self.function(*self.arguments))
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What is sent to a worker: a task, its place among the tasks, and what is changed for it."""
+
+    place: int
+    task: Task
+    changes: Changes
+
+
+@dataclass(frozen=True)
+class _Done:
+    rows: list[Row]
+    problem: str | None = None
+
+
+def _perform(item: _Item) -> _Done:
+    """Run one task; a problem comes back as words, because it may have to cross processes."""
+    apply_changes(item.changes)
+    try:
+        return _Done(item.task.perform())
+    except ValueError as error:
+        return _Done([], f"{item.task.words}: {error}")
+
+
+def run_tasks(
+    tasks: Iterable[Task],
+    *,
+    jobs: int | None = 1,
+    changes: Changes | None = None,
+    progress: Progress | None = None,
+) -> list[list[Row]]:
+    """Run tasks, in several processes where asked.
+
+    Parameters
+    ----------
+    tasks : iterable of Task
+    jobs : int, optional
+        Worker processes [count]; None: one for each processor. 1: none, all in this process. The rows are
+        the same whatever it is, their wall-clock times apart.
+    changes : Changes, optional
+        What is changed in the parameters while they run.
+    progress : callable, optional
+
+    Returns
+    -------
+    list of list of dict
+        The rows of each task, in the order of the tasks.
+
+    Raises
+    ------
+    StudyError
+        With one line per task that could not be run.
+    """
+    items = [_Item(place, task, changes or Changes()) for place, task in enumerate(tasks)]
+    found: dict[int, _Done] = {}
+    for item, done in _each(items, jobs):
+        found[item.place] = done
+        if progress is not None:
+            progress(item.task.words, len(items))
+    problems = [found[item.place].problem for item in items]
+    if any(problems):
+        raise StudyError("\n".join(problem for problem in problems if problem))
+    return [found[item.place].rows for item in items]
+
+
+def _each(items: Sequence[_Item], jobs: int | None) -> Iterator[tuple[_Item, _Done]]:
+    from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
+
+    workers = cores_usable() if jobs is None else jobs
+    if workers <= 1 or len(items) <= 1:
+        for item in items:
+            yield item, _perform(item)
+        return
+    # The longest first, so that no worker begins one when the others are done.
+    for item, done in run_pool(_perform, sorted(items, key=lambda each: -each.task.weight), jobs=workers):
+        yield item, _Done([], f"{item.task.words}: {done.reason}") if isinstance(done, Death) else done
