@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stripesim.scenarios.schema.keys import Scenario
 
 _SECOND_NS = 10**9
+#: Failures drawn for one run, at most: each is an event with repairs of its own.
+FAILURES_MAX = 1_000_000
 
 _GIVEN = {
     "heartbeat_interval_s": "heartbeat_interval_ns",
@@ -183,11 +185,17 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
     horizon_s = scenario.duration_s
     assert horizon_s is not None, "the rules ask for workload.duration_s"
     units = places.hosts if told.unit == "host" else len(places.osd_hosts)
-    found = []
+    found: list[Failure] = []
     for unit in range(units):
         draw = np.random.default_rng([scenario.seed, 9, unit])
         at_s = _draw(lifetime, draw) / told.speed
         while at_s < horizon_s:
+            if len(found) >= FAILURES_MAX:
+                where = scenario.where(("faults", "drawn", "lifetime"))
+                raise ValueError(
+                    f"{where}: got more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s, "
+                    "wanted fewer: longer lifetimes, or a smaller faults.drawn.speed"
+                )
             back_s = None if downtime is None else at_s + _draw(downtime, draw) / told.speed
             found.append(_of_unit(places, told.unit, unit, at_s, back_s, told.kind))
             if back_s is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stripesim.scenarios.schema.budget import budget_rules
 from stripesim.scenarios.schema.fault_checks import fault_rules
 from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
@@ -29,6 +30,10 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     list of Problem
         Empty where the scenario can be run.
     """
+    too_much = list(budget_rules(scenario, schemes))
+    if too_much:
+        # The other rules may themselves take what the scenario asks for.
+        return too_much
     rules = (_bound, _mix, _arrivals, _several, _trace, _crush_map, _sizes, _repeats)
     return [
         *(problem for rule in rules for problem in rule(scenario)),

@@ -28,7 +28,10 @@ def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterat
     if scenario.faults is None:
         if scenario.workload.timeout_s is not None:
             yield Problem(
-                ("workload", "timeout_s"), str(scenario.workload.timeout_s), "this key only with [faults]"
+                ("workload", "timeout_s"),
+                str(scenario.workload.timeout_s),
+                "this key only with [faults]",
+                (("faults",),),
             )
         return
     yield from _alone(scenario)
@@ -106,7 +109,7 @@ def _drawn(scenario: Scenario) -> Iterator[Problem]:
     where: KeyPath = ("faults", "drawn")
     if (told.trace is None) == (told.lifetime is None):
         got = "neither lifetime nor trace" if told.trace is None else "both lifetime and trace"
-        yield Problem((*where, "lifetime"), got, "one of them")
+        yield Problem(where, got, "one of them: faults.drawn.lifetime or faults.drawn.trace")
     if told.trace is not None and told.downtime is not None:
         yield Problem((*where, "downtime"), "both downtime and trace", "one of them")
     if told.trace is not None:

@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stripesim.scenarios.schema.types import OsdId, PositiveFloat, PositiveInt, SizeBytes, Table, TimeS
+from stripesim.scenarios.schema.types import (
+    Count,
+    IntervalS,
+    OsdId,
+    PositiveFloat,
+    PositiveInt,
+    SizeBytes,
+    SpanS,
+    Table,
+    TimeS,
+)
 
 __all__ = ["CorruptionSpec", "DrawnSpec", "EventSpec", "FaultsSpec", "LifetimeSpec", "ReplaySpec"]
 
@@ -103,13 +113,13 @@ class FaultsSpec(Table):
     )
     drawn: DrawnSpec | None = Field(default=None, description="Failures drawn from lifetimes.")
     replay: ReplaySpec | None = Field(default=None, description="Failures replayed from a trace.")
-    heartbeat_interval_s: PositiveFloat | None = Field(
+    heartbeat_interval_s: IntervalS | None = Field(
         default=None, description="Time between two pings of a pair [s] (osd_heartbeat_interval)."
     )
-    heartbeat_grace_s: PositiveFloat | None = Field(
+    heartbeat_grace_s: IntervalS | None = Field(
         default=None, description="Silence after which an OSD is reported [s] (osd_heartbeat_grace)."
     )
-    min_down_reporters: PositiveInt | None = Field(
+    min_down_reporters: Count | None = Field(
         default=None, description="Hosts that have to report it [count] (mon_osd_min_down_reporters)."
     )
     down_out_interval_s: TimeS | None = Field(
@@ -119,10 +129,10 @@ class FaultsSpec(Table):
         default=None,
         description="No OSD is marked out if that leaves a smaller share in [0 to 1] (mon_osd_min_in_ratio).",
     )
-    max_backfills: PositiveInt | None = Field(
+    max_backfills: Count | None = Field(
         default=None, description="PGs that an OSD recovers at a time [count] (osd_max_backfills)."
     )
-    recovery_max_active: PositiveInt | None = Field(
+    recovery_max_active: Count | None = Field(
         default=None, description="Objects an OSD recovers at a time [count] (osd_recovery_max_active)."
     )
     recovery_chunk_bytes: SizeBytes | None = Field(
@@ -131,7 +141,7 @@ class FaultsSpec(Table):
     recovery_sleep_s: TimeS | None = Field(
         default=None, description="Pause between starts of recovery on an OSD [s] (osd_recovery_sleep)."
     )
-    scrub_interval_s: PositiveFloat | None = Field(
+    scrub_interval_s: IntervalS | None = Field(
         default=None, description="Time in which every PG is scrubbed once [s] (osd_deep_scrub_interval)."
     )
-    series_s: PositiveFloat = Field(default=1.0, description="Width of the bins of the series [s].")
+    series_s: SpanS = Field(default=1.0, description="Width of the bins of the series [s].")

@@ -20,7 +20,9 @@ from stripesim.scenarios.schema.faults import FaultsSpec
 from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
+    Count,
     FailureDomain,
+    GbitPerS,
     GenerationName,
     Op,
     OsdId,
@@ -29,7 +31,9 @@ from stripesim.scenarios.schema.types import (
     PositiveInt,
     SchemeText,
     SizeBytes,
+    SpanS,
     Table,
+    TimeS,
 )
 
 __all__ = [
@@ -63,13 +67,13 @@ class ClusterSpec(Table):
     host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each, in order.
     """
 
-    hosts: PositiveInt = Field(default=4, description="Storage hosts [count].")
-    osds_per_host: PositiveInt = Field(default=6, description="OSDs on each host [count].")
-    racks: PositiveInt | None = Field(
+    hosts: Count = Field(default=4, description="Storage hosts [count].")
+    osds_per_host: Count = Field(default=6, description="OSDs on each host [count].")
+    racks: Count | None = Field(
         default=None,
         description="Racks, each with as many hosts [count]; leave out for one row of hosts.",
     )
-    pg_num: PositiveInt = Field(default=1024, description="Placement groups of the pool [count].")
+    pg_num: Count = Field(default=1024, description="Placement groups of the pool [count].")
     object_bytes: SizeBytes = Field(
         default=4 * 1024**2, description="Size of one RADOS object of the image [bytes]."
     )
@@ -91,13 +95,13 @@ class ClusterSpec(Table):
         "replaces hosts, osds_per_host, racks and failure domains for placement.",
     )
     crush_rule: str | None = Field(default=None, min_length=1, description="Rule of crush_map to place by.")
-    cores_per_host: PositiveInt = Field(default=24, description="CPU cores of each storage host [count].")
-    client_cores: PositiveInt = Field(default=36, description="CPU cores of the client machine [count].")
-    public_gbit_per_s: PositiveFloat = Field(
+    cores_per_host: Count = Field(default=24, description="CPU cores of each storage host [count].")
+    client_cores: Count = Field(default=36, description="CPU cores of the client machine [count].")
+    public_gbit_per_s: GbitPerS = Field(
         default=10.0,
         description="Rate of the network between client and hosts, per node and direction [10^9 bit/s].",
     )
-    private_gbit_per_s: PositiveFloat = Field(
+    private_gbit_per_s: GbitPerS = Field(
         default=10.0, description="Rate of the network between hosts, per node and direction [10^9 bit/s]."
     )
     ssd: str = Field(
@@ -165,10 +169,10 @@ class WorkloadSpec(Table):
         default=1,
         description="Clients [count], each with submission threads, a network and an image of its own.",
     )
-    clients_per_host: PositiveInt = Field(
+    clients_per_host: Count = Field(
         default=1, description="Clients on one machine, whose network they share [count]."
     )
-    queue_depth: PositiveInt = Field(
+    queue_depth: Count = Field(
         default=256,
         description="Requests that each client has in flight [count]; unused where requests arrive by the "
         "clock.",
@@ -182,7 +186,7 @@ class WorkloadSpec(Table):
     requests: PositiveInt | None = Field(
         default=None, description="Requests per cell, of all clients [count]; give this or duration_s."
     )
-    duration_s: PositiveFloat | None = Field(
+    duration_s: SpanS | None = Field(
         default=None, description="Simulated time per cell [s]; give this or requests."
     )
     image: Literal["pristine", "prefilled"] = Field(
@@ -211,7 +215,7 @@ class WorkloadSpec(Table):
         description="recorded: a trace's requests arrive at their (scaled) times; closed: in the same order, "
         "queue_depth at a time.",
     )
-    timeout_s: PositiveFloat | None = Field(
+    timeout_s: SpanS | None = Field(
         default=None,
         description="Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out "
         "for never, as Ceph does. Only with [faults].",
@@ -245,16 +249,16 @@ class RepairSpec(Table):
     """OSDs lost for good, rebuilt while the workload runs. Left out values are those of the generation."""
 
     lost_osds: tuple[OsdId, ...] = Field(min_length=1, description="Numbers of the OSDs that are lost.")
-    max_backfills: PositiveInt | None = Field(
+    max_backfills: Count | None = Field(
         default=None, description="PGs an OSD may back-fill at a time [count] (osd_max_backfills)."
     )
-    recovery_max_active: PositiveInt | None = Field(
+    recovery_max_active: Count | None = Field(
         default=None, description="Objects an OSD may recover at a time [count] (osd_recovery_max_active)."
     )
     recovery_chunk_bytes: SizeBytes | None = Field(
         default=None, description="Most bytes one recovery message carries [bytes] (osd_recovery_max_chunk)."
     )
-    recovery_sleep_s: Annotated[float, Field(ge=0)] | None = Field(
+    recovery_sleep_s: TimeS | None = Field(
         default=None, description="Pause between recovery operations [s] (osd_recovery_sleep)."
     )
 

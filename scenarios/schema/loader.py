@@ -210,9 +210,30 @@ def _find(name_or_path: str) -> Path:
     )
 
 
+#: Deeper than any key of a scenario; Python's own limit is met somewhere beyond.
+_DEPTH_MAX: Final = 20
+
+
+def _check_depth(values: object) -> None:
+    """Refuse values nested beyond all bounds, without recursion."""
+    level = [values]
+    for _ in range(_DEPTH_MAX):
+        level = [
+            item
+            for value in level
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return
+    raise RecursionError
+
+
 def _parse_toml(text: str, label: str) -> _Document:
     try:
-        return _Document(label, tomllib.loads(text), locate_keys(text))
+        values = tomllib.loads(text)
+        _check_depth(values)
+        return _Document(label, values, locate_keys(text))
     except tomllib.TOMLDecodeError as error:
         said = str(error)
         match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", said)
@@ -226,7 +247,7 @@ def _parse_toml(text: str, label: str) -> _Document:
     except (ValueError, RecursionError):
         # tomllib lets Python's own limits through: integers of thousands of digits, arrays nested as deep.
         raise ScenarioError(
-            f"{label}:1: syntax: got numbers or nesting beyond all bounds, wanted TOML"
+            f"{label}:1: syntax: got numbers of thousands of digits or values nested too deep, wanted TOML"
         ) from None
 
 
@@ -272,7 +293,7 @@ def _override_path(written: str) -> KeyPath | None:
     except (ValueError, RecursionError):
         return None
     path: list[str] = []
-    while isinstance(nested, dict):
+    while isinstance(nested, dict) and len(path) < _DEPTH_MAX:
         if len(nested) != 1:
             return None
         ((key, nested),) = nested.items()
@@ -284,6 +305,7 @@ def _override_path(written: str) -> KeyPath | None:
 def _override_value(text: str) -> Any:
     try:
         parsed = tomllib.loads(f"value = {text}")
+        _check_depth(parsed)
     except (ValueError, RecursionError):
         parsed = {}
     if list(parsed) == ["value"]:
@@ -355,5 +377,11 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
     faulty = [fault.path for fault in document.problems]
     for fault in cross_check(scenario, schemes):
         rests_on = (fault.path, *fault.involves)
-        if not any(path == needed[: len(path)] for needed in rests_on for path in faulty):
+        if not any(_nested(path, needed) for needed in rests_on for path in faulty):
             document.problems.append(fault)
+
+
+def _nested(first: KeyPath, second: KeyPath) -> bool:
+    """Tell whether one of two keys stands within the other."""
+    shared = min(len(first), len(second))
+    return first[:shared] == second[:shared]

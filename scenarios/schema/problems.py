@@ -129,7 +129,7 @@ def _unknown_key(path: KeyPath) -> Problem:
     """Name the nearest key: one of the same table first, else one of that name elsewhere."""
     # In a list of tables the number of the table is part of the path, not of the key.
     name, table = str(path[-1]), tuple(part for part in path[:-1] if isinstance(part, str))
-    got = f'unknown key "{name}"'
+    got = f'unknown key "{name}"' if name.isprintable() else f"unknown key {name!r}"
     siblings = [key[-1] for key in _known_keys() if key[:-1] == table]
     elsewhere = [key for key in _known_keys() if key[-1] == name]
     near = difflib.get_close_matches(name, siblings, n=1, cutoff=0.6)
@@ -142,6 +142,22 @@ def _unknown_key(path: KeyPath) -> Problem:
             return Problem(path, got, f'"{key_text(leaves[far[0]])}"')
         return Problem(path, got, "one of " + ", ".join(siblings))
     return Problem(path, got, f'"{near[0]}"')
+
+
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "schemes": 'a list of schemes, such as ["rep:3", "rs:6,3"]',
+    "lost_osds": "a list of OSD numbers, such as [0]",
+    "missing_osds": "a list of OSD numbers, such as [0]",
+    "at_s": "the time of the event [s]",
+    "osd": "the number of an OSD",
+    "trace": "the path of a trace",
+    "distribution": '"exponential", "weibull" or "lognormal"',
+}
+
+
+def _missing(path: KeyPath) -> str:
+    """Say what a key takes that has to be given."""
+    return _EXAMPLES.get(str(path[-1]), f"{path[-1]}, which has no default")
 
 
 def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
@@ -163,12 +179,7 @@ def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> P
     if error["type"] == "extra_forbidden":
         return _unknown_key(path)
     if error["type"] == "missing":
-        description = (
-            'a list of schemes, such as ["rep:3", "rs:6,3"]'
-            if path == ("schemes",)
-            else "a list of OSD numbers, such as [0]"
-        )
-        return Problem(path, "nothing", description)
+        return Problem(path, "nothing", _missing(path))
     wanted = _WANTED.get(error["type"], error["msg"].replace("{", "{{").replace("}", "}}"))
     # Literals come with Python's quotes, TOML users write double ones.
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')

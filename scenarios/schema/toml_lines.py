@@ -180,7 +180,8 @@ def key_text(path: KeyPath) -> str:
     >>> key_text(("workload", "block_sizes_bytes", 2))
     'workload.block_sizes_bytes'
     """
-    return ".".join(part for part in path if isinstance(part, str))
+    # A terminal would act on control characters.
+    return ".".join(part if part.isprintable() else repr(part) for part in path if isinstance(part, str))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,11 @@ from stripesim.scenarios.schema.units import SIZE_BYTES_MAX, SIZE_PATTERN, SizeE
 
 __all__ = [
     "INT_MAX",
+    "Count",
     "FailureDomain",
+    "GbitPerS",
     "GenerationName",
+    "IntervalS",
     "Op",
     "OsdId",
     "Pattern",
@@ -20,6 +23,7 @@ __all__ = [
     "PositiveInt",
     "SchemeText",
     "SizeBytes",
+    "SpanS",
     "Table",
     "TimeS",
 ]
@@ -70,7 +74,16 @@ SizeBytes = Annotated[
 SchemeText = Annotated[str, BeforeValidator(_scheme)]
 PositiveInt = Annotated[int, Field(ge=1, le=INT_MAX)]
 PositiveFloat = Annotated[float, Field(gt=0)]
+#: How many there are of something that takes memory [count].
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+#: Clocks count nanoseconds in 63 bits, so that 10⁹ s, about 32 years, leave room.
 TimeS = Annotated[float, Field(ge=0, le=1e9)]
+#: A time that cannot be zero: at least one tick of the clock.
+SpanS = Annotated[float, Field(ge=1e-9, le=1e9)]
+#: Time between events that go on for a whole run.
+IntervalS = Annotated[float, Field(ge=1e-3, le=1e9)]
+#: Rate of a network [10⁹ bit/s]: from a megabit to a petabit.
+GbitPerS = Annotated[float, Field(ge=1e-3, le=1e6)]
 OsdId = Annotated[int, Field(ge=0, le=INT_MAX)]
 FailureDomain = Literal["osd", "host", "rack"]
 # The names in models/generations/generations.toml; a test keeps the two in step.
