@@ -4,8 +4,11 @@ Start with `CrushMap`, then `pg_mappings`. Numba loads with the first mapping.
 """
 
 from stripesim.models.placement.crush.build import build_map as build_map
+from stripesim.models.placement.crush.dump import map_from_dump as map_from_dump
 from stripesim.models.placement.crush.elements import NONE as NONE
+from stripesim.models.placement.crush.elements import Alg as Alg
 from stripesim.models.placement.crush.elements import Bucket as Bucket
+from stripesim.models.placement.crush.elements import BucketArgs as BucketArgs
 from stripesim.models.placement.crush.elements import CrushMapError as CrushMapError
 from stripesim.models.placement.crush.elements import Device as Device
 from stripesim.models.placement.crush.elements import PlacementError as PlacementError

@@ -3,10 +3,24 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from stripesim.models.placement import CrushMapError, PlacementError, Tunables, build_map, load_map, parse_map
+from stripesim.models.placement import (
+    NONE,
+    BucketArgs,
+    CrushMapError,
+    PlacementError,
+    Rule,
+    Step,
+    StepOp,
+    Tunables,
+    build_map,
+    load_map,
+    map_to_text,
+    parse_map,
+)
 
 SOUND = """\
 # begin crush map
@@ -49,7 +63,7 @@ def line_of(text, part):
     return next(n for n, line in enumerate(text.splitlines(), start=1) if part in line)
 
 
-def faults(text):
+def problems(text):
     with pytest.raises(CrushMapError) as caught:
         parse_map(text, source="m.txt")
     return caught.value.problems
@@ -75,7 +89,7 @@ SHADOWS_BY_CRUSHTOOL = {"h0~ssd": -3, "top~ssd": -4, "h0~hdd": -5, "top~hdd": -6
 
 def test_tunables_not_named_are_the_legacy_ones():
     text = re.sub(r"tunable .*\n", "", SOUND)
-    assert parse_map(text).tunables == Tunables(2, 5, 19, 0, 0, 0)
+    assert parse_map(text).tunables == Tunables.legacy() == Tunables(2, 5, 19, 0, 0, 0, 0)
 
 
 def test_weights_go_through_a_32_bit_float_and_are_cut_off():
@@ -118,30 +132,108 @@ def test_each_fault_is_told_where_it_stands(old, new, got, wanted):
     text = SOUND.replace(old, new)
     assert text != SOUND
     expected = f"m.txt:{line_of(text, new)}: got "
-    matching = [fault for fault in faults(text) if fault.startswith(expected)]
+    matching = [fault for fault in problems(text) if fault.startswith(expected)]
     assert any(
         got in fault.split(", wanted ")[0] and wanted in fault.split(", wanted ")[1] for fault in matching
     )
 
 
-@pytest.mark.parametrize("alg", ["uniform", "list", "tree", "straw"])
-def test_other_bucket_algorithms_are_refused(alg):
-    text = SOUND.replace("straw2", alg, 1)
-    assert faults(text) == [f"m.txt:16: got unsupported alg '{alg}', wanted straw2"]
+def test_other_bucket_algorithms_are_refused():
+    assert problems(SOUND.replace("straw2", "straw3", 1)) == [
+        "m.txt:16: got unsupported alg 'straw3', wanted one of uniform, list, tree, straw, straw2"
+    ]
 
 
 def test_a_cycle_through_several_buckets_is_told_once():
-    told = faults(SOUND.replace("item osd.1 weight 2.000", "item top weight 2"))
+    told = problems(SOUND.replace("item osd.1 weight 2.000", "item top weight 2"))
     assert told == [
         "m.txt:25: got a cycle: bucket 'top' holds 'h0', which holds it, wanted a hierarchy without cycles"
     ]
 
 
-def test_a_missing_brace_and_weight_sets_are_told():
-    assert any("without its end" in fault for fault in faults(SOUND.rstrip().removesuffix("}")))
-    assert any(
-        "choose_args" in fault for fault in faults(SOUND + "choose_args 0 {\n {\n bucket_id -1\n }\n}\n")
+def test_a_missing_brace_is_reported():
+    assert any("without its end" in problem for problem in problems(SOUND.rstrip().removesuffix("}")))
+
+
+ARGS = """choose_args 0 {
+  {
+    bucket_id -1
+    weight_set [
+      [ 1.000 0.000 ]
+      [ 0.000 2.000 ]
+    ]
+    ids [ 7 -9 ]
+  }
+}
+"""
+
+
+def test_weight_sets_are_read_and_written():
+    crush = parse_map(SOUND + ARGS)
+    change = BucketArgs(-1, ((1 << 16, 0), (0, 2 << 16)), (7, -9))
+    assert crush.choose_args == ((0, (change,)),)
+    assert parse_map(map_to_text(crush)) == crush
+    # The first replica may only be OSD 0, the second only OSD 1; pools other than 0 have no weight sets.
+    fast = Rule(
+        1, "any", "replicated", (Step(StepOp.TAKE, -1), Step(StepOp.CHOOSE_FIRSTN, 0, 0), Step(StepOp.EMIT))
     )
+    crush = replace(crush, rules=(fast,))
+    assert crush.mappings("any", range(50), 2) == [[0, 1]] * 50
+    assert len(set(map(tuple, crush.map_many("any", range(50), 2, pool=1).tolist()))) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "got", "wanted"),
+    [
+        ("bucket_id -1", "bucket_id -7", "bucket_id -7", "a bucket of the map"),
+        ("    bucket_id -1\n", "", "choose_args without a bucket", "bucket_id N"),
+        ("[ 1.000 0.000 ]", "[ 1.000 ]", "1 numbers for bucket 'h0'", "2, one for each"),
+        ("ids [ 7 -9 ]", "ids [ 7 ]", "1 numbers for bucket 'h0'", "2, one for each"),
+        ("0.000 2.000", "0.000 much", "weight 'much'", "a number"),
+        ("choose_args 0", "choose_args x", "choose_args id 'x'", "whole number"),
+    ],
+)
+def test_weight_sets_that_do_not_fit_are_reported(old, new, got, wanted):
+    assert old in ARGS
+    assert any(got in p and wanted in p for p in problems(SOUND + ARGS.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    "tunable", ["choose_total_tries", "choose_local_tries", "choose_local_fallback_tries"]
+)
+def test_tries_without_end_are_refused(tunable, monkeypatch):
+    from stripesim.models.placement.crush import tables
+
+    monkeypatch.setattr(tables, "_BUDGET", 1_000_000)
+    crush = build_map(hosts=2, osds_per_host=2).with_tunables(**{tunable: 2**31 - 1})
+    with pytest.raises(PlacementError, match="rule 'rep': got no result for x = 5 within"):
+        crush.mappings("rep", [5], 3)
+
+
+MSR = """rule msr {
+  id 1
+  type msr_indep
+  step set_msr_descents 20
+  step take top
+  step choosemsr 1 type host
+  step choosemsr 2 type osd
+  step emit
+}
+"""
+
+
+def test_msr_rules_are_read_and_written():
+    crush = parse_map(SOUND + MSR)
+    assert parse_map(map_to_text(crush)) == crush
+    assert {tuple(sorted(row)) for row in crush.mappings("msr", range(20), 2)} == {(0, 1)}
+    assert {tuple(row) for row in crush.mappings("msr", range(20), 2, {0: 0})} == {(NONE, 1), (1, NONE)}
+
+
+@pytest.mark.parametrize("line", ["  step take top\n", "  step emit\n", "  step choosemsr 2 type osd\n"])
+def test_msr_rules_of_another_form_are_refused(line):
+    crush = parse_map(SOUND + MSR.replace(line, ""))
+    with pytest.raises(PlacementError, match="rule 'msr': got steps that do not fit"):
+        crush.mappings("msr", range(4), 2)
 
 
 def test_all_faults_come_at_once_in_the_order_of_lines():
@@ -150,7 +242,7 @@ def test_all_faults_come_at_once_in_the_order_of_lines():
         .replace("device 1 ", "device 0 ")
         .replace("take top", "take no")
     )
-    told = faults(text)
+    told = problems(text)
     assert [int(fault.split(":")[1]) for fault in told] == [9, 19, 30]
 
 

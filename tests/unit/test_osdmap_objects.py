@@ -38,13 +38,13 @@ def test_the_compiled_hash_is_the_readable_one():
     # The kernel's own hash shows through the reweight test and straw2; here it is called by itself.
     import numba
 
-    from stripesim.models.placement.crush import kernel as crush_kernel
+    from stripesim.models.placement.crush import draw
 
     @numba.njit
     def compiled(a, b, c, pairs, triples):
         for i in range(a.size):
-            pairs[i] = crush_kernel._hash2(a[i], b[i])
-            triples[i] = crush_kernel._hash3(a[i], b[i], c[i])
+            pairs[i] = draw._hash2(a[i], b[i])
+            triples[i] = draw._hash3(a[i], b[i], c[i])
 
     words = np.random.default_rng(7).integers(0, 2**32, size=(3, 500), dtype=np.uint32)
     words[:, :2] = [[0, 2**32 - 1]] * 3

@@ -13,6 +13,7 @@ from typing import Literal
 
 NONE = 0x7FFFFFFF
 WEIGHT_ONE = 0x10000
+RuleKind = Literal["replicated", "erasure", "msr_firstn", "msr_indep"]
 
 
 class PlacementError(ValueError):
@@ -26,6 +27,16 @@ class CrushMapError(PlacementError):
     def problems(self) -> list[str]:
         """The problems, one string each."""
         return str(self).splitlines()
+
+
+class Alg(IntEnum):
+    """How a bucket draws; the numbers are Ceph's."""
+
+    UNIFORM = 1
+    LIST = 2
+    TREE = 3
+    STRAW = 4
+    STRAW2 = 5
 
 
 class StepOp(IntEnum):
@@ -43,6 +54,9 @@ class StepOp(IntEnum):
     SET_CHOOSE_LOCAL_FALLBACK_TRIES = 9
     SET_CHOOSELEAF_VARY_R = 10
     SET_CHOOSELEAF_STABLE = 11
+    CHOOSE_MSR = 12
+    SET_MSR_DESCENTS = 13
+    SET_MSR_COLLISION_TRIES = 14
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A straw2 bucket.
+    """A bucket.
 
     Attributes
     ----------
@@ -92,6 +106,8 @@ class Bucket:
         One for each item, 16.16 fixed point.
     class_ids : tuple of (str, int)
         Ids of its shadow bucket for each device class.
+    alg : Alg
+        How it draws.
     """
 
     id: int
@@ -100,15 +116,40 @@ class Bucket:
     items: tuple[int, ...]
     weights: tuple[int, ...]
     class_ids: tuple[tuple[str, int], ...] = ()
+    alg: Alg = Alg.STRAW2
+
+
+@dataclass(frozen=True)
+class BucketArgs:
+    """What a set of choose_args changes for one straw2 bucket.
+
+    Attributes
+    ----------
+    bucket_id : int
+        The bucket.
+    weight_sets : tuple of tuple of int
+        Weights of its items, 16.16 fixed point: a tuple for each position in the result (the last holds for
+        those beyond). Empty: the bucket's own.
+    ids : tuple of int
+        Ids to hash in the items' stead. Empty: the items'.
+    """
+
+    bucket_id: int
+    weight_sets: tuple[tuple[int, ...], ...] = ()
+    ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A placement rule: its id, name, kind (of pool it is meant for) and steps."""
+    """A placement rule: its id, name, kind and steps.
+
+    The kind says which pools it is meant for; of the two MSR kinds (Ceph 19) also how it is run: its
+    ``choosemsr`` steps retry a whole descent where an OSD is out.
+    """
 
     id: int
     name: str
-    kind: Literal["replicated", "erasure"]
+    kind: RuleKind
     steps: tuple[Step, ...]
 
 
@@ -128,6 +169,10 @@ class Tunables:
         1: the leaf's draws depend on the parent's attempt; 0: they do not; n > 1: on attempt >> (n − 1).
     chooseleaf_stable : int
         1: the leaf's draws do not depend on the position in the result.
+    straw_calc_version : int
+        How the lengths of straws (v1) follow from weights: 0 as in Argonaut, 1 corrected in Hammer.
+    msr_descents, msr_collision_tries : int
+        Descents of a ``choosemsr`` block, and draws after a collision in each.
 
     References
     ----------
@@ -140,8 +185,11 @@ class Tunables:
     chooseleaf_descend_once: int = 1
     chooseleaf_vary_r: int = 1
     chooseleaf_stable: int = 1
+    straw_calc_version: int = 1
+    msr_descents: int = 100
+    msr_collision_tries: int = 100
 
     @staticmethod
     def legacy() -> Tunables:
         """Return the tunables of Argonaut, which a map's text means where it does not name one."""
-        return Tunables(2, 5, 19, 0, 0, 0)
+        return Tunables(2, 5, 19, 0, 0, 0, 0)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from stripesim.models.placement.crush.elements import (
     WEIGHT_ONE,
     Bucket,
+    BucketArgs,
     Device,
     PlacementError,
     Rule,
@@ -27,9 +28,11 @@ from stripesim.models.placement.crush.elements import (
 )
 
 if TYPE_CHECKING:
-    from stripesim.models.placement.crush.kernel import Tables
+    from stripesim.models.placement.crush.draw import Tables
 
-Reweights = Mapping[int, float] | Sequence[float] | npt.NDArray[np.floating[Any]] | None
+Reweights = (
+    Mapping[int, float] | Sequence[float] | npt.NDArray[np.floating[Any]] | npt.NDArray[np.int64] | None
+)
 
 # Pools have at most 255 OSDs a group; crushtool takes any number.
 _NUM_REP_MAX = 4096
@@ -53,14 +56,17 @@ class CrushMap:
         The rules.
     tunables : Tunables
         How often to try again.
+    choose_args : tuple of (int, tuple of BucketArgs)
+        Sets of weights and ids that stand in for the buckets' own, by the id of the pool they are for; −1
+        is for all pools that have none (what the balancer writes in its mode crush-compat).
 
     Notes
     -----
     Straw2 draws, for input x, attempt r and each item i of weight w_i, ln(hash(x, i, r) / 2**16) / w_i, and
     takes the largest: the item wins with probability w_i / sum(w) and a change of one weight moves data
     only to or from that item. The logarithm is CRUSH's own in fixed point. A bucket whose items all weigh 0
-    gives its first item, as in Ceph. Not modelled: the older bucket algorithms (uniform, list, tree,
-    straw), choose_args (weight sets).
+    gives its first item, as in Ceph. The older algorithms (uniform, list, tree, straw) draw as they do in
+    Ceph; see `straw_lengths` for what a map does not say about straws.
 
     Examples
     --------
@@ -75,6 +81,7 @@ class CrushMap:
     buckets: tuple[Bucket, ...]
     rules: tuple[Rule, ...]
     tunables: Tunables = field(default_factory=Tunables)
+    choose_args: tuple[tuple[int, tuple[BucketArgs, ...]], ...] = ()
 
     @property
     def max_devices(self) -> int:
@@ -96,7 +103,7 @@ class CrushMap:
         raise PlacementError(f"rule: got {rule!r}, wanted one of {known}")
 
     def map_many(
-        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
+        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None, *, pool: int = 0
     ) -> npt.NDArray[np.int32]:
         """Map many inputs to OSDs.
 
@@ -110,7 +117,10 @@ class CrushMap:
             OSDs wanted for each input, at least 1.
         reweights : mapping, sequence, array or None
             Share of the inputs an OSD accepts, in [0, 1] (``ceph osd reweight``): a mapping from OSD id
-            (others: 1), or one value for each id from 0. None: all accept.
+            (others: 1), or one value for each id from 0; an array of int64 holds them in 16.16 fixed point.
+            None: all accept.
+        pool : int
+            Id of the pool that maps, which picks the choose_args; crushtool's is 0.
 
         Returns
         -------
@@ -123,10 +133,10 @@ class CrushMap:
         PlacementError
             For an unknown rule, inputs out of range, num_rep below 1 or bad reweights.
         """
-        return self.map_with_lengths(rule, xs, num_rep, reweights)[0]
+        return self.map_with_lengths(rule, xs, num_rep, reweights, pool=pool)[0]
 
     def map_with_lengths(
-        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
+        self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None, *, pool: int = 0
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """As `map_many`, and with it the length of each result, int32 of shape (n,)."""
         from stripesim.models.placement.crush.tables import run_rule
@@ -134,7 +144,8 @@ class CrushMap:
         found = self.rule(rule)
         inputs = _checked_inputs(xs)
         _check_num_rep(num_rep)
-        return run_rule(self.tables, self.tunables, found, inputs, num_rep, self.reweight_vector(reweights))
+        shares = self.reweight_vector(reweights)
+        return run_rule(self._tables(pool), self.tunables, found, inputs, num_rep, shares)
 
     def mappings(
         self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
@@ -155,6 +166,9 @@ class CrushMap:
         vector = np.full(size, WEIGHT_ONE, dtype=np.int64)
         if reweights is None:
             return vector
+        if isinstance(reweights, np.ndarray) and reweights.dtype == np.int64 and reweights.size == size:
+            # In fixed point already, as in Ceph's own map of OSDs.
+            return reweights.astype(np.int64, copy=False)
         if isinstance(reweights, Mapping):
             known = {device.id for device in self.devices}
             for osd, share in reweights.items():
@@ -176,12 +190,20 @@ class CrushMap:
         """Return the same map with some tunables changed."""
         return replace(self, tunables=replace(self.tunables, **changes))
 
-    @cached_property
-    def tables(self) -> Tables:
-        """The map laid flat for the compiled kernel, made once."""
+    def _tables(self, pool: int) -> Tables:
+        """Lay the map flat for the compiled kernel, once for each set of choose_args."""
         from stripesim.models.placement.crush.tables import flatten
 
-        return flatten(self.buckets)
+        sets = dict(self.choose_args)
+        key = pool if pool in sets else -1 if -1 in sets else None
+        if key not in self._laid_flat:
+            changes = () if key is None else sets[key]
+            self._laid_flat[key] = flatten(self.buckets, changes, self.tunables.straw_calc_version)
+        return self._laid_flat[key]
+
+    @cached_property
+    def _laid_flat(self) -> dict[int | None, Tables]:
+        return {}
 
 
 def _fixed_share(osd: int, share: float) -> int:

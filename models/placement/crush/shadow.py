@@ -62,6 +62,7 @@ def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...])
                     original.type_id,
                     tuple(item for item, _ in kept),
                     tuple(weight for _, weight in kept),
+                    alg=original.alg,
                 )
     completed = tuple(
         replace(b, class_ids=tuple((name, shadows[b.id, name].id) for name in classes)) for b in buckets

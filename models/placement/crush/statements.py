@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
-from stripesim.models.placement.crush.elements import WEIGHT_ONE, StepOp
+from stripesim.models.placement.crush.elements import WEIGHT_ONE, Alg, RuleKind, StepOp
 
 CHOOSE_OPS = {
     ("choose", "firstn"): StepOp.CHOOSE_FIRSTN,
@@ -25,6 +25,8 @@ SET_OPS = {
     "set_choose_local_fallback_tries": StepOp.SET_CHOOSE_LOCAL_FALLBACK_TRIES,
     "set_chooseleaf_vary_r": StepOp.SET_CHOOSELEAF_VARY_R,
     "set_chooseleaf_stable": StepOp.SET_CHOOSELEAF_STABLE,
+    "set_msr_descents": StepOp.SET_MSR_DESCENTS,
+    "set_msr_collision_tries": StepOp.SET_MSR_COLLISION_TRIES,
 }
 _TUNABLES = (
     "choose_local_tries",
@@ -33,13 +35,17 @@ _TUNABLES = (
     "chooseleaf_descend_once",
     "chooseleaf_vary_r",
     "chooseleaf_stable",
-    # These two do not enter a mapping by straw2: read, checked, and not kept.
     "straw_calc_version",
+    "msr_descents",
+    "msr_collision_tries",
+    # Says what Ceph may build, not how a map is read: checked and not kept.
     "allowed_bucket_algs",
 )
 # Ids index arrays, so that a stray digit must not ask for gigabytes.
 _ID_MAX = 1_000_000
 _VALUE_MAX = 2**31 - 1
+# The product of a few such counts must stay inside a word.
+_CHOOSE_MAX = 4096
 DEVICE_WEIGHT_MAX = 100
 _BUCKET_WEIGHT_MAX = 65535
 # The shift of vary_r must stay inside a word.
@@ -47,6 +53,9 @@ _VARY_R_MAX = 32
 _WORD = re.compile(r"[{}]|[^\s{}]+")
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+Statement = tuple[int, list[str]]
 
 
 class Problems:
@@ -100,6 +109,7 @@ class ItemText:
     line: int
     name: str
     weight: int
+    position: int | None = None
 
 
 @dataclass
@@ -112,7 +122,7 @@ class BucketText:
     id: int | None = None
     id_line: int = 0
     class_ids: list[tuple[int, str, int]] = field(default_factory=list)
-    alg: str | None = None
+    alg: Alg | None = None
     items: list[ItemText] = field(default_factory=list)
 
 
@@ -135,7 +145,7 @@ class RuleText:
     name: str
     id: int | None = None
     id_line: int = 0
-    kind: Literal["replicated", "erasure"] = "replicated"
+    kind: RuleKind = "replicated"
     kind_given: bool = False
     steps: list[StepText] = field(default_factory=list)
 
@@ -149,9 +159,7 @@ class MapText:
     types: list[NamedNumber] = field(default_factory=list)
     buckets: list[BucketText] = field(default_factory=list)
     rules: list[RuleText] = field(default_factory=list)
-
-
-Statement = tuple[int, list[str]]
+    choose_args: list[tuple[str, int, list[Statement]]] = field(default_factory=list)
 
 
 def _statements(text: str) -> Iterator[Statement]:
@@ -211,20 +219,20 @@ def _read_declaration(declared: MapText, line: int, words: list[str], problems: 
     match words:
         case ["tunable", name, value] if name in _TUNABLES:
             most = _VARY_R_MAX if name == "chooseleaf_vary_r" else _VALUE_MAX
-            number = _integer(value, 0, most, f"tunable {name}", line, problems)
+            number = read_integer(value, 0, most, f"tunable {name}", line, problems)
             if number is not None:
                 declared.tunables.append(TunableText(line, name, number))
         case ["tunable", name, _]:
             problems.add(line, f"unknown tunable {name!r}", f"one of {', '.join(_TUNABLES)}")
         case ["device", number_text, name, *rest] if not rest or (rest[0] == "class" and len(rest) == 2):
-            number = _integer(number_text, 0, _ID_MAX, "device id", line, problems)
+            number = read_integer(number_text, 0, _ID_MAX, "device id", line, problems)
             _check_name(name, line, problems)
             if rest:
                 _check_name(rest[1], line, problems)
             if number is not None:
                 declared.devices.append(DeviceText(line, number, name, rest[1] if rest else None))
         case ["type", number_text, name]:
-            number = _integer(number_text, 0, _ID_MAX, "type id", line, problems)
+            number = read_integer(number_text, 0, _ID_MAX, "type id", line, problems)
             _check_name(name, line, problems)
             if number is not None:
                 declared.types.append(NamedNumber(line, number, name))
@@ -242,8 +250,8 @@ def _read_block(
         case ["rule", name]:
             _check_name(name, line, problems)
             declared.rules.append(_read_rule(RuleText(line, name), body, problems))
-        case ["choose_args", *_]:
-            problems.add(line, "choose_args", "a map without weight sets, which are not modelled")
+        case ["choose_args", number]:
+            declared.choose_args.append((number, line, body))
         case [type_name, name]:
             _check_name(name, line, problems)
             declared.buckets.append(_read_bucket(BucketText(line, type_name, name), body, problems))
@@ -255,25 +263,31 @@ def _read_bucket(bucket: BucketText, body: list[Statement], problems: Problems) 
     for line, words in body:
         match words:
             case ["id", number_text]:
-                number = _integer(number_text, -_ID_MAX, -1, "bucket id", line, problems)
+                number = read_integer(number_text, -_ID_MAX, -1, "bucket id", line, problems)
                 if bucket.id is not None:
                     problems.add(line, f"a second id for bucket {bucket.name!r}", "one id")
                 bucket.id, bucket.id_line = number, line
             case ["id", number_text, "class", name]:
-                number = _integer(number_text, -_ID_MAX, -1, "bucket id", line, problems)
+                number = read_integer(number_text, -_ID_MAX, -1, "bucket id", line, problems)
                 if number is not None:
                     bucket.class_ids.append((line, name, number))
             case ["alg", alg]:
-                if alg != "straw2":
-                    problems.add(line, f"unsupported alg {alg!r}", "straw2")
-                bucket.alg = alg
+                known = {a.name.lower(): a for a in Alg}
+                if alg not in known:
+                    problems.add(line, f"unsupported alg {alg!r}", f"one of {', '.join(known)}")
+                bucket.alg = known.get(alg, Alg.STRAW2)
             case ["hash", kind]:
                 if kind not in ("0", "rjenkins1"):
                     problems.add(line, f"unknown hash {kind!r}", "0 (rjenkins1)")
             case ["item", name, "weight", weight_text]:
-                bucket.items.append(ItemText(line, name, _weight(weight_text, line, problems)))
+                bucket.items.append(ItemText(line, name, read_weight(weight_text, line, problems)))
+            case ["item", name]:
+                bucket.items.append(ItemText(line, name, WEIGHT_ONE))
+            case ["item", name, "weight", weight_text, "pos", position_text]:
+                place = read_integer(position_text, 0, _ID_MAX, "pos", line, problems)
+                bucket.items.append(ItemText(line, name, read_weight(weight_text, line, problems), place))
             case _:
-                wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W'"
+                wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
                 problems.add(line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted)
     if bucket.id_line == 0:
         problems.add(bucket.line, f"bucket {bucket.name!r} without an id", "a line 'id N' with N below 0")
@@ -286,19 +300,20 @@ def _read_rule(rule: RuleText, body: list[Statement], problems: Problems) -> Rul
     for line, words in body:
         match words:
             case ["id" | "ruleset", number_text]:
-                rule.id, rule.id_line = _integer(number_text, 0, 255, "rule id", line, problems), line
-            case ["type", "replicated" | "erasure" as kind]:
-                rule.kind = "erasure" if kind == "erasure" else "replicated"
+                rule.id, rule.id_line = read_integer(number_text, 0, 255, "rule id", line, problems), line
+            case ["type", "replicated" | "erasure" | "msr_firstn" | "msr_indep" as kind]:
+                rule.kind = kind
                 rule.kind_given = True
             case ["min_size" | "max_size" as word, number_text]:
                 # Sizes chose among the rules of a ruleset; a mapping names its rule.
-                _integer(number_text, 0, _VALUE_MAX, word, line, problems)
+                read_integer(number_text, 0, _VALUE_MAX, word, line, problems)
             case ["step", *step_words]:
                 step = _read_step(step_words, line, problems)
                 if step is not None:
                     rule.steps.append(step)
             case _:
-                wanted = "'id N', 'type replicated|erasure', 'min_size N', 'max_size N' or 'step …'"
+                kinds = "|".join(get_args(RuleKind))
+                wanted = f"'id N', 'type {kinds}', 'min_size N', 'max_size N' or 'step …'"
                 problems.add(line, f"{' '.join(words)!r} in rule {rule.name!r}", wanted)
                 rule.kind_given |= words[0] == "type"
     if rule.id_line == 0:
@@ -320,30 +335,35 @@ def _read_step(words: list[str], line: int, problems: Problems) -> StepText | No
         case ["emit"]:
             step = StepText(line, StepOp.EMIT)
         case ["choose" | "chooseleaf" as verb, "firstn" | "indep" as mode, number_text, "type", name]:
-            count = _integer(number_text, -_VALUE_MAX, _VALUE_MAX, "count", line, problems)
+            count = read_integer(number_text, -_VALUE_MAX, _VALUE_MAX, "count", line, problems)
             step = StepText(line, CHOOSE_OPS[verb, mode], count or 0, name)
+        case ["choosemsr", number_text, "type", name]:
+            count = read_integer(number_text, 0, _CHOOSE_MAX, "count", line, problems)
+            step = StepText(line, StepOp.CHOOSE_MSR, count or 0, name)
         case [word, number_text] if word in SET_OPS:
             most = _VARY_R_MAX if word == "set_chooseleaf_vary_r" else _VALUE_MAX
-            value = _integer(number_text, 0, most, word, line, problems)
+            value = read_integer(number_text, 0, most, word, line, problems)
             step = StepText(line, SET_OPS[word], value or 0)
     if step is not None or words == ["noop"]:
         return step
     wanted = (
-        "'take NAME [class C]', 'choose|chooseleaf firstn|indep N type T', 'emit', 'noop' or one of "
+        "'take NAME [class C]', 'choose|chooseleaf firstn|indep N type T', 'choosemsr N type T', 'emit', "
+        "'noop' or one of "
         f"{', '.join(SET_OPS)} with a number"
     )
     problems.add(line, f"step {' '.join(words)!r}", wanted)
     return None
 
 
-def _integer(text: str, least: int, most: int, what: str, line: int, problems: Problems) -> int | None:
+def read_integer(text: str, least: int, most: int, what: str, line: int, problems: Problems) -> int | None:
+    """Read a whole number within bounds, or report what stands there."""
     if _INTEGER.fullmatch(text) and least <= int(text) <= most:
         return int(text)
     problems.add(line, f"{what} {text!r}", f"a whole number from {least} to {most}")
     return None
 
 
-def _weight(text: str, line: int, problems: Problems) -> int:
+def read_weight(text: str, line: int, problems: Problems) -> int:
     """Read a weight into 16.16 fixed point, through a 32-bit float and cut off, as Ceph's compiler does."""
     try:
         value = float(text)

@@ -10,8 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
+from stripesim.models.placement.crush.choose_args import (
+    choose_args_lines,
+    read_choose_args,
+    resolve_choose_args,
+)
 from stripesim.models.placement.crush.elements import (
     WEIGHT_ONE,
+    Alg,
     Bucket,
     CrushMapError,
     Device,
@@ -26,6 +32,8 @@ from stripesim.models.placement.crush.statements import (
     CHOOSE_OPS,
     DEVICE_WEIGHT_MAX,
     SET_OPS,
+    BucketText,
+    ItemText,
     MapText,
     Problems,
     StepText,
@@ -82,6 +90,8 @@ def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
     buckets = add_shadow_buckets(devices, buckets)
     ids = {device.name: device.id for device in devices} | {bucket.name: bucket.id for bucket in buckets}
     rules = _resolve_rules(declared, type_ids, ids, problems)
+    args = [read_choose_args(*block, problems) for block in declared.choose_args]
+    choose_args = resolve_choose_args([a for a in args if a is not None], buckets, problems)
     if problems.found:
         raise CrushMapError(problems.message())
     return CrushMap(
@@ -90,6 +100,7 @@ def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
         buckets=buckets,
         rules=tuple(rules),
         tunables=_tunables(declared),
+        choose_args=choose_args,
     )
 
 
@@ -152,7 +163,7 @@ def _resolve_buckets(declared: MapText, type_ids: dict[str, int], problems: Prob
         items: list[int] = []
         weights: list[int] = []
         seen: set[str] = set()
-        for item in bucket.items:
+        for item in _in_place(bucket, problems):
             if item.name not in names:
                 wanted = "the name of a device or bucket"
                 problems.add(item.line, f"unknown item {item.name!r} in bucket {bucket.name!r}", wanted)
@@ -169,8 +180,29 @@ def _resolve_buckets(declared: MapText, type_ids: dict[str, int], problems: Prob
                 weights.append(item.weight)
         class_ids = tuple((name, shadow_id) for _, name, shadow_id in bucket.class_ids)
         bucket_id = bucket.id if bucket.id is not None else 0
-        resolved.append(Bucket(bucket_id, bucket.name, type_id or 0, tuple(items), tuple(weights), class_ids))
+        resolved.append(
+            Bucket(
+                bucket_id,
+                bucket.name,
+                type_id or 0,
+                tuple(items),
+                tuple(weights),
+                class_ids,
+                bucket.alg or Alg.STRAW2,
+            )
+        )
     return tuple(resolved)
+
+
+def _in_place(bucket: BucketText, problems: Problems) -> list[ItemText]:
+    """Items in the order of the places they name; those that name none fill the gaps."""
+    placed = {item.position: item for item in bucket.items if item.position is not None}
+    others = [item for item in bucket.items if item.position is None]
+    if len(placed) + len(others) < len(bucket.items) or any(p >= len(bucket.items) for p in placed):
+        problems.add(bucket.line, f"places of items in bucket {bucket.name!r}", "each 'pos' once, from 0 on")
+        return bucket.items
+    rest = iter(others)
+    return [placed[p] if p in placed else next(rest) for p in range(len(bucket.items))]
 
 
 def _check_cycles(declared: MapText, buckets: tuple[Bucket, ...], problems: Problems) -> None:
@@ -219,7 +251,7 @@ def _resolve_step(
             wanted = "a class that a device of the map has, and a bucket to take"
             problems.add(step.line, f"{step.name!r} with unknown device class {step.device_class!r}", wanted)
         return None
-    if step.op in CHOOSE_OPS.values():
+    if step.op in CHOOSE_OPS.values() or step.op is StepOp.CHOOSE_MSR:
         if step.name not in type_ids:
             problems.add(step.line, f"unknown type {step.name!r}", f"a type, one of {_listed(type_ids)}")
             return None
@@ -234,7 +266,12 @@ def _listed(names: Iterable[str]) -> str:
 def map_to_text(crush: CrushMap) -> str:
     """Write a map in the form that `parse_map` and ``crushtool -c`` read."""
     lines = ["# begin crush map"]
-    lines += [f"tunable {f.name} {getattr(crush.tunables, f.name)}" for f in fields(Tunables)]
+    plain = Tunables()
+    for f in fields(Tunables):
+        value = getattr(crush.tunables, f.name)
+        # Compilers before Ceph 19 do not know the tunables of MSR rules.
+        if not f.name.startswith("msr_") or value != getattr(plain, f.name):
+            lines.append(f"tunable {f.name} {value}")
     lines += ["", "# devices"]
     for device in crush.devices:
         suffix = f" class {device.device_class}" if device.device_class is not None else ""
@@ -254,13 +291,15 @@ def map_to_text(crush: CrushMap) -> str:
         lines += ["\tmin_size 1", "\tmax_size 100"]
         lines += [f"\tstep {_step_text(step, type_names, names)}" for step in rule.steps]
         lines.append("}")
+    for index, changes in crush.choose_args:
+        lines += ["", *choose_args_lines(index, changes)]
     return "\n".join([*lines, "", "# end crush map", ""])
 
 
 def _bucket_lines(bucket: Bucket, type_names: dict[int, str], names: dict[int, str]) -> list[str]:
     lines = [f"{type_names[bucket.type_id]} {bucket.name} {{", f"\tid {bucket.id}"]
     lines += [f"\tid {shadow_id} class {name}" for name, shadow_id in bucket.class_ids]
-    lines += ["\talg straw2", "\thash 0\t# rjenkins1"]
+    lines += [f"\talg {bucket.alg.name.lower()}", "\thash 0\t# rjenkins1"]
     for item, weight in zip(bucket.items, bucket.weights, strict=True):
         # Ten places hold a 16.16 number's decimals closely enough to come back to the same bits.
         lines.append(f"\titem {names[item]} weight {weight / WEIGHT_ONE:.10f}")
@@ -273,6 +312,8 @@ def _step_text(step: Step, type_names: dict[int, str], names: dict[int, str]) ->
         return f"take {name} class {device_class}" if device_class else f"take {name}"
     if step.op is StepOp.EMIT:
         return "emit"
+    if step.op is StepOp.CHOOSE_MSR:
+        return f"choosemsr {step.count} type {type_names[step.type_id]}"
     for words, op in CHOOSE_OPS.items():
         if op is step.op:
             return f"{words[0]} {words[1]} {step.count} type {type_names[step.type_id]}"

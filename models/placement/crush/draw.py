@@ -1,0 +1,327 @@
+"""One draw in a bucket, compiled: straw2 and the older algorithms over flat tables, and the way down.
+
+The functions follow the published algorithms step for step, since their results are defined by the order
+of their tries; what differs is how: all hashes of a bucket are computed in one loop over plain 32-bit
+words (which the compiler turns into vector instructions), the logarithm is one table, and a quotient is
+only divided out when a floating-point estimate says it might win.
+
+References
+----------
+S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+Replicated Data", SC 2006, section 3.4 (uniform, list, tree, straw). Ceph v16.2.15, src/crush/mapper.c, for
+what came after the paper: straw2, choose_args.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models import jit
+from stripesim.models.placement.crush.elements import NONE, Alg
+from stripesim.models.placement.crush.rjenkins import HASH_SEED, PAD_X, PAD_Y
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+EMPTY = 0x7FFFFFFD
+OUT_SCALE = 0x10000
+ALG_UNIFORM, ALG_LIST, ALG_TREE, ALG_STRAW = (
+    int(alg) for alg in (Alg.UNIFORM, Alg.LIST, Alg.TREE, Alg.STRAW)
+)
+
+
+class Tables(NamedTuple):
+    """A CRUSH map laid flat. Bucket b has id -1 - b; a missing id has size 0 and type -1.
+
+    Attributes
+    ----------
+    first, size, kind, alg : ndarray of int64, shape (buckets,)
+        Where the bucket's items start, how many they are, the number of the bucket's type and its algorithm
+        (`Alg`). Each bucket takes `padded_size` places in the arrays of items and weights; what fills it up
+        is hashed and then ignored.
+    items, ids : ndarray of int32, shape (items,)
+        Item ids: devices from 0, buckets below 0; and the ids that straw2 hashes in their stead.
+    weight_first, positions : ndarray of int64, shape (buckets,)
+        Where the bucket's weights start, and how many sets of them follow each other: one, or one for each
+        position in the result.
+    weight : ndarray of int64, shape (weights,)
+        Weights, 16.16 fixed point.
+    inverse : ndarray of float64, shape (weights,)
+        1 / weight; infinite where the weight is 0, so that such a draw is minus infinity.
+    more_first : ndarray of int64, shape (buckets,)
+        Where the bucket's entries in `more` start.
+    more : ndarray of int64
+        What the older algorithms draw by: sums of a list, nodes of a tree, lengths of straws.
+    log : ndarray of float64, shape (65536,)
+        `straw2_log_table`.
+    """
+
+    first: npt.NDArray[np.int64]
+    size: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int64]
+    alg: npt.NDArray[np.int64]
+    items: npt.NDArray[np.int32]
+    ids: npt.NDArray[np.int32]
+    weight_first: npt.NDArray[np.int64]
+    positions: npt.NDArray[np.int64]
+    weight: npt.NDArray[np.int64]
+    inverse: npt.NDArray[np.float64]
+    more_first: npt.NDArray[np.int64]
+    more: npt.NDArray[np.int64]
+    log: npt.NDArray[np.float64]
+
+
+# Places of the tunables in the array the kernel keeps them in while a rule's steps may change them; the
+# last is what is left of the budget of hashes.
+Q_DESCENTS, Q_LEAF_DESCENTS, Q_LOCAL, Q_LOCAL_FALLBACK, Q_VARY_R, Q_STABLE, Q_BUDGET = range(7)
+
+
+# Reference counting is off (`_nrt`): the kernel makes no arrays, and counting those it is handed at every
+# call took half of its time. So whatever it writes to is made by the caller.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile with Numba, keep the machine code on disk, and keep the type for the type checker."""
+    return jit.compiled(function, **_OPTIONS)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile into the caller: a call left in a loop keeps the compiler from vectorising it."""
+    return cast("Callable[P, R]", numba.njit(inline="always", **_OPTIONS)(function))
+
+
+@inlined
+def _hash2(a: Any, b: Any) -> Any:
+    """`rjenkins.hash_pair` on 32-bit words."""
+    h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b)
+    x = np.uint32(PAD_X)
+    y = np.uint32(PAD_Y)
+    a, b, h = _mix(a, b, h)
+    x, a, h = _mix(x, a, h)
+    b, y, h = _mix(b, y, h)
+    return h
+
+
+@inlined
+def _hash3(a: Any, b: Any, c: Any) -> Any:
+    """`rjenkins.hash_triple` on 32-bit words."""
+    h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c)
+    x = np.uint32(PAD_X)
+    y = np.uint32(PAD_Y)
+    a, b, h = _mix(a, b, h)
+    c, x, h = _mix(c, x, h)
+    y, a, h = _mix(y, a, h)
+    b, x, h = _mix(b, x, h)
+    y, c, h = _mix(y, c, h)
+    return h
+
+
+@inlined
+def _hash4(a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Hash of four 32-bit words, in the manner of `_hash3`."""
+    h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c ^ d)
+    x = np.uint32(PAD_X)
+    y = np.uint32(PAD_Y)
+    a, b, h = _mix(a, b, h)
+    c, d, h = _mix(c, d, h)
+    a, x, h = _mix(a, x, h)
+    y, b, h = _mix(y, b, h)
+    c, x, h = _mix(c, x, h)
+    y, d, h = _mix(y, d, h)
+    return h
+
+
+@inlined
+def _mix(a: Any, b: Any, c: Any) -> Any:
+    """One round. Each line casts back, because Numba widens 32-bit results to 64 bits."""
+    a = np.uint32(np.uint32(a - b - c) ^ (c >> np.uint32(13)))
+    b = np.uint32(np.uint32(b - c - a) ^ np.uint32(a << np.uint32(8)))
+    c = np.uint32(np.uint32(c - a - b) ^ (b >> np.uint32(13)))
+    a = np.uint32(np.uint32(a - b - c) ^ (c >> np.uint32(12)))
+    b = np.uint32(np.uint32(b - c - a) ^ np.uint32(a << np.uint32(16)))
+    c = np.uint32(np.uint32(c - a - b) ^ (b >> np.uint32(5)))
+    a = np.uint32(np.uint32(a - b - c) ^ (c >> np.uint32(3)))
+    b = np.uint32(np.uint32(b - c - a) ^ np.uint32(a << np.uint32(10)))
+    c = np.uint32(np.uint32(c - a - b) ^ (b >> np.uint32(15)))
+    return a, b, c
+
+
+@inlined
+def padded_size(size: int) -> int:
+    """Room a bucket's items take in the tables: whole vectors of hashes beat the odd ones at the end."""
+    return 4 if size <= 4 else (size + 15) & ~15
+
+
+@inlined
+def _straw2(t: Any, bucket: Any, x: Any, r: Any, position: Any, scratch: Any) -> Any:
+    """The item whose log(hash) / weight is largest; the first of equals; the first item if none weighs."""
+    # Unsigned, because an index that may be negative keeps the compiler from vectorising the hashes.
+    first = np.uint64(t.first[bucket])
+    size = np.uint64(t.size[bucket])
+    r32 = np.uint32(r)
+    place = min(position, t.positions[bucket] - 1)
+    weights = np.uint64(t.weight_first[bucket] + place * padded_size(t.size[bucket]))
+    for i in range(np.uint64(padded_size(t.size[bucket]))):
+        scratch[i] = _hash3(x, np.uint32(t.ids[first + i]), r32) & np.uint32(0xFFFF)
+    # Draws are quotients cut to whole numbers. An estimate in floating point is less than 1/8 off, the cut
+    # takes less than 1: only estimates within 2 of each other need the true quotients to be compared.
+    best: Any = np.uint64(0)
+    best_estimate = -np.inf
+    for i in range(size):
+        estimate = t.log[scratch[i]] * t.inverse[weights + i]
+        if estimate > best_estimate + 2.0:
+            best = i
+            best_estimate = estimate
+        elif estimate > best_estimate - 2.0:
+            draw = np.int64(-t.log[scratch[i]]) // t.weight[weights + i]
+            best_draw = np.int64(-t.log[scratch[best]]) // t.weight[weights + best]
+            if draw < best_draw:
+                best = i
+                best_estimate = estimate
+    return np.int64(t.items[first + best])
+
+
+@compiled
+def _permuted(t: Any, bucket: Any, x: Any, r: Any, scratch: Any) -> Any:
+    """Item r (modulo size) of a pseudo-random permutation of the bucket.
+
+    Uniform buckets draw so, and the legacy exhaustive search.
+    """
+    first = t.first[bucket]
+    size = t.size[bucket]
+    wanted = np.int64(np.uint32(r)) % size
+    for i in range(size):
+        scratch[i] = i
+    bucket_id = np.uint32(-1 - bucket)
+    for p in range(min(wanted + 1, size - 1)):
+        jump = np.int64(_hash3(x, bucket_id, np.uint32(p))) % (size - p)
+        scratch[p], scratch[p + jump] = scratch[p + jump], scratch[p]
+    return np.int64(t.items[first + np.int64(scratch[wanted])])
+
+
+@compiled
+def _list(t: Any, bucket: Any, x: Any, r: Any) -> Any:
+    """From the last item to the first: take it with the share it has of the weights so far."""
+    first = t.first[bucket]
+    weights = t.weight_first[bucket]
+    sums = t.more_first[bucket]
+    bucket_id = np.uint32(-1 - bucket)
+    for i in range(t.size[bucket] - 1, -1, -1):
+        low = _hash4(x, np.uint32(t.items[first + i]), np.uint32(r), bucket_id) & np.uint32(0xFFFF)
+        if (np.int64(low) * t.more[sums + i]) >> 16 < t.weight[weights + i]:
+            return np.int64(t.items[first + i])
+    return np.int64(t.items[first])
+
+
+@compiled
+def _tree(t: Any, bucket: Any, x: Any, r: Any) -> Any:
+    """Down a binary tree whose nodes are numbered in order: left or right by the weights below."""
+    nodes = t.more_first[bucket]
+    step = 1
+    while step < t.size[bucket]:
+        step *= 2
+    node = step
+    bucket_id = np.uint32(-1 - bucket)
+    while step > 1:
+        step //= 2
+        drawn = np.uint64(_hash4(x, np.uint32(node), np.uint32(r), bucket_id))
+        point = np.int64((drawn * np.uint64(t.more[nodes + node])) >> np.uint64(32))
+        node += -step if point < t.more[nodes + node - step] else step
+    return np.int64(t.items[t.first[bucket] + (node >> 1)])
+
+
+@compiled
+def _straw(t: Any, bucket: Any, x: Any, r: Any) -> Any:
+    """The item with the longest straw: its length times a hash; the first of equals."""
+    first = t.first[bucket]
+    straws = t.more_first[bucket]
+    best = 0
+    best_draw = np.int64(-1)
+    for i in range(t.size[bucket]):
+        drawn = _hash3(x, np.uint32(t.items[first + i]), np.uint32(r)) & np.uint32(0xFFFF)
+        draw = np.int64(drawn) * t.more[straws + i]
+        if draw > best_draw:
+            best = i
+            best_draw = draw
+    return np.int64(t.items[first + best])
+
+
+@compiled
+def _draw_older(t: Any, bucket: Any, x: Any, r: Any, scratch: Any) -> Any:
+    """One draw by an algorithm older than straw2."""
+    alg = t.alg[bucket]
+    if alg == ALG_UNIFORM:
+        return _permuted(t, bucket, x, r, scratch)
+    if alg == ALG_LIST:
+        return _list(t, bucket, x, r)
+    if alg == ALG_TREE:
+        return _tree(t, bucket, x, r)
+    return _straw(t, bucket, x, r)
+
+
+@inlined
+def is_out(reweights: Any, device: Any, x: Any) -> Any:
+    """Whether the device's 16.16 reweight rejects this input."""
+    if device >= reweights.size:
+        return True
+    reweight = reweights[device]
+    if reweight >= OUT_SCALE:
+        return False
+    return np.int64(_hash2(x, np.uint32(device)) & np.uint32(0xFFFF)) >= reweight
+
+
+@inlined
+def kind_of(t: Any, item: Any) -> Any:
+    """Type number of an item; 0 is a device."""
+    return 0 if item >= 0 else t.kind[-1 - item]
+
+
+@inlined
+def is_in(values: Any, start: Any, stop: Any, item: Any) -> Any:
+    """Whether values[start:stop] holds the item."""
+    found = False
+    for i in range(start, stop):
+        found |= values[i] == item
+    return found
+
+
+@compiled
+def descend(
+    t: Any, top: Any, x: Any, r: Any, failures: Any, stride: Any, kind: Any, position: Any, local: Any,
+    q: Any, scratch: Any,
+) -> Any:  # fmt: skip
+    """Draw downwards until an item of the wanted type comes up.
+
+    `stride` is 0 for firstn; for indep it is the number of slots, and a uniform bucket that holds a
+    multiple of them draws one further with each failure, or its permutation would repeat itself. `local`
+    counts failures in one bucket; −1: there is no search through it.
+
+    Returns the item and the bucket it was drawn from; EMPTY for a bucket without items, NONE for a device
+    where a bucket was wanted, and where the budget is used up.
+    """
+    here = top
+    fallback = q[Q_LOCAL_FALLBACK]
+    while True:
+        size = t.size[here]
+        q[Q_BUDGET] -= size + 4
+        if q[Q_BUDGET] < 0:
+            return np.int64(NONE), here
+        if size == 0:
+            return np.int64(EMPTY), here
+        if fallback > 0 and local >= size >> 1 and local > fallback:
+            item = _permuted(t, here, x, r, scratch)
+        elif t.alg[here] > ALG_STRAW:
+            item = _straw2(t, here, x, r, position, scratch)
+        elif t.alg[here] == ALG_UNIFORM and stride > 0 and size % stride == 0:
+            item = _permuted(t, here, x, r + failures, scratch)
+        else:
+            item = _draw_older(t, here, x, r, scratch)
+        if kind_of(t, item) == kind:
+            return item, here
+        if item >= 0:
+            return np.int64(NONE), here
+        here = -1 - item

@@ -1,0 +1,277 @@
+"""CRUSH maps from JSON, as ``ceph osd crush dump`` and the ``crushmap`` of ``ceph report`` print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from stripesim.models.placement.crush.choose_args import misfit
+from stripesim.models.placement.crush.elements import (
+    WEIGHT_ONE,
+    Alg,
+    Bucket,
+    BucketArgs,
+    CrushMapError,
+    Device,
+    Rule,
+    RuleKind,
+    Step,
+    StepOp,
+    Tunables,
+)
+from stripesim.models.placement.crush.map import CrushMap
+
+_KINDS: dict[int, RuleKind] = {1: "replicated", 3: "erasure", 4: "msr_firstn", 5: "msr_indep"}
+_ALGS = {alg.name.lower(): alg for alg in Alg}
+_STEPS = {op.name.lower(): op for op in StepOp} | {"choosemsr": StepOp.CHOOSE_MSR}
+_CHOOSE = {
+    StepOp.CHOOSE_FIRSTN,
+    StepOp.CHOOSE_INDEP,
+    StepOp.CHOOSELEAF_FIRSTN,
+    StepOp.CHOOSELEAF_INDEP,
+    StepOp.CHOOSE_MSR,
+}
+# Steps that a release has no words for come as numbers: Ceph v16.2.15, src/crush/crush.h (crush_opcodes).
+_OPCODES = {
+    10: StepOp.SET_CHOOSE_LOCAL_TRIES,
+    11: StepOp.SET_CHOOSE_LOCAL_FALLBACK_TRIES,
+    12: StepOp.SET_CHOOSELEAF_VARY_R,
+    13: StepOp.SET_CHOOSELEAF_STABLE,
+}
+_ID_MAX = 1_000_000
+_COUNT_MAX = 4096
+_VALUE_MAX = 2**31 - 1
+_WEIGHT_MAX = 2**32 - 1
+
+
+class _Reader:
+    """Takes values out of a JSON document; each problem is noted with the key it stands under."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.problems: list[str] = []
+
+    def add(self, key: str, got: object, wanted: str) -> None:
+        self.problems.append(f"{self.source}: {key}: got {str(got)[:80]}, wanted {wanted}")
+
+    def whole(self, entry: Mapping[str, Any], key: str, name: str, least: int, most: int) -> int:
+        value = entry.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        got = "nothing" if value is None else repr(value)
+        self.add(f"{key}.{name}", got, f"a whole number from {least} to {most}")
+        return least
+
+    def rows(self, entry: Mapping[str, Any], key: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Objects of a list, each with its key."""
+        value = entry.get(name)
+        if not isinstance(value, list):
+            self.add(f"{key}.{name}", "nothing" if value is None else type(value).__name__, "a list")
+            return
+        for number, row in enumerate(value):
+            if isinstance(row, dict):
+                yield f"{key}.{name}[{number}]", row
+            else:
+                self.add(f"{key}.{name}[{number}]", repr(row), "an object")
+
+
+def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap") -> CrushMap:
+    """Read the JSON form of a map.
+
+    Parameters
+    ----------
+    document : mapping
+        The decoded document: ``devices``, ``types``, ``buckets`` (shadow buckets of device classes
+        included), ``rules``, ``tunables``, ``choose_args``.
+    source, key : str
+        Names of the file and of the document's place in it, for messages.
+
+    Returns
+    -------
+    CrushMap
+        The map.
+
+    Raises
+    ------
+    CrushMapError
+        With every problem found, each as ``source: key: got …, wanted …``.
+    """
+    reader = _Reader(source)
+    devices = tuple(
+        Device(reader.whole(row, at, "id", 0, _ID_MAX), str(row.get("name", "")), row.get("class") or None)
+        for at, row in reader.rows(document, key, "devices")
+    )
+    types = tuple(
+        (reader.whole(row, at, "type_id", 0, _ID_MAX), str(row.get("name", "")))
+        for at, row in reader.rows(document, key, "types")
+    )
+    buckets = _with_class_ids([_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")])
+    known = {device.id for device in devices} | {bucket.id for bucket in buckets}
+    for bucket in buckets:
+        for item in bucket.items:
+            if item not in known:
+                reader.add(
+                    f"{key}.buckets", f"item {item} in {bucket.name!r}", "the id of a device or bucket"
+                )
+    if len(known) < len(devices) + len(buckets):
+        reader.add(f"{key}.buckets", "ids that occur twice", "one device or bucket for each id")
+    rules = tuple(
+        _rule(reader, at, row, {name: number for number, name in types}, known)
+        for at, row in reader.rows(document, key, "rules")
+    )
+    tunables = _tunables(reader, f"{key}.tunables", document.get("tunables"))
+    choose_args = _choose_args(reader, f"{key}.choose_args", document.get("choose_args"), buckets)
+    if not reader.problems:
+        cycle = _cycle(buckets)
+        if cycle is not None:
+            reader.add(f"{key}.buckets", f"{cycle!r}, which holds itself", "a hierarchy without cycles")
+    if reader.problems:
+        raise CrushMapError("\n".join(dict.fromkeys(reader.problems)))
+    return CrushMap(devices, types, buckets, rules, tunables, choose_args)
+
+
+def _bucket(reader: _Reader, key: str, row: Mapping[str, Any]) -> Bucket:
+    alg = str(row.get("alg"))
+    if alg not in _ALGS:
+        reader.add(f"{key}.alg", repr(alg), f"one of {', '.join(_ALGS)}")
+    hashed = row.get("hash", "rjenkins1")
+    if hashed not in ("rjenkins1", 0):
+        reader.add(f"{key}.hash", repr(hashed), "rjenkins1")
+    items, weights = [], []
+    for at, item in reader.rows(row, key, "items"):
+        items.append(reader.whole(item, at, "id", -_ID_MAX, _ID_MAX))
+        weights.append(reader.whole(item, at, "weight", 0, _WEIGHT_MAX))
+    return Bucket(
+        reader.whole(row, key, "id", -_ID_MAX, -1),
+        str(row.get("name", "")),
+        reader.whole(row, key, "type_id", 1, _ID_MAX),
+        tuple(items),
+        tuple(weights),
+        alg=_ALGS.get(alg, Alg.STRAW2),
+    )
+
+
+def _with_class_ids(buckets: list[Bucket]) -> tuple[Bucket, ...]:
+    """Note in each bucket its shadows, which the document lists as buckets named ``bucket~class``."""
+    shadows: dict[str, list[tuple[str, int]]] = {}
+    for bucket in buckets:
+        name, _, device_class = bucket.name.partition("~")
+        if device_class:
+            shadows.setdefault(name, []).append((device_class, bucket.id))
+    return tuple(replace(b, class_ids=tuple(shadows.get(b.name, ()))) for b in buckets)
+
+
+def _rule(
+    reader: _Reader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
+) -> Rule:
+    kind = row.get("type")
+    if kind not in _KINDS:
+        reader.add(f"{key}.type", repr(kind), f"one of {', '.join(map(str, _KINDS))}")
+    number = reader.whole(row, key, "rule_id", 0, _ID_MAX)
+    found = [_step(reader, at, step, type_ids, known) for at, step in reader.rows(row, key, "steps")]
+    steps = tuple(step for step in found if step is not None)
+    return Rule(number, str(row.get("rule_name", number)), _KINDS.get(kind or 0, "replicated"), steps)
+
+
+def _step(
+    reader: _Reader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
+) -> Step | None:
+    name = row.get("op")
+    op = _STEPS.get(str(name))
+    if op is None and row.get("opcode") in _OPCODES:
+        first, second = (reader.whole(row, key, arg, -_VALUE_MAX, _VALUE_MAX) for arg in ("arg1", "arg2"))
+        return Step(_OPCODES[row["opcode"]], first, second)
+    if op is None:
+        if name != "noop":
+            reader.add(f"{key}.op", repr(name or row.get("opcode")), f"one of {', '.join(_STEPS)}")
+        return None
+    if op is StepOp.TAKE:
+        item = reader.whole(row, key, "item", -_ID_MAX, _ID_MAX)
+        if item not in known:
+            reader.add(f"{key}.item", item, "the id of a device or bucket")
+        return Step(op, item)
+    if op not in _CHOOSE:
+        return Step(op, 0 if op is StepOp.EMIT else reader.whole(row, key, "num", 0, _VALUE_MAX))
+    type_name = str(row.get("type"))
+    if type_name not in type_ids:
+        reader.add(f"{key}.type", repr(type_name), f"one of {', '.join(type_ids)}")
+    count = reader.whole(row, key, "num", -_COUNT_MAX, _COUNT_MAX)
+    return Step(op, count, type_ids.get(type_name, 0))
+
+
+def _tunables(reader: _Reader, key: str, value: object) -> Tunables:
+    if not isinstance(value, dict):
+        reader.add(key, "nothing" if value is None else repr(value), "an object with the tunables")
+        return Tunables()
+    given = {
+        f.name: reader.whole(value, key, f.name, 0, 32 if f.name == "chooseleaf_vary_r" else _VALUE_MAX)
+        for f in fields(Tunables)
+        if f.name in value
+    }
+    return replace(Tunables(), **given)
+
+
+def _choose_args(
+    reader: _Reader, key: str, value: object, buckets: Iterable[Bucket]
+) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
+    by_id = {bucket.id: bucket for bucket in buckets}
+    found = []
+    for name in value if isinstance(value, dict) else ():
+        try:
+            # The default set is number −1, which some releases print without its sign.
+            index = (int(name) + 2**63) % 2**64 - 2**63
+        except ValueError:
+            reader.add(f"{key}.{name}", repr(name), "the id of a pool or -1")
+            continue
+        changes = []
+        for at, row in reader.rows(value if isinstance(value, dict) else {}, key, name):
+            change = _change(reader, at, row)
+            bucket = by_id.get(change.bucket_id)
+            wrong = (
+                (str(change.bucket_id), "the id of a bucket") if bucket is None else misfit(change, bucket)
+            )
+            if wrong:
+                reader.add(at, *wrong)
+            changes.append(change)
+        found.append((index, tuple(changes)))
+    return tuple(found)
+
+
+def _change(reader: _Reader, key: str, row: Mapping[str, Any]) -> BucketArgs:
+    sets = []
+    for number, weights in enumerate(row.get("weight_set") or ()):
+        if not isinstance(weights, list) or not all(
+            isinstance(w, (int, float)) and 0 <= w < _WEIGHT_MAX / WEIGHT_ONE for w in weights
+        ):
+            reader.add(f"{key}.weight_set[{number}]", repr(weights), "a list of weights")
+            continue
+        # Printed as decimals, of which the nearest 16.16 number is the one that was meant.
+        sets.append(tuple(round(w * WEIGHT_ONE) for w in weights))
+    ids = row.get("ids") or []
+    if not all(isinstance(i, int) and abs(i) < _VALUE_MAX for i in ids):
+        reader.add(f"{key}.ids", repr(ids), "a list of ids")
+        ids = []
+    return BucketArgs(reader.whole(row, key, "bucket_id", -_ID_MAX, -1), tuple(sets), tuple(ids))
+
+
+def _cycle(buckets: Iterable[Bucket]) -> str | None:
+    """Name of a bucket that is below itself, if there is one (without recursion)."""
+    by_id = {bucket.id: bucket for bucket in buckets}
+    finished: set[int] = set()
+    for start, top in by_id.items():
+        path = [(start, iter(top.items))]
+        on_path = {start}
+        while path and start not in finished:
+            here, rest = path[-1]
+            item = next(rest, None)
+            if item is None:
+                finished.add(here)
+                on_path.discard(here)
+                path.pop()
+            elif item in on_path:
+                return by_id[item].name
+            elif item < 0 and item not in finished:
+                path.append((item, iter(by_id[item].items)))
+                on_path.add(item)
+    return None

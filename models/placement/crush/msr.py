@@ -1,0 +1,217 @@
+"""CRUSH's MSR rules (multi-step retry), compiled: ``choosemsr`` steps whose whole descent is tried again.
+
+A block ``take, choosemsr …, emit`` fills a range of positions. Each step divides the range it is given into
+as many strides as it chooses items, each stride with its own item; an OSD that is out leaves its position
+open, and the next pass through the block tries it again from the top, in the same items or in ones that no
+other stride has.
+
+References
+----------
+Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rule).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.placement.crush.draw import EMPTY, Q_BUDGET, compiled, descend, is_out
+from stripesim.models.placement.crush.elements import NONE, StepOp
+from stripesim.models.placement.crush.kernel import OUT_OF_BUDGET
+
+OP_TAKE, OP_EMIT = int(StepOp.TAKE), int(StepOp.EMIT)
+
+_FREE = 0x7FFFFFFE
+# Where the map's tunables stand in `tunables`, and what is left of the budget in `q` (which `descend` reads).
+T_DESCENTS, T_COLLISION_TRIES, T_BUDGET = range(3)
+# What is kept for each step while a block is filled: the bucket to choose from, the length of a stride, the
+# range of positions, the stride at hand, positions filled, the item whose positions the next step fills.
+F_BUCKET, F_STRIDE, F_START, F_END, F_LOW, F_FOUND, F_ITEM = range(7)
+
+
+@compiled
+def _collides(used: Any, start: Any, end: Any, own_start: Any, own_end: Any, item: Any) -> Any:
+    """Whether another stride of used[start:end] has the item; the first that has it decides."""
+    for i in range(start, end):
+        if used[i] == item:
+            return i < own_start or i >= own_end
+    return False
+
+
+@compiled
+def _note(used: Any, start: Any, end: Any, item: Any) -> Any:
+    """Enter the item in the first free place of the stride; False if it is there already."""
+    for i in range(start, end):
+        if used[i] == item:
+            return False
+        if used[i] == _FREE:
+            used[i] = item
+            return True
+    return False
+
+
+@compiled
+def _forget_last(used: Any, start: Any, end: Any) -> None:
+    """Free the last taken place of the stride."""
+    for i in range(end - 1, start - 1, -1):
+        if used[i] != _FREE:
+            used[i] = _FREE
+            return
+
+
+@compiled
+def _choose(
+    t: Any, x: Any, step: Any, used: Any, bucket: Any, frame: Any, high: Any, index: Any, first_r: Any,
+    tries: Any, q: Any, scratch: Any,
+) -> Any:  # fmt: skip
+    """Draw an item for one stride that no other stride of its step has; NONE after too many collisions."""
+    kind = step[2]
+    for local in range(tries):
+        r = (first_r + local) & 0xFFFFFFFF
+        item, _ = descend(t, bucket, x, r, 0, 0, kind, index, -1, q, scratch)
+        if item in (NONE, EMPTY) or (item < 0) != (kind > 0):
+            break
+        if not _collides(used, frame[F_START], frame[F_END], frame[F_LOW], high, item):
+            return item
+    return np.int64(NONE)
+
+
+@compiled
+def _enter(frames: Any, level: Any, bucket: Any, total: Any, strides: Any, start: Any, end: Any) -> None:
+    frame = frames[level]
+    frame[F_BUCKET] = bucket
+    frame[F_STRIDE] = total // strides
+    frame[F_START] = start
+    frame[F_END] = end
+    frame[F_LOW] = start
+    frame[F_FOUND] = 0
+
+
+@compiled
+def _pass(
+    t: Any, reweights: Any, x: Any, steps: Any, attempt: Any, tries: Any, out: Any, filled: Any, used: Any,
+    dropped: Any, frames: Any, q: Any, scratch: Any,
+) -> None:  # fmt: skip
+    """One pass over a block's positions, depth first; `frames[0]` holds the range to fill.
+
+    `used[level]` holds what the strides of a step have chosen, `dropped[level]` what this pass is to free.
+    Deviation: written with a stack of frames, not recursive as in Ceph, for Numba cannot cache recursion.
+    """
+    width = out.size
+    last = steps[0, 0] - 1
+    level = 0
+    below = np.int64(-1)
+    while True:
+        frame = frames[level]
+        step = steps[level + 1]
+        stride = frame[F_STRIDE]
+        end = frame[F_END]
+        if below >= 0:
+            low = frame[F_LOW]
+            if _note(used[level], low, min(low + stride, end), frame[F_ITEM]) and below == 0:
+                dropped[level, low] = 1
+            frame[F_FOUND] += below
+            frame[F_LOW] += stride
+        deeper = False
+        while frame[F_LOW] < end:
+            low = frame[F_LOW]
+            high = min(low + stride, end)
+            dropped[level, low] = 0
+            open_places = False
+            for i in range(low, high):
+                open_places |= used[last, i] == _FREE
+            if open_places:
+                index = (low - frame[F_START]) // stride
+                # Positions and passes count in the upper half of the word, draws after a collision below.
+                first_r = (attempt * width + index) << 16
+                item = _choose(
+                    t, x, step, used[level], frame[F_BUCKET], frame, high, index, first_r, tries, q, scratch
+                )
+                if item != NONE and step[2] > 0 and level < last:
+                    frame[F_ITEM] = item
+                    strides = steps[level + 2, 1] if steps[level + 2, 1] > 0 else width
+                    _enter(frames, level + 1, -1 - item, stride, strides, low, high)
+                    deeper = True
+                    break
+                whole = step[2] == 0 and level == last and stride == 1
+                if item != NONE and whole and not is_out(reweights, item, x):
+                    _note(used[level], low, high, item)
+                    out[filled[0] if filled[1] else low] = item
+                    filled[0] += 1
+                    frame[F_FOUND] += 1
+            frame[F_LOW] += stride
+        if deeper:
+            level += 1
+            below = np.int64(-1)
+            continue
+        # What was chosen for nothing stays in the way of the other strides until the pass is over.
+        for low in range(frame[F_START], end, stride):
+            if dropped[level, low]:
+                _forget_last(used[level], low, min(low + stride, end))
+        if level == 0:
+            return
+        below = frame[F_FOUND]
+        level -= 1
+
+
+@compiled
+def map_rows_msr(
+    t: Any, blocks: Any, firstn: Any, tunables: Any, xs: Any, reweights: Any, out: Any, lengths: Any,
+    used: Any, dropped: Any, frames: Any, filled: Any, q: Any, scratch: Any,
+) -> None:  # fmt: skip
+    """Run an MSR rule for every input.
+
+    Parameters
+    ----------
+    t, xs, reweights, out, lengths, scratch
+        As in `kernel.map_rows`.
+    blocks : ndarray of int64, shape (blocks, 1 + steps, 3)
+        For each block a row (choosemsr steps, 1, item taken), then its steps (code, count, type).
+    firstn : bool
+        Results close up (msr_firstn) or keep their places (msr_indep).
+    tunables : ndarray of int64, shape (3,)
+        Descents, tries after a collision, budget of hashes.
+    used, dropped : ndarray of int64, shape (steps, width)
+    frames : ndarray of int64, shape (steps, 7)
+        Room.
+    filled : ndarray of int64, shape (2,)
+        Room: positions filled; whether results close up.
+    q : ndarray of int64
+        Room in the form that `descend` reads.
+    """
+    width = out.shape[1]
+    for i in range(q.size):
+        q[i] = 0
+    q[Q_BUDGET] = tunables[T_BUDGET]
+    for row in range(xs.size):
+        for i in range(width):
+            out[row, i] = NONE
+        filled[0] = 0
+        filled[1] = firstn
+        start = 0
+        for b in range(blocks.shape[0]):
+            steps = blocks[b]
+            count = steps[0, 0]
+            total = np.int64(1)
+            for s in range(1, count + 1):
+                total *= steps[s, 1] if steps[s, 1] > 0 else width
+            end = min(start + total, width)
+            if start >= end:
+                break
+            for level in range(count):
+                for i in range(width):
+                    used[level, i] = _FREE
+            limit = filled[0] + end - start
+            for attempt in range(tunables[T_DESCENTS]):
+                if filled[0] >= limit or q[Q_BUDGET] < 0:
+                    break
+                strides = steps[1, 1] if steps[1, 1] > 0 else width
+                _enter(frames, 0, -1 - steps[0, 2], total, strides, start, end)
+                _pass(
+                    t, reweights, xs[row], steps, attempt, tunables[T_COLLISION_TRIES], out[row], filled,
+                    used, dropped, frames, q, scratch,
+                )  # fmt: skip
+            start = end
+        lengths[row] = filled[0] if firstn else width
+        if q[Q_BUDGET] < 0:
+            lengths[row] = OUT_OF_BUDGET
+            break
