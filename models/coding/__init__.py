@@ -7,13 +7,13 @@ from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC
 from stripesim.models.coding.lrc_ceph import CephLRC
 from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.coding.policy import PAGE_BYTES, WHOLE_STRIPES, EcPolicy
 from stripesim.models.coding.protocol import (
     ReadPlan,
     RedundancyScheme,
     RepairPlan,
     ShardExtent,
     WritePlan,
-    WritePolicy,
 )
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.coding.replication import Replication
@@ -21,10 +21,13 @@ from stripesim.models.coding.shec import Shec
 
 __all__ = [
     "LRC",
+    "PAGE_BYTES",
+    "WHOLE_STRIPES",
     "CephLRC",
     "Clay",
     "CodecError",
     "DataLossError",
+    "EcPolicy",
     "ReadPlan",
     "RedundancyScheme",
     "ReedSolomon",
@@ -35,7 +38,6 @@ __all__ = [
     "Shec",
     "StripeGeometry",
     "WritePlan",
-    "WritePolicy",
     "padded_amplification",
     "parse_scheme",
     "stored_bytes",

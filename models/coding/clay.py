@@ -93,6 +93,11 @@ class Clay(ReedSolomon):
             )
 
     @property
+    def not_optimised_because(self) -> str:
+        """The reason, as Ceph's plug-ins give it."""
+        return "the clay plug-in works on sub-chunks (deprecated in umbrella, removed in vampire), wanted a classic pool"
+
+    @property
     def name(self) -> str:
         """``clay:k,m,d``."""
         return f"clay:{self.k},{self.m},{self.d}"

@@ -90,6 +90,11 @@ class LRC(GroupedCode):
             raise SchemeError(f"{name}: k + m: got {self.width}, wanted at most {SHARDS_MAX - 1}")
 
     @property
+    def not_optimised_because(self) -> str:
+        """The reason, as Ceph's plug-ins give it."""
+        return "which Ceph's lrc plug-in does not support, wanted a classic pool"
+
+    @property
     def name(self) -> str:
         """``lrc:k,m,l``."""
         return f"lrc:{self.k},{self.m},{self.locality}"

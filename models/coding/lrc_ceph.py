@@ -65,6 +65,11 @@ class CephLRC(GroupedCode):
             )
 
     @property
+    def not_optimised_because(self) -> str:
+        """The reason, as Ceph's plug-ins give it."""
+        return "which Ceph's lrc plug-in does not support, wanted a classic pool"
+
+    @property
     def name(self) -> str:
         """``lrc-ceph:k,m,l`` with Ceph's m, the Reed-Solomon parities."""
         return f"lrc-ceph:{self.k},{self.global_parities},{self.locality}"

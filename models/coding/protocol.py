@@ -12,23 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Literal, Protocol
 
 from stripesim.models.coding.errors import DataLossError, SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy
 
 Kind = Literal["replicated", "erasure"]
 
 #: The field has 256 elements, so a Reed-Solomon code over it has at most 256 shards.
 SHARDS_MAX = 256
-
-
-class WritePolicy(Enum):
-    """How an erasure-coded write treats a stripe it covers only in part."""
-
-    WHOLE_STRIPE = "whole-stripe"
-    """Read the whole stripe, encode it, write all k + m chunks (Ceph before Tentacle's FastEC)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,6 +68,11 @@ class WritePlan:
         Size of the object afterwards, as the client sees it [B].
     decode_stripes, decode_data_bytes, erasures : int
         Stripes and bytes [B] decoded to complete `reads` when data shards are missing, and how many are.
+    metadata_shards : tuple of int
+        Shards that get a transaction without data: object info and log.
+    method : str
+        How parities are computed: ``full stripe`` (nothing is read), ``read-modify-write`` (of whole
+        stripes), ``reconstruct``, ``parity delta``; empty for replication.
     """
 
     reads: tuple[ShardExtent, ...]
@@ -88,6 +86,8 @@ class WritePlan:
     decode_stripes: int = 0
     decode_data_bytes: int = 0
     erasures: int = 0
+    metadata_shards: tuple[int, ...] = ()
+    method: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,10 @@ class RedundancyScheme(Protocol):
     def failures_tolerated(self) -> int:
         """Any so many shards may be lost without losing data."""
 
+    @property
+    def not_optimised_because(self) -> str:
+        """Why Ceph offers no optimised pool (`EcPolicy.optimised`) of this scheme; empty where it does."""
+
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """The geometry of this scheme with that stripe unit [B]."""
 
@@ -186,7 +190,8 @@ class RedundancyScheme(Protocol):
         object_size_bytes: int,
         geometry: StripeGeometry,
         missing: frozenset[int] = frozenset(),
-        policy: WritePolicy = WritePolicy.WHOLE_STRIPE,
+        policy: EcPolicy = WHOLE_STRIPES,
+        in_cache: bool = False,
     ) -> WritePlan:
         """Plan a write of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
 
@@ -198,6 +203,7 @@ class RedundancyScheme(Protocol):
         object_size_bytes: int,
         geometry: StripeGeometry,
         missing: frozenset[int] = frozenset(),
+        policy: EcPolicy = WHOLE_STRIPES,
     ) -> ReadPlan:
         """Plan a read of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from stripesim.models.coding import optimised
 from stripesim.models.coding.errors import SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.policy import PAGE_BYTES, WHOLE_STRIPES, EcPolicy
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
     Kind,
@@ -14,7 +16,6 @@ from stripesim.models.coding.protocol import (
     RepairPlan,
     ShardExtent,
     WritePlan,
-    WritePolicy,
     check_extent,
     check_shards,
     data_loss,
@@ -102,6 +103,11 @@ class ReedSolomon:
         """Any m shards may be lost."""
         return self.m
 
+    @property
+    def not_optimised_because(self) -> str:
+        """Always empty: the isa and jerasure plug-ins (`reed_sol_van`) support optimised pools."""
+        return ""
+
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """Stripes of k chunks of that size [B]."""
         return StripeGeometry(k=self.k, stripe_unit_bytes=stripe_unit_bytes)
@@ -119,7 +125,8 @@ class ReedSolomon:
         object_size_bytes: int,
         geometry: StripeGeometry,
         missing: frozenset[int] = frozenset(),
-        policy: WritePolicy = WritePolicy.WHOLE_STRIPE,
+        policy: EcPolicy = WHOLE_STRIPES,
+        in_cache: bool = False,
     ) -> WritePlan:
         """Read, encode and write whole stripes; see `RedundancyScheme.plan_write` and the class.
 
@@ -135,6 +142,17 @@ class ReedSolomon:
         )
         self._check_geometry(geometry)
         sources = self._sources(missing)
+        if policy.optimised:
+            self._check_optimised(geometry)
+            return optimised.plan_write(
+                optimised.Layout(geometry, self.width),
+                offset_bytes=offset_bytes,
+                length_bytes=length_bytes,
+                object_size_bytes=object_size_bytes,
+                missing=missing,
+                policy=policy,
+                in_cache=in_cache,
+            )
         end_bytes = offset_bytes + length_bytes
         first, stop = geometry.stripe_range(offset_bytes, length_bytes)
         old_stop = geometry.stripe_count(object_size_bytes)
@@ -161,6 +179,7 @@ class ReedSolomon:
             decode_stripes=decode_stripes,
             decode_data_bytes=decode_stripes * geometry.stripe_bytes,
             erasures=erasures,
+            method="read-modify-write" if partial else "full stripe",
         )
 
     def plan_read(
@@ -171,6 +190,7 @@ class ReedSolomon:
         object_size_bytes: int,
         geometry: StripeGeometry,
         missing: frozenset[int] = frozenset(),
+        policy: EcPolicy = WHOLE_STRIPES,
     ) -> ReadPlan:
         """Gather whole stripes from k shards; see `RedundancyScheme.plan_read`.
 
@@ -196,6 +216,15 @@ class ReedSolomon:
         returned_bytes = max(0, min(offset_bytes + length_bytes, object_size_bytes) - offset_bytes)
         if returned_bytes == 0:
             return ReadPlan(reads=(), decode_stripes=0, decode_data_bytes=0, erasures=0, returned_bytes=0)
+        if policy.reads != "stripes":
+            return optimised.plan_read(
+                optimised.Layout(geometry, self.width),
+                offset_bytes=offset_bytes,
+                returned_bytes=returned_bytes,
+                object_size_bytes=object_size_bytes,
+                missing=missing,
+                policy=policy,
+            )
         stripes = geometry.stripe_range(offset_bytes, returned_bytes)
         erasures = self._data_missing(missing)
         decode_stripes = stripes[1] - stripes[0] if erasures else 0
@@ -237,6 +266,15 @@ class ReedSolomon:
             decode_data_bytes=stripes * geometry.stripe_bytes,
             erasures=len(lost),
         )
+
+    def _check_optimised(self, geometry: StripeGeometry) -> None:
+        if self.not_optimised_because:
+            raise SchemeError(f"{self.name}: got an optimised pool, {self.not_optimised_because}")
+        if geometry.stripe_unit_bytes % PAGE_BYTES:
+            raise SchemeError(
+                f"{self.name}: stripe_unit: got {geometry.stripe_unit_bytes}, wanted a multiple of "
+                f"{PAGE_BYTES} bytes in an optimised pool"
+            )
 
     def _sources(self, missing: frozenset[int]) -> list[int]:
         """The k shards to read: data first, then parity in index order."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stripesim.models.coding.errors import SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy
 from stripesim.models.coding.protocol import (
     SHARDS_MAX,
     Kind,
@@ -13,7 +14,6 @@ from stripesim.models.coding.protocol import (
     RepairPlan,
     ShardExtent,
     WritePlan,
-    WritePolicy,
     check_extent,
     check_shards,
     data_loss,
@@ -93,6 +93,11 @@ class Replication:
         """All copies but one may be lost."""
         return self.copies - 1
 
+    @property
+    def not_optimised_because(self) -> str:
+        """Always empty: replication has no stripes to optimise."""
+        return ""
+
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """One chunk per stripe: a copy's address space is the object's own."""
         return StripeGeometry(k=1, stripe_unit_bytes=stripe_unit_bytes)
@@ -110,7 +115,8 @@ class Replication:
         object_size_bytes: int,
         geometry: StripeGeometry,
         missing: frozenset[int] = frozenset(),
-        policy: WritePolicy = WritePolicy.WHOLE_STRIPE,
+        policy: EcPolicy = WHOLE_STRIPES,
+        in_cache: bool = False,
     ) -> WritePlan:
         """Write the same extent to every copy that is there; see `RedundancyScheme.plan_write`.
 
@@ -144,6 +150,7 @@ class Replication:
         object_size_bytes: int,
         geometry: StripeGeometry,
         missing: frozenset[int] = frozenset(),
+        policy: EcPolicy = WHOLE_STRIPES,
     ) -> ReadPlan:
         """Read the extent from the first copy that is there; see `RedundancyScheme.plan_read`.
 

@@ -72,6 +72,11 @@ class Shec(GroupedCode):
             raise SchemeError(f"{name}: c: got {self.c}, wanted 1 to m = {self.m}")
 
     @property
+    def not_optimised_because(self) -> str:
+        """The reason, as Ceph's plug-ins give it."""
+        return "the shec plug-in lacks FLAG_EC_PLUGIN_OPTIMIZED_SUPPORTED, wanted a classic pool"
+
+    @property
     def name(self) -> str:
         """``shec:k,m,c``."""
         return f"shec:{self.k},{self.m},{self.c}"

@@ -1,0 +1,65 @@
+"""Sets of bytes as sorted runs (start, stop): union, difference, intersection, rounding to pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Run = tuple[int, int]
+Runs = tuple[Run, ...]
+
+
+def union(runs: Iterable[Run]) -> Runs:
+    """Return the union of runs, those that touch merged.
+
+    >>> union([(8, 12), (0, 4), (4, 6)])
+    ((0, 6), (8, 12))
+    """
+    merged: list[Run] = []
+    for start, stop in sorted(runs):
+        if start >= stop:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], stop))
+        else:
+            merged.append((start, stop))
+    return tuple(merged)
+
+
+def subtract(runs: Runs, others: Runs) -> Runs:
+    """Return what of `runs` is not in `others`.
+
+    >>> subtract(((0, 10),), ((2, 4), (8, 20)))
+    ((0, 2), (4, 8))
+    """
+    left: list[Run] = []
+    for start, stop in runs:
+        for low, high in others:
+            if high <= start or low >= stop:
+                continue
+            left.append((start, low))
+            start = high
+        left.append((start, stop))
+    return union(left)
+
+
+def intersect(runs: Runs, others: Runs) -> Runs:
+    """Return what is in both.
+
+    >>> intersect(((0, 10),), ((2, 4), (8, 20)))
+    ((2, 4), (8, 10))
+    """
+    return union((max(a, c), min(b, d)) for a, b in runs for c, d in others)
+
+
+def align(runs: Iterable[Run], unit: int) -> Runs:
+    """Widen each run to whole units.
+
+    >>> align([(5, 9)], 4)
+    ((4, 12),)
+    """
+    return union((start // unit * unit, -(-stop // unit) * unit) for start, stop in runs)
+
+
+def length(runs: Runs) -> int:
+    """Return how many bytes there are."""
+    return sum(stop - start for start, stop in runs)

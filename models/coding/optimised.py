@@ -1,0 +1,252 @@
+"""Plans of optimised erasure-coded pools: only the shards that a request touches, in 4 KiB pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from stripesim.models.coding import extents
+from stripesim.models.coding.extents import Runs
+from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.policy import PAGE_BYTES, EcPolicy
+from stripesim.models.coding.protocol import ReadPlan, ShardExtent, WritePlan
+
+ShardRuns = dict[int, Runs]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the bytes of an object lie in an optimised pool.
+
+    Parameters
+    ----------
+    geometry : StripeGeometry
+    width : int
+        Data and parity shards.
+    """
+
+    geometry: StripeGeometry
+    width: int
+
+    @property
+    def parities(self) -> range:
+        """Parity shards."""
+        return range(self.geometry.k, self.width)
+
+    def shards_of(self, offset_bytes: int, stop_bytes: int) -> ShardRuns:
+        """Return the run of each data shard that bytes ``[offset, stop)`` of the object lie on.
+
+        Examples
+        --------
+        >>> Layout(StripeGeometry(k=4, stripe_unit_bytes=16384), 6).shards_of(14336, 18432)
+        {0: ((14336, 16384),), 1: ((0, 2048),)}
+        """
+        k, unit = self.geometry.k, self.geometry.stripe_unit_bytes
+        if stop_bytes <= offset_bytes:
+            return {}
+        first, last = offset_bytes // unit, (stop_bytes - 1) // unit
+        found = {}
+        for shard in range(k):
+            # Chunks of the object are numbered row by row; these are the shard's own first and last.
+            low, high = first + (shard - first) % k, last - (last - shard) % k
+            if low > high:
+                continue
+            start = low // k * unit + (offset_bytes % unit if low == first else 0)
+            stop = high // k * unit + ((stop_bytes - 1) % unit + 1 if high == last else unit)
+            found[shard] = ((start, stop),)
+        return found
+
+    def stored(self, object_size_bytes: int) -> ShardRuns:
+        """Return what every shard stores of an object: whole pages, no padding to a stripe."""
+        found = self.shards_of(0, _pages_up(object_size_bytes))
+        longest = max((runs[-1][1] for runs in found.values()), default=0)
+        if longest:
+            found |= dict.fromkeys(self.parities, ((0, longest),))
+        return found
+
+    def sources(
+        self, wanted: ShardRuns, *, stored: ShardRuns, missing: frozenset[int]
+    ) -> tuple[ShardRuns, Runs]:
+        """Return what to read so that `wanted` is known, and the extents that have to be decoded.
+
+        Notes
+        -----
+        If a wanted shard is missing, the first k shards that are there are read where it was wanted, each
+        beside what is wanted of itself.
+
+        References
+        ----------
+        Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
+        """
+        lost = extents.union(run for shard in wanted if shard in missing for run in wanted[shard])
+        readable: Iterable[int] = wanted
+        if lost:
+            readable = [shard for shard in range(self.width) if shard not in missing][: self.geometry.k]
+        found = {}
+        for shard in readable:
+            runs = extents.union([*lost, *wanted.get(shard, ())])
+            runs = extents.intersect(extents.align(runs, PAGE_BYTES), stored.get(shard, ()))
+            if runs:
+                found[shard] = runs
+        return found, lost
+
+
+def plan_read(
+    layout: Layout,
+    *,
+    offset_bytes: int,
+    returned_bytes: int,
+    object_size_bytes: int,
+    missing: frozenset[int],
+    policy: EcPolicy,
+) -> ReadPlan:
+    """Read the chunks or the pages that hold the wanted bytes, by `EcPolicy.reads`.
+
+    Parameters
+    ----------
+    layout : Layout
+    offset_bytes, returned_bytes : int
+        The request, cut at the object's end [B].
+    object_size_bytes : int
+    missing : frozenset of int
+    policy : EcPolicy
+    """
+    unit = layout.geometry.stripe_unit_bytes
+    pages = policy.reads == "pages"
+    step_bytes = PAGE_BYTES if pages else unit
+    wanted = {
+        shard: extents.align(runs, step_bytes)
+        for shard, runs in layout.shards_of(offset_bytes, offset_bytes + returned_bytes).items()
+    }
+    stored = layout.stored(object_size_bytes)
+    if not policy.optimised:
+        # A classic object is padded to whole stripes.
+        shard_bytes = layout.geometry.shard_size_bytes(object_size_bytes)
+        stored = dict.fromkeys(range(layout.width), ((0, shard_bytes),))
+    reads, lost = layout.sources(wanted, stored=stored, missing=missing)
+    slices = len(lost) if pages else extents.length(lost) // unit
+    return ReadPlan(
+        reads=_extents(reads),
+        decode_stripes=slices,
+        decode_data_bytes=layout.geometry.k * extents.length(lost),
+        erasures=sum(shard in missing for shard in wanted),
+        returned_bytes=returned_bytes,
+    )
+
+
+def plan_write(
+    layout: Layout,
+    *,
+    offset_bytes: int,
+    length_bytes: int,
+    object_size_bytes: int,
+    missing: frozenset[int],
+    policy: EcPolicy,
+    in_cache: bool = False,
+) -> WritePlan:
+    """Write the touched data shards and the parities, in pages.
+
+    Parameters
+    ----------
+    layout : Layout
+    offset_bytes, length_bytes, object_size_bytes : int
+        The request, and the object's size before it [B].
+    missing : frozenset of int
+        Shards that take no part; at most as many as there are parities.
+    policy : EcPolicy
+    in_cache : bool
+        Whether the primary's extent cache knows the object: then no delta is written.
+
+    Notes
+    -----
+    The parities' pages are those of any touched data shard. Their new content comes
+
+    - from nothing else, where all data shards that exist there are written (``full stripe``);
+    - from the rest of these pages on the untouched data shards (``reconstruct``);
+    - from the old content of what is written, parities included (``parity delta``).
+
+    A page covered in part is read first in any case. The delta is considered if the object keeps its size, is not
+    in the cache and something has to be read. It is not taken if it reads k shards or more, or if a shard it needs is
+    missing; it is taken if the reconstruction lacks a shard; otherwise by the fewer shards read, a tie by
+    `EcPolicy.tie`.
+
+    Data shard 0 and the parities get a transaction in any case, every shard if the object's size changes; other
+    shards that are not written get none. A hole before the write is neither filled nor encoded.
+
+    References
+    ----------
+    Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
+    """
+    k = layout.geometry.k
+    end_bytes = offset_bytes + length_bytes
+    stored = layout.stored(object_size_bytes)
+    touched = layout.shards_of(offset_bytes, end_bytes)
+    rows = extents.align((run for runs in touched.values() for run in runs), PAGE_BYTES)
+    data = {shard: extents.align(runs, PAGE_BYTES) for shard, runs in touched.items()}
+    parities = {shard: rows for shard in layout.parities if shard not in missing}
+    grows = end_bytes > object_size_bytes
+
+    rest = {shard: extents.subtract(rows, data.get(shard, ())) for shard in range(k)}
+    for page in _partial_pages(offset_bytes, end_bytes):
+        for shard, runs in layout.shards_of(page, page + PAGE_BYTES).items():
+            rest[shard] = extents.union([*rest[shard], *runs])
+    rest = {shard: extents.intersect(runs, stored.get(shard, ())) for shard, runs in rest.items()}
+    rest = {shard: runs for shard, runs in rest.items() if runs}
+    old = {**data, **parities}
+
+    method: WriteMethod = "reconstruct" if rest else "full stripe"
+    if rest and not grows and not in_cache and _takes_delta(old, rest, k=k, missing=missing, tie=policy.tie):
+        method = "parity delta"
+    reads, lost = layout.sources(old if method == "parity delta" else rest, stored=stored, missing=missing)
+    writes = {shard: runs for shard, runs in old.items() if shard not in missing}
+    told = range(layout.width) if grows else (0, *layout.parities)
+    encoded = data if method == "parity delta" else dict.fromkeys(range(k), rows)
+    return WritePlan(
+        reads=_extents(reads),
+        writes=_extents(writes),
+        read_stripes=(),
+        write_stripes=layout.geometry.stripe_range(offset_bytes, length_bytes),
+        encode_stripes=len(rows),
+        encode_data_bytes=sum(extents.length(runs) for runs in encoded.values()),
+        fill_bytes=0,
+        object_size_after_bytes=max(object_size_bytes, end_bytes),
+        decode_stripes=len(lost),
+        decode_data_bytes=k * extents.length(lost),
+        erasures=sum(shard in missing for shard in rest) if lost else 0,
+        metadata_shards=tuple(shard for shard in told if shard not in missing and shard not in writes),
+        method=method,
+    )
+
+
+WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
+
+
+def _takes_delta(
+    old: Mapping[int, Runs], rest: Mapping[int, Runs], *, k: int, missing: frozenset[int], tie: str
+) -> bool:
+    if len(old) >= k or missing & old.keys():
+        return False
+    if missing & rest.keys():
+        return True
+    return len(old) < len(rest) or (len(old) == len(rest) and tie == "delta")
+
+
+def _partial_pages(start_bytes: int, stop_bytes: int) -> list[int]:
+    """Offsets in the object [B] of the pages that ``[start, stop)`` covers only in part."""
+    pages = []
+    if start_bytes % PAGE_BYTES:
+        pages.append(start_bytes // PAGE_BYTES * PAGE_BYTES)
+    if stop_bytes % PAGE_BYTES:
+        pages.append(stop_bytes // PAGE_BYTES * PAGE_BYTES)
+    return pages
+
+
+def _pages_up(size_bytes: int) -> int:
+    return -(-size_bytes // PAGE_BYTES) * PAGE_BYTES
+
+
+def _extents(found: Mapping[int, Runs]) -> tuple[ShardExtent, ...]:
+    return tuple(
+        ShardExtent(shard, start, stop - start) for shard in sorted(found) for start, stop in found[shard]
+    )
