@@ -7,7 +7,7 @@ from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.lrc import LRC
 from stripesim.models.coding.lrc_ceph import CephLRC
 from stripesim.models.coding.parse import parse_scheme
-from stripesim.models.coding.policy import PAGE_BYTES, WHOLE_STRIPES, EcPolicy
+from stripesim.models.coding.policy import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, leaders
 from stripesim.models.coding.protocol import (
     ReadPlan,
     RedundancyScheme,
@@ -38,6 +38,7 @@ __all__ = [
     "Shec",
     "StripeGeometry",
     "WritePlan",
+    "leaders",
     "padded_amplification",
     "parse_scheme",
     "stored_bytes",

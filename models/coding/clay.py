@@ -95,7 +95,7 @@ class Clay(ReedSolomon):
     @property
     def not_optimised_because(self) -> str:
         """The reason, as Ceph's plug-ins give it."""
-        return "the clay plug-in works on sub-chunks (deprecated in umbrella, removed in vampire), wanted a classic pool"
+        return "the clay plug-in works on sub-chunks (deprecated in umbrella, removed in vampire)"
 
     @property
     def name(self) -> str:

@@ -33,12 +33,13 @@ def subtract(runs: Runs, others: Runs) -> Runs:
     """
     left: list[Run] = []
     for start, stop in runs:
+        position = start
         for low, high in others:
-            if high <= start or low >= stop:
+            if high <= position or low >= stop:
                 continue
-            left.append((start, low))
-            start = high
-        left.append((start, stop))
+            left.append((position, low))
+            position = high
+        left.append((position, stop))
     return union(left)
 
 

@@ -67,7 +67,7 @@ class CephLRC(GroupedCode):
     @property
     def not_optimised_because(self) -> str:
         """The reason, as Ceph's plug-ins give it."""
-        return "which Ceph's lrc plug-in does not support, wanted a classic pool"
+        return "Ceph's lrc plug-in does not support it"
 
     @property
     def name(self) -> str:

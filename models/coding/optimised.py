@@ -16,7 +16,7 @@ ShardRuns = dict[int, Runs]
 
 
 @dataclass(frozen=True)
-class Layout:
+class ShardMap:
     """Where the bytes of an object lie in an optimised pool.
 
     Parameters
@@ -39,14 +39,14 @@ class Layout:
 
         Examples
         --------
-        >>> Layout(StripeGeometry(k=4, stripe_unit_bytes=16384), 6).shards_of(14336, 18432)
+        >>> ShardMap(StripeGeometry(k=4, stripe_unit_bytes=16384), 6).shards_of(14336, 18432)
         {0: ((14336, 16384),), 1: ((0, 2048),)}
         """
         k, unit = self.geometry.k, self.geometry.stripe_unit_bytes
         if stop_bytes <= offset_bytes:
             return {}
         first, last = offset_bytes // unit, (stop_bytes - 1) // unit
-        found = {}
+        found: ShardRuns = {}
         for shard in range(k):
             # Chunks of the object are numbered row by row; these are the shard's own first and last.
             low, high = first + (shard - first) % k, last - (last - shard) % k
@@ -93,7 +93,7 @@ class Layout:
 
 
 def plan_read(
-    layout: Layout,
+    shard_map: ShardMap,
     *,
     offset_bytes: int,
     returned_bytes: int,
@@ -105,38 +105,38 @@ def plan_read(
 
     Parameters
     ----------
-    layout : Layout
+    shard_map : ShardMap
     offset_bytes, returned_bytes : int
         The request, cut at the object's end [B].
     object_size_bytes : int
     missing : frozenset of int
     policy : EcPolicy
     """
-    unit = layout.geometry.stripe_unit_bytes
+    unit = shard_map.geometry.stripe_unit_bytes
     pages = policy.reads == "pages"
     step_bytes = PAGE_BYTES if pages else unit
     wanted = {
         shard: extents.align(runs, step_bytes)
-        for shard, runs in layout.shards_of(offset_bytes, offset_bytes + returned_bytes).items()
+        for shard, runs in shard_map.shards_of(offset_bytes, offset_bytes + returned_bytes).items()
     }
-    stored = layout.stored(object_size_bytes)
+    stored = shard_map.stored(object_size_bytes)
     if not policy.optimised:
         # A classic object is padded to whole stripes.
-        shard_bytes = layout.geometry.shard_size_bytes(object_size_bytes)
-        stored = dict.fromkeys(range(layout.width), ((0, shard_bytes),))
-    reads, lost = layout.sources(wanted, stored=stored, missing=missing)
+        shard_bytes = shard_map.geometry.shard_size_bytes(object_size_bytes)
+        stored = dict.fromkeys(range(shard_map.width), ((0, shard_bytes),))
+    reads, lost = shard_map.sources(wanted, stored=stored, missing=missing)
     slices = len(lost) if pages else extents.length(lost) // unit
     return ReadPlan(
         reads=_extents(reads),
         decode_stripes=slices,
-        decode_data_bytes=layout.geometry.k * extents.length(lost),
+        decode_data_bytes=shard_map.geometry.k * extents.length(lost),
         erasures=sum(shard in missing for shard in wanted),
         returned_bytes=returned_bytes,
     )
 
 
 def plan_write(
-    layout: Layout,
+    shard_map: ShardMap,
     *,
     offset_bytes: int,
     length_bytes: int,
@@ -149,7 +149,7 @@ def plan_write(
 
     Parameters
     ----------
-    layout : Layout
+    shard_map : ShardMap
     offset_bytes, length_bytes, object_size_bytes : int
         The request, and the object's size before it [B].
     missing : frozenset of int
@@ -166,30 +166,30 @@ def plan_write(
     - from the rest of these pages on the untouched data shards (``reconstruct``);
     - from the old content of what is written, parities included (``parity delta``).
 
-    A page covered in part is read first in any case. The delta is considered if the object keeps its size, is not
-    in the cache and something has to be read. It is not taken if it reads k shards or more, or if a shard it needs is
-    missing; it is taken if the reconstruction lacks a shard; otherwise by the fewer shards read, a tie by
-    `EcPolicy.tie`.
+    A page covered in part is read first in any case. The delta is considered if the object keeps its size,
+    is not in the cache and something has to be read. It is not taken if it reads k shards or more, or if a
+    shard it needs is missing; it is taken if the reconstruction lacks a shard; otherwise by the fewer shards
+    read, a tie by `EcPolicy.tie`.
 
-    Data shard 0 and the parities get a transaction in any case, every shard if the object's size changes; other
-    shards that are not written get none. A hole before the write is neither filled nor encoded.
+    Data shard 0 and the parities get a transaction in any case, every shard if the object's size changes;
+    other shards that are not written get none. A hole before the write is neither filled nor encoded.
 
     References
     ----------
     Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
     """
-    k = layout.geometry.k
+    k = shard_map.geometry.k
     end_bytes = offset_bytes + length_bytes
-    stored = layout.stored(object_size_bytes)
-    touched = layout.shards_of(offset_bytes, end_bytes)
+    stored = shard_map.stored(object_size_bytes)
+    touched = shard_map.shards_of(offset_bytes, end_bytes)
     rows = extents.align((run for runs in touched.values() for run in runs), PAGE_BYTES)
     data = {shard: extents.align(runs, PAGE_BYTES) for shard, runs in touched.items()}
-    parities = {shard: rows for shard in layout.parities if shard not in missing}
+    parities = {shard: rows for shard in shard_map.parities if shard not in missing}
     grows = end_bytes > object_size_bytes
 
     rest = {shard: extents.subtract(rows, data.get(shard, ())) for shard in range(k)}
     for page in _partial_pages(offset_bytes, end_bytes):
-        for shard, runs in layout.shards_of(page, page + PAGE_BYTES).items():
+        for shard, runs in shard_map.shards_of(page, page + PAGE_BYTES).items():
             rest[shard] = extents.union([*rest[shard], *runs])
     rest = {shard: extents.intersect(runs, stored.get(shard, ())) for shard, runs in rest.items()}
     rest = {shard: runs for shard, runs in rest.items() if runs}
@@ -198,15 +198,15 @@ def plan_write(
     method: WriteMethod = "reconstruct" if rest else "full stripe"
     if rest and not grows and not in_cache and _takes_delta(old, rest, k=k, missing=missing, tie=policy.tie):
         method = "parity delta"
-    reads, lost = layout.sources(old if method == "parity delta" else rest, stored=stored, missing=missing)
+    reads, lost = shard_map.sources(old if method == "parity delta" else rest, stored=stored, missing=missing)
     writes = {shard: runs for shard, runs in old.items() if shard not in missing}
-    told = range(layout.width) if grows else (0, *layout.parities)
+    told = range(shard_map.width) if grows else (0, *shard_map.parities)
     encoded = data if method == "parity delta" else dict.fromkeys(range(k), rows)
     return WritePlan(
         reads=_extents(reads),
         writes=_extents(writes),
         read_stripes=(),
-        write_stripes=layout.geometry.stripe_range(offset_bytes, length_bytes),
+        write_stripes=shard_map.geometry.stripe_range(offset_bytes, length_bytes),
         encode_stripes=len(rows),
         encode_data_bytes=sum(extents.length(runs) for runs in encoded.values()),
         fill_bytes=0,

@@ -49,5 +49,24 @@ class EcPolicy:
         return self.writes == "shards"
 
 
+def leaders(*, k: int, width: int, policy: EcPolicy) -> tuple[int, ...]:
+    """Return the shards whose OSD may be the primary of a placement group.
+
+    Notes
+    -----
+    Other data shards of an optimised pool may lack the newest object info.
+
+    References
+    ----------
+    Ceph v20.2.0, ``src/mon/OSDMonitor.cc`` (``nonprimary_shards``).
+
+    Examples
+    --------
+    >>> leaders(k=4, width=6, policy=EcPolicy(writes="shards"))
+    (0, 4, 5)
+    """
+    return (0, *range(k, width)) if policy.optimised else tuple(range(width))
+
+
 #: Erasure coding up to Squid: whole stripes.
 WHOLE_STRIPES = EcPolicy()

@@ -145,7 +145,7 @@ class ReedSolomon:
         if policy.optimised:
             self._check_optimised(geometry)
             return optimised.plan_write(
-                optimised.Layout(geometry, self.width),
+                optimised.ShardMap(geometry, self.width),
                 offset_bytes=offset_bytes,
                 length_bytes=length_bytes,
                 object_size_bytes=object_size_bytes,
@@ -218,7 +218,7 @@ class ReedSolomon:
             return ReadPlan(reads=(), decode_stripes=0, decode_data_bytes=0, erasures=0, returned_bytes=0)
         if policy.reads != "stripes":
             return optimised.plan_read(
-                optimised.Layout(geometry, self.width),
+                optimised.ShardMap(geometry, self.width),
                 offset_bytes=offset_bytes,
                 returned_bytes=returned_bytes,
                 object_size_bytes=object_size_bytes,
@@ -269,7 +269,9 @@ class ReedSolomon:
 
     def _check_optimised(self, geometry: StripeGeometry) -> None:
         if self.not_optimised_because:
-            raise SchemeError(f"{self.name}: got an optimised pool, {self.not_optimised_because}")
+            raise SchemeError(
+                f"{self.name}: got an optimised pool, wanted a classic one: {self.not_optimised_because}"
+            )
         if geometry.stripe_unit_bytes % PAGE_BYTES:
             raise SchemeError(
                 f"{self.name}: stripe_unit: got {geometry.stripe_unit_bytes}, wanted a multiple of "

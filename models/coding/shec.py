@@ -74,7 +74,7 @@ class Shec(GroupedCode):
     @property
     def not_optimised_because(self) -> str:
         """The reason, as Ceph's plug-ins give it."""
-        return "the shec plug-in lacks FLAG_EC_PLUGIN_OPTIMIZED_SUPPORTED, wanted a classic pool"
+        return "the shec plug-in lacks FLAG_EC_PLUGIN_OPTIMIZED_SUPPORTED"
 
     @property
     def name(self) -> str:

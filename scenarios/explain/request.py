@@ -14,12 +14,13 @@ from stripesim.scenarios.explain.place import critical_path, holds, located
 from stripesim.scenarios.explain.record import record
 from stripesim.scenarios.explain.sensitivity import shares_of
 from stripesim.scenarios.explain.timeline import CATEGORIES, Hold, Timeline, TimelineStep
-from stripesim.scenarios.run.build import build_cell, build_models
+from stripesim.scenarios.run.build import build_cell, build_models, check_schemes
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, RepairSpec, Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.paths import ObjectExtent, can_read_directly
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.ceph.repair_plan import RepairPlanner
@@ -32,7 +33,13 @@ __all__ = ["CATEGORIES", "ExplainError", "Hold", "Timeline", "TimelineStep", "ex
 OPS = ("write", "read", "repair")
 STATES = ("healthy", "degraded")
 # Options that are passed on as keys of a scenario.
-_OPTIONS = {"generation": "--generation", "workload.image": "--image", "cluster.object_bytes": "--size"}
+_OPTIONS = {
+    "generation": "--generation",
+    "workload.image": "--image",
+    "cluster.object_bytes": "--size",
+    "cluster.stripe_unit_bytes": "--stripe-unit",
+    "cluster.direct_reads": "--direct-reads",
+}
 
 # The small cluster of an explanation: a host for each shard, so that every message is seen on the wire,
 # and one to spare, which a repair needs.
@@ -64,6 +71,8 @@ def explain(
     lost_shard: int = 1,
     scenario: str | Path | None = None,
     sets: Sequence[str] = (),
+    stripe_unit_bytes: int | None = None,
+    direct_reads: bool = False,
 ) -> list[Timeline]:
     """Run one request alone, once for each scheme, and tell all its steps.
 
@@ -88,6 +97,10 @@ def explain(
         Cluster to use; None: a small one with a host for each shard.
     sets : sequence of str
         Overrides, ``key=value``.
+    stripe_unit_bytes : int, optional
+        Chunk of one stripe on one shard [B]; None: the scenario's.
+    direct_reads : bool
+        Whether the client reads shards of an erasure-coded object itself.
 
     Returns
     -------
@@ -113,8 +126,11 @@ def explain(
     """
     names = [schemes] if isinstance(schemes, str) else list(schemes)
     _check(op, names, size_bytes, offset_bytes, state, image)
-    told = _scenario(op, names, size_bytes, generation, image, scenario, sets)
+    given = [] if stripe_unit_bytes is None else [f"cluster.stripe_unit_bytes={stripe_unit_bytes}"]
+    given += ["cluster.direct_reads=true"] if direct_reads else []
+    told = _scenario(op, names, size_bytes, generation, image, scenario, [*given, *sets])
     models = build_models(told)
+    check_schemes(told, models)
     return [
         _Explanation(told, models, name, op, size_bytes, offset_bytes, state, lost_shard).timeline()
         for name in told.schemes
@@ -245,7 +261,41 @@ class _Explanation:
             holds=tuple(holds(steps)),
             path=critical_path(steps, book.templates[graphs[0]].reply),
             parameters=parameters,
+            **self._shards(pool),
         )
+
+    def _shards(self, pool: Pool) -> dict[str, Any]:
+        """Count the shards that the plan reads and writes."""
+        context, size_bytes = pool.contexts[0], pool.object_bytes
+        if self.op == "repair":
+            repair = pool.scheme.plan_repair(
+                lost=frozenset({self.lost_shard}), object_size_bytes=size_bytes, geometry=pool.geometry
+            )
+            return {
+                "shard_reads": len({extent.shard for extent in repair.reads}),
+                "shard_writes": len({extent.shard for extent in repair.writes}),
+            }
+        extent = ObjectExtent(
+            offset_bytes=self.offset_bytes % size_bytes,
+            length_bytes=self.size_bytes,
+            object_size_bytes=size_bytes if self.scenario.workload.image == "prefilled" else 0,
+        )
+        if self.op == "read":
+            plan = context.plan_read(**extent)
+            shards = {extent.shard for extent in plan.reads}
+            direct = can_read_directly(context, plan) and pool.scheme.kind == "erasure"
+            return {
+                "shard_reads": len(shards),
+                "metadata_reads": int(direct and len(shards) > 1 and context.primary not in shards),
+                "method": "direct" if direct else "primary",
+            }
+        written = context.plan_write(**extent)
+        return {
+            "shard_reads": len({extent.shard for extent in written.reads}),
+            "shard_writes": len({extent.shard for extent in written.writes}),
+            "metadata_writes": len(written.metadata_shards),
+            "method": written.method,
+        }
 
     def _place(self) -> tuple[Pool, Any]:
         """Return a pool of the one placement group that is concerned, and a repair's new acting set."""

@@ -101,6 +101,13 @@ class Timeline:
         By start.
     path : tuple of int
         Positions in `steps` of the critical path: each began when the one before it was complete.
+    shard_reads, shard_writes : int
+        Shards that data is read from and written to.
+    metadata_reads, metadata_writes : int
+        Shards that are asked for the object info only, and those that get a transaction without data.
+    method : str
+        How a write computes parities, see `stripesim.models.coding.WritePlan`; of a read ``direct`` or
+        ``primary``.
     parameters : dict
         Each parameter that a step names, with unit, provenance and source.
     """
@@ -122,6 +129,11 @@ class Timeline:
     holds: tuple[Hold, ...]
     path: tuple[int, ...]
     parameters: dict[str, dict[str, Any]]
+    shard_reads: int = 0
+    shard_writes: int = 0
+    metadata_reads: int = 0
+    metadata_writes: int = 0
+    method: str = ""
 
     def totals(self) -> dict[str, int]:
         """Sum what the steps account, by counter."""
@@ -146,7 +158,7 @@ class Timeline:
         """Return a document of plain values."""
         plain = (
             "scheme", "op", "state", "generation", "size_bytes", "offset_bytes", "primary", "latency_ns",
-            "end_ns",
+            "end_ns", "shard_reads", "shard_writes", "metadata_reads", "metadata_writes", "method",
         )  # fmt: skip
         return {
             **{name: getattr(self, name) for name in plain},

@@ -11,9 +11,9 @@ import numpy as np
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table, named_table
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
-from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.generations import generation
+from stripesim.models.generations import generation, generations
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
@@ -86,7 +86,42 @@ def build_models(scenario: Scenario) -> Models:
         kernel=table,
         kernel_backend=told.kernel_backend,
         encode_buffers=ceph_buffers() if told.encode_buffers else None,
+        ec=ec_policy(scenario),
     )
+
+
+def ec_policy(scenario: Scenario) -> EcPolicy:
+    """Return how the scenario's erasure-coded pools are read and written.
+
+    Raises
+    ------
+    ValueError
+        If the release does not offer what the cluster asks for.
+    """
+    cluster, release = scenario.cluster, generation(scenario.generation)
+    optimised = release.ec.optimised if cluster.ec_optimizations is None else cluster.ec_optimizations
+    if optimised and not release.ec.optimised:
+        offering = ", ".join(name for name, one in generations().items() if one.ec.optimised)
+        raise ValueError(
+            f"cluster.ec_optimizations: got true with generation {release.name}, wanted one of {offering}"
+        )
+    direct = cluster.direct_reads
+    if direct and not release.ec.direct_reads:
+        offering = ", ".join(name for name, one in generations().items() if one.ec.direct_reads)
+        raise ValueError(
+            f"cluster.direct_reads: got true with generation {release.name}, wanted {offering}: earlier "
+            "releases have no direct reads of erasure-coded pools"
+        )
+    if direct and not optimised:
+        raise ValueError("cluster.direct_reads: got true with a classic pool, wanted ec_optimizations")
+    if optimised and cluster.pg_lock_scope not in (None, "dispatch"):
+        raise ValueError(
+            f'cluster.pg_lock_scope: got "{cluster.pg_lock_scope}", wanted "dispatch": writes of an '
+            "optimised pool go through the pipeline of their placement group"
+        )
+    if release.ec.optimised and not optimised:
+        return WHOLE_STRIPES
+    return replace(release.ec, direct_reads=direct)
 
 
 def _parameter_set(key: str, name: str) -> ParameterSet:
@@ -150,6 +185,8 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
     for name in scenario.schemes:
         scheme = parse_scheme(name)
         try:
+            if models.ec.optimised and scheme.kind == "erasure":
+                check_optimised(scheme, scenario)
             views = build_pool(scenario, scheme, models, down=down).contexts
             if encodes and scheme.kind == "erasure":
                 models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
@@ -159,6 +196,22 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
             faults.append(str(error))
     if faults:
         raise ValueError("\n".join(dict.fromkeys(faults)))
+
+
+def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
+    """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
+    wanted = "or cluster.ec_optimizations = false"
+    if scheme.not_optimised_because:
+        raise ValueError(
+            f"schemes: {scheme.name}: got an optimised pool (FastEC of generation {scenario.generation}), "
+            f"wanted rs:k,m {wanted}: {scheme.not_optimised_because}"
+        )
+    unit_bytes = scenario.cluster.stripe_unit_bytes
+    if unit_bytes % PAGE_BYTES:
+        raise ValueError(
+            f"cluster.stripe_unit_bytes: got {unit_bytes}, wanted a multiple of {PAGE_BYTES} in an optimised "
+            f"pool, {wanted}"
+        )
 
 
 def _no_sets() -> IntArray:

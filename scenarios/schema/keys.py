@@ -138,6 +138,16 @@ class ClusterSpec(Table):
         default=True,
         description="Charge with ISA-L's kernels what Ceph's plugin pays for buffers around an encode call.",
     )
+    ec_optimizations: bool | None = Field(
+        default=None,
+        description="Whether erasure-coded pools have the flag allow_ec_optimizations (FastEC); leave out "
+        "for yes where the generation has it.",
+    )
+    direct_reads: bool = Field(
+        default=False,
+        description="Whether clients read the shards of erasure-coded objects themselves, not through the "
+        "primary; with generation umbrella.",
+    )
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = Field(
         default=None, description="How long a PG's lock is held; leave out to take what the generation does."
     )

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.coding import WHOLE_STRIPES, EcPolicy, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.device import DeviceModel
 from stripesim.models.kernel.buffers import EncodeBufferModel
@@ -45,7 +45,8 @@ class Models:
     `encode_buffers` is what the modelled system pays around an encode call, charged where the table holds
     the kernel without copies (Ceph's own tables hold both) and it is one of `BUFFERED_KERNELS`; None:
     nothing. `lookup` is what finding an
-    object's metadata reads from the device; None: it is in memory.
+    object's metadata reads from the device; None: it is in memory. `ec` is how erasure-coded objects are read
+    and written.
     """
 
     client: ClientModel
@@ -60,6 +61,7 @@ class Models:
     kernel_backend: str | None = None
     encode_buffers: EncodeBufferModel | None = None
     lookup: MetadataLookup | None = None
+    ec: EcPolicy = WHOLE_STRIPES
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models whose numbers have a provenance, by name."""
@@ -315,6 +317,8 @@ class Cluster:
         fill(roles.SSD, self.osd_resource(member, "ssd"), present)
         fill(roles.KV, self.osd_resource(member, "kv"), present)
         fill(roles.SYNC, self.osd_resource(member, "sync"), present)
+        fill(roles.CLIENT_SIDE_TX, self.host_resource(host, "public.tx"), present)
+        fill(roles.CLIENT_SIDE_RX, self.host_resource(host, "public.rx"), present)
         fill(roles.BACKFILL_SLOT, self.osd_resource(member, "backfill"), present)
         fill(roles.OUT_TX, self.host_resource(home, "private.tx"), remote)
         fill(roles.OUT_WIRE, self.host_resource(home, "private.tx"), remote)

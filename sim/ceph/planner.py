@@ -9,9 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models.coding import PAGE_BYTES
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
 from stripesim.sim.ceph.layout import Layout
-from stripesim.sim.ceph.paths import bare_path, pipelined_write_path, read_path, roll_forward_path, write_path
+from stripesim.sim.ceph.paths import (
+    ObjectExtent,
+    bare_path,
+    can_read_directly,
+    device_reads,
+    direct_read_path,
+    optimised_write_path,
+    pipelined_write_path,
+    read_path,
+    roll_forward_path,
+    write_path,
+    written_shards,
+)
+from stripesim.sim.ceph.paths.optimised import OBJECT, ROWS
 from stripesim.sim.ceph.paths.pipeline import PARTIAL, WRITTEN
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.ceph.read_cache import ReadCache, sizes_before
@@ -122,19 +136,26 @@ class RequestPlanner:
         self._prefilled = prefilled
         store = pool.cluster.models.store
         self._erasure = pool.scheme.kind == "erasure"
-        self._pipelined = self._erasure and pool.cluster.models.pg_lock.scope == "dispatch"
+        ec = pool.cluster.models.ec
+        self._optimised = self._erasure and ec.optimised
+        self._pipelined = self._erasure and (
+            self._optimised or pool.cluster.models.pg_lock.scope == "dispatch"
+        )
         unit, alloc = pool.stripe_unit_bytes, store.min_alloc_bytes
         self._granule = pool.geometry.stripe_bytes if self._erasure else alloc
         self._shift = self._granule * (lcm(unit, alloc) // unit) if self._erasure else alloc
-        # A stripe in the cache takes one chunk on each of k OSDs, an allocation unit one on one.
-        capacity = pool.cluster.osds * store.read_cache_bytes // self._granule
+        # What a cache holds or does not: a stripe takes one chunk on each of k OSDs, an allocation unit one
+        # on one.
+        partial = {"stripes": self._granule, "chunks": unit, "pages": PAGE_BYTES}
+        self._block = partial[ec.reads] if self._erasure else alloc
+        capacity = pool.cluster.osds * store.read_cache_bytes // self._block
         self._cache = ReadCache(capacity)
         self._per_object = -(-pool.object_bytes // self._granule)
         self._sizes: dict[int, int] = {}
         self._templates: dict[tuple[int, ...], int] = {}
         # The same by what a template really depends on: extents within a stripe differ in name only.
         self._alike: dict[tuple[object, ...], int] = {}
-        self._roll_forwards: dict[int, Template] = {}
+        self._roll_forwards: dict[tuple[int, tuple[int, ...] | None], Template] = {}
         self._small: SmallWrites | None = None
         if not self._erasure and store.deferred_batch_count:
             in_flight = workload.depth * getattr(workload, "clients", 1)
@@ -234,6 +255,8 @@ class RequestPlanner:
 
     def _key_ranges(self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray) -> IntArray:
         """Name the stripes that each write writes, and the partial one that it asks for first."""
+        if self._optimised:
+            return self._page_ranges(requests, keys, offsets)
         stripe = self._granule
         ends = offsets + requests.lengths_bytes
         first, stop, old_stop = offsets // stripe, -(-ends // stripe), -(-sizes // stripe)
@@ -242,6 +265,23 @@ class RequestPlanner:
         ranges[:, WRITTEN, 0], ranges[:, WRITTEN, 1] = np.minimum(first, old_stop), stop
         ranges[:, PARTIAL, 0], ranges[:, PARTIAL, 1] = partial, partial + 1
         ranges += (keys * self._per_object)[:, None, None]
+        return ranges
+
+    def _page_ranges(self, requests: Requests, keys: IntArray, offsets: IntArray) -> IntArray:
+        """Name the pages of a shard that each write writes on any of them, and its object."""
+        k, unit = self._pool.geometry.k, self._pool.geometry.stripe_unit_bytes
+        last_bytes = offsets + requests.lengths_bytes - 1
+        first, last = offsets // unit, last_bytes // unit
+        alone = first == last
+        # A chunk that follows in the same stripe, or comes before, makes the run begin or end at its border.
+        start = first // k * unit + np.where(alone | (first % k == k - 1), offsets % unit, 0)
+        stop = last // k * unit + np.where(alone | (last % k == 0), last_bytes % unit + 1, unit)
+        pages = self._per_object * unit // PAGE_BYTES
+        base = keys * (pages + 1)
+        ranges = np.zeros((len(requests), KEY_RANGES, 2), dtype=np.int64)
+        ranges[:, ROWS, 0], ranges[:, ROWS, 1] = start // PAGE_BYTES, -(-stop // PAGE_BYTES)
+        ranges[:, OBJECT, 0], ranges[:, OBJECT, 1] = pages, pages + 1
+        ranges += base[:, None, None]
         return ranges
 
     def _plan(
@@ -264,7 +304,8 @@ class RequestPlanner:
         # Shift request and object together by whole periods of the layout. Only stripes are filled from the
         # object's end to the request: there the distance matters, for a copy it does not.
         whole_size = -(-sizes // self._granule) * self._granule
-        base = np.minimum(offsets, whole_size) if self._erasure else offsets
+        # An optimised object has holes instead.
+        base = np.minimum(offsets, whole_size) if self._erasure and not self._optimised else offsets
         base = base // self._shift * self._shift
         rows[:, _OFFSET] = offsets - base
         # Beyond the request's last granule the size makes no difference.
@@ -288,13 +329,14 @@ class RequestPlanner:
         sizes: IntArray,
         is_write: npt.NDArray[np.bool_],
     ) -> tuple[IntArray, IntArray]:
-        """Count the granules at the head and the tail of each request that need no device read."""
+        """Count the granules at the head and tail of a write that are not read from a device; of a read, blocks."""
         head, tail = np.zeros(len(keys), dtype=np.int64), np.zeros(len(keys), dtype=np.int64)
         if not self._cache.capacity:
             return head, tail
-        granule, cache = self._granule, self._cache
-        first = keys * self._per_object + offsets // granule
-        stop = keys * self._per_object - (-(offsets + lengths) // granule)
+        granule, block, cache = self._granule, self._block, self._cache
+        blocks = granule // block
+        first = keys * self._per_object * blocks + offsets // block
+        stop = keys * self._per_object * blocks - (-(offsets + lengths) // block)
         for index, (low, high, write) in enumerate(
             zip(first.tolist(), stop.tolist(), is_write.tolist(), strict=True)
         ):
@@ -302,21 +344,25 @@ class RequestPlanner:
                 if offsets[index] < sizes[index]:
                     head[index], tail[index] = cache.read(low, high)
                 continue
-            if self._erasure:
+            if self._erasure and not self._optimised:
                 # A partial stripe is read before it is written, and may be held.
+                start, end = low // blocks * blocks, -(-high // blocks) * blocks
                 if offsets[index] % granule or lengths[index] < granule:
-                    head[index] = cache.read(low, low + 1)[0]
-                if high - low > 1 and (offsets[index] + lengths[index]) % granule:
-                    tail[index] = cache.read(high - 1, high)[0]
-            cache.drop(low, high)
+                    head[index] = cache.read(start, start + blocks)[0] // blocks
+                if end - start > blocks and (offsets[index] + lengths[index]) % granule:
+                    tail[index] = cache.read(end - blocks, end)[0] // blocks
+                cache.drop(start, end)
+            else:
+                cache.drop(low, high)
         return head, tail
 
-    def _roll_forward(self, view: int) -> Template:
-        """Return the roll-forward of one view of a placement group, which its writes share."""
-        if view not in self._roll_forwards:
-            self._roll_forwards[view] = roll_forward_path(self._layout.contexts[view])
-            self._book.add(self._roll_forwards[view])
-        return self._roll_forwards[view]
+    def _roll_forward(self, view: int, shards: tuple[int, ...] | None = None) -> Template:
+        """Return the roll-forward of these shards (None: all) of one view, which its writes share."""
+        key = (view, shards)
+        if key not in self._roll_forwards:
+            self._roll_forwards[key] = roll_forward_path(self._layout.contexts[view], shards)
+            self._book.add(self._roll_forwards[key])
+        return self._roll_forwards[key]
 
     def _template(self, key: tuple[int, ...]) -> int:
         found = self._templates.get(key)
@@ -333,7 +379,17 @@ class RequestPlanner:
         context = self._layout.contexts[view]
         if not self._erasure:
             return key
-        extent = {"offset_bytes": offset, "length_bytes": length, "object_size_bytes": size}
+        extent = ObjectExtent(offset_bytes=offset, length_bytes=length, object_size_bytes=size)
+        if self._optimised and write:
+            return (
+                view,
+                length,
+                size,
+                context.plan_write(**extent),
+                context.plan_write(**extent, in_cache=True),
+            )
+        if self._block != self._granule and not write:
+            return key
         if not write:
             return (view, context.plan_read(**extent), head, tail)
         stripes = context.geometry.stripe_count(size)
@@ -351,6 +407,10 @@ class RequestPlanner:
         if context.scheme.name == "none":
             blocks_bytes = context.models.ssd.blocks_bytes(length)
             return bare_path(context, write=bool(write), length_bytes=length, device_bytes=blocks_bytes)
+        extent = ObjectExtent(offset_bytes=offset, length_bytes=length, object_size_bytes=size)
+        if write and self._optimised:
+            shards = written_shards(context.plan_write(**extent))
+            return optimised_write_path(context, **extent, roll_forward=self._roll_forward(view, shards))
         if write:
             cached = self._cached_stripes(key)
             if self._pipelined:
@@ -370,12 +430,16 @@ class RequestPlanner:
                 cached_stripes=frozenset() if self._small else cached,
                 unit_states=(head, tail) if self._small else None,
             )
-        per_source = context.geometry.stripe_unit_bytes if self._erasure else self._granule
-        return read_path(
-            context,
-            offset_bytes=offset,
-            length_bytes=length,
-            object_size_bytes=size,
-            cached_head_bytes=head * per_source,
-            cached_tail_bytes=tail * per_source,
-        )
+        # Of a cached stripe each source holds a chunk.
+        per_source = self._block
+        if self._erasure and context.models.ec.reads == "stripes":
+            per_source = context.geometry.stripe_unit_bytes
+        cached_ends = {"cached_head_bytes": head * per_source, "cached_tail_bytes": tail * per_source}
+        if self._erasure:
+            plan = context.plan_read(**extent)
+            if can_read_directly(context, plan):
+                devices = device_reads(context, **extent, **cached_ends)
+                return direct_read_path(
+                    context, offset_bytes=offset, length_bytes=length, plan=plan, device_bytes=devices
+                )
+        return read_path(context, **extent, **cached_ends)

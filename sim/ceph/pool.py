@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from stripesim.models.coding import RedundancyScheme, StripeGeometry
+from stripesim.models.coding import WHOLE_STRIPES, RedundancyScheme, StripeGeometry, leaders
 from stripesim.models.placement import pgs_of_objects
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.paths import PathContext
@@ -48,13 +48,22 @@ class Pool:
         """The scheme's stripes."""
         return self.scheme.geometry(self.stripe_unit_bytes)
 
+    @property
+    def leaders(self) -> tuple[int, ...]:
+        """Shards whose OSD may be the primary."""
+        scheme, policy = self.scheme, self.cluster.models.ec
+        if scheme.kind == "replicated":
+            policy = WHOLE_STRIPES
+        return leaders(k=scheme.k, width=scheme.width, policy=policy)
+
     @cached_property
     def primaries(self) -> IntArray:
-        """Shard that is the primary of each placement group: the first that is there, shape (groups,)."""
+        """Shard that is the primary of each placement group: the first that may be, shape (groups,)."""
         present = self.cluster.acting != NO_OSD
+        present[:, [shard for shard in range(self.scheme.width) if shard not in self.leaders]] = False
         if not present.any(axis=1).all():
             lost = int(np.flatnonzero(~present.any(axis=1))[0])
-            raise UnavailableError(f"placement group {lost:x}: no OSD is left")
+            raise UnavailableError(f"placement group {lost:x}: no OSD is left that may lead")
         first: IntArray = present.argmax(axis=1).astype(np.int64)
         return first
 

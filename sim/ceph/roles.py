@@ -22,7 +22,9 @@ _FIXED = (
 
 # Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are
 # unbound where the two share a host.
+# `client side` is the public network of the shard's host, for clients that read shards themselves.
 WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX, BACKFILL_SLOT = range(12)
+CLIENT_SIDE_TX, CLIENT_SIDE_RX = 12, 13
 _PER_SHARD = (
     "worker",
     "cpu",
@@ -36,6 +38,8 @@ _PER_SHARD = (
     "back.wire",
     "back.rx",
     "backfill",
+    "public.tx",
+    "public.rx",
 )
 
 FIXED_ROLES = len(_FIXED)

@@ -128,7 +128,11 @@ def explain(
     ] = None,
     size: Annotated[str, typer.Option(help="Of the request; of a repair, of the object. Such as 4k.")] = "4k",
     offset: Annotated[str, typer.Option(help="Where in the image the request begins.")] = "0",
-    generation: Annotated[str | None, typer.Option(help="Ceph generation, such as kraken.")] = None,
+    generation: Annotated[str | None, typer.Option(help="Ceph release, such as squid or tentacle.")] = None,
+    stripe_unit: Annotated[str | None, typer.Option(help="Of a stripe, on one shard, such as 16k.")] = None,
+    direct_reads: Annotated[
+        bool, typer.Option("--direct-reads", help="The client reads shards itself (generation umbrella).")
+    ] = False,
     state: Annotated[str, typer.Option(help="healthy, or degraded: one shard is down.")] = "healthy",
     image: Annotated[str, typer.Option(help="prefilled or pristine: do the objects exist?")] = "prefilled",
     lost_shard: Annotated[int, typer.Option(help="Shard that is down, or is rebuilt; from 0.")] = 1,
@@ -148,7 +152,8 @@ def explain(
     timelines = timelines_of(
         op.value, schemes or ["rep:3", "rs:6,3"], size_bytes, offset_bytes=offset_bytes,
         generation=generation, state=state, image=image, lost_shard=lost_shard, scenario=scenario,
-        sets=sets or (),
+        sets=sets or (), stripe_unit_bytes=cli_explain.size("--stripe-unit", stripe_unit),
+        direct_reads=direct_reads,
     )  # fmt: skip
     written = [] if out is None else cli_explain.write_timelines(timelines, out)
     if write_json(json_to, cli_explain.document(timelines)):

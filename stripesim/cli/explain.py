@@ -38,6 +38,22 @@ def extent(size: str, offset: str) -> tuple[int, int]:
     return found[0], found[1]
 
 
+def size(option: str, text: str | None) -> int | None:
+    """Read an option that is a size [B]; None where it is left out.
+
+    Raises
+    ------
+    ValueError
+        If it is no size.
+    """
+    from stripesim.scenarios.schema.units import parse_size_bytes
+
+    try:
+        return None if text is None else parse_size_bytes(text)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from None
+
+
 def document(timelines: Sequence[Timeline]) -> dict[str, Any]:
     """Return what ``--json`` writes."""
     return {"requests": [timeline.to_json() for timeline in timelines]}

@@ -170,7 +170,7 @@ class FaultDirector:
             for item, number in enumerate(pool.groups_of(np.zeros_like(objects), objects).tolist()):
                 items[number].append(item)
         groups = [
-            Group(number, pool.scheme, row, items[number])
+            Group(number, pool.scheme, row, items[number], pool.leaders)
             for number, row in enumerate(pool.cluster.acting.tolist())
         ]
         for group in groups:

@@ -60,15 +60,18 @@ class Members:
         OSD that serves each shard; `NO_OSD` where none is up to date.
     joining : tuple of int
         OSD that is to serve each shard and has to be brought up to date first.
+    leaders : tuple of int
+        Shards whose OSD may be the primary.
     """
 
     acting: tuple[int, ...]
     joining: tuple[int, ...]
+    leaders: tuple[int, ...]
 
     @property
     def primary(self) -> int | None:
-        """Shard whose OSD leads: the first that is there; None if nobody is."""
-        return next((shard for shard, osd in enumerate(self.acting) if osd != NO_OSD), None)
+        """Shard whose OSD leads: the first that is there and may; None if nobody is."""
+        return next((shard for shard in self.leaders if self.acting[shard] != NO_OSD), None)
 
     @property
     def missing(self) -> frozenset[int]:
@@ -92,11 +95,19 @@ class Group:
         OSD of each shard in the beginning; `NO_OSD` in a hole.
     objects : iterable of int
         Objects that exist in the beginning.
+    leaders : tuple of int, optional
+        Shards whose OSD may be the primary; None: all.
     """
 
     def __init__(
-        self, number: int, scheme: RedundancyScheme, up: Sequence[int], objects: Iterable[int]
+        self,
+        number: int,
+        scheme: RedundancyScheme,
+        up: Sequence[int],
+        objects: Iterable[int],
+        leaders: tuple[int, ...] | None = None,
     ) -> None:
+        self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.number = number
         self.objects = set(objects)
         self._scheme = scheme
@@ -105,7 +116,7 @@ class Group:
         self.copies: dict[tuple[int, int], Copy] = {
             (osd, self.content(shard)): Copy() for shard, osd in enumerate(up) if osd != NO_OSD
         }
-        self.members = Members(self.up, (NO_OSD,) * len(self.up))
+        self.members = Members(self.up, (NO_OSD,) * len(self.up), self._leaders)
         self.interval = 0
         self.since_epoch = 1
         self.temp = False
@@ -138,7 +149,7 @@ class Group:
             joining.append(osd)
             acting.append(self._stand_in(shard, used, is_up) if osd != NO_OSD else NO_OSD)
             used.add(acting[-1])
-        return Members(tuple(acting), tuple(joining))
+        return Members(tuple(acting), tuple(joining), self._leaders)
 
     def _complete(self, osd: int, shard: int) -> bool:
         copy = self.copies.get((osd, self.content(shard)))

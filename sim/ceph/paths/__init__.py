@@ -1,19 +1,27 @@
 """Paths: the write, read and repair of one request, from a scheme's plan to an op graph."""
 
 from stripesim.sim.ceph.paths.bare import bare_path
+from stripesim.sim.ceph.paths.direct import can_read_directly, direct_read_path
+from stripesim.sim.ceph.paths.optimised import optimised_write_path, written_shards
 from stripesim.sim.ceph.paths.pipeline import pipelined_write_path, roll_forward_path
-from stripesim.sim.ceph.paths.read import read_path
+from stripesim.sim.ceph.paths.read import device_reads, read_path
 from stripesim.sim.ceph.paths.repair import move_path, repair_path
-from stripesim.sim.ceph.paths.stage import PathContext
+from stripesim.sim.ceph.paths.stage import ObjectExtent, PathContext
 from stripesim.sim.ceph.paths.write import write_path
 
 __all__ = [
+    "ObjectExtent",
     "PathContext",
     "bare_path",
+    "can_read_directly",
+    "device_reads",
+    "direct_read_path",
     "move_path",
+    "optimised_write_path",
     "pipelined_write_path",
     "read_path",
     "repair_path",
     "roll_forward_path",
     "write_path",
+    "written_shards",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stripesim.models.coding import WritePlan
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
@@ -94,8 +96,14 @@ def pipelined_write_path(
     return graph.finish(reply=stage.reply(0, finished))
 
 
-def roll_forward_path(context: PathContext) -> Template:
+def roll_forward_path(context: PathContext, shards: Sequence[int] | None = None) -> Template:
     """Compile the round that tells members to forget how to roll back: metadata only, no data.
+
+    Parameters
+    ----------
+    context : PathContext
+    shards : sequence of int, optional
+        Those that were written; None: all members.
 
     References
     ----------
@@ -104,7 +112,7 @@ def roll_forward_path(context: PathContext) -> Template:
     models = context.models
     graph = GraphBuilder(f"roll forward {context.name}")
     stage = Stage(graph, context)
-    members = context.members
+    members = context.members if shards is None else shards
     work_ns = sum(shard != context.primary for shard in members) * models.cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [graph.issue], "roll forward")
     io = StoreIo(0, 0, models.store.roll_forward_log_bytes, 0)

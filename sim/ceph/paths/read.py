@@ -1,8 +1,8 @@
-"""The read: one replica, or a gather of whole stripes; decode where shards are missing."""
+"""The read: one replica, or a gather of the shards that the plan names; decode where shards are missing."""
 
 from __future__ import annotations
 
-from stripesim.models.coding import ReadPlan
+from stripesim.models.coding import PAGE_BYTES, ReadPlan
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather, local_read
 from stripesim.sim.ceph.phases import Phase
@@ -48,7 +48,15 @@ def read_path(
     stage = Stage(graph, context)
     step = stage.lock(stage.request(0))
     if context.scheme.kind == "erasure":
-        step = _gather(stage, plan, cached_head_bytes, cached_tail_bytes, step)
+        devices = device_reads(
+            context,
+            offset_bytes=offset_bytes,
+            length_bytes=length_bytes,
+            object_size_bytes=object_size_bytes,
+            cached_head_bytes=cached_head_bytes,
+            cached_tail_bytes=cached_tail_bytes,
+        )
+        step = _gather(stage, plan, devices, step)
     else:
         step = _replica(stage, plan, cached_head_bytes + cached_tail_bytes, step)
     reply = stage.reply(plan.returned_bytes, step)
@@ -72,8 +80,49 @@ def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int
     return stage.unlock(step)
 
 
-def _gather(stage: Stage, plan: ReadPlan, head_bytes: int, tail_bytes: int, after: int) -> int:
-    """Bring whole stripes to the primary; return the step after which the reply goes out."""
+def device_reads(
+    context: PathContext,
+    *,
+    offset_bytes: int,
+    length_bytes: int,
+    object_size_bytes: int,
+    cached_head_bytes: int,
+    cached_tail_bytes: int,
+) -> dict[int, int]:
+    """Return what each shard's device reads of an erasure-coded object [B].
+
+    Parameters are those of `read_path`; where reads are not of whole stripes, the cached parts are those of
+    the extent in the object.
+    """
+    extent = {"offset_bytes": offset_bytes, "length_bytes": length_bytes}
+    store = context.models.store
+    if context.models.ec.reads == "stripes":
+        # Whole stripes are one run of chunks on a shard; its ends may be cached.
+        plan = context.plan_read(**extent, object_size_bytes=object_size_bytes)
+        return {
+            shard: store.read_bytes(
+                extents[0].offset_bytes + cached_head_bytes,
+                sum(extent.length_bytes for extent in extents) - cached_head_bytes - cached_tail_bytes,
+            )
+            for shard, extents in by_shard(plan.reads).items()
+        }
+    block_bytes = PAGE_BYTES if context.models.ec.reads == "pages" else context.geometry.stripe_unit_bytes
+    start_bytes = max(offset_bytes, offset_bytes // block_bytes * block_bytes + cached_head_bytes)
+    end_bytes = offset_bytes + length_bytes
+    end_bytes = min(end_bytes, -(-end_bytes // block_bytes) * block_bytes - cached_tail_bytes)
+    if start_bytes >= end_bytes:
+        return {}
+    plan = context.plan_read(
+        offset_bytes=start_bytes, length_bytes=end_bytes - start_bytes, object_size_bytes=object_size_bytes
+    )
+    return {
+        shard: sum(store.read_bytes(extent.offset_bytes, extent.length_bytes) for extent in extents)
+        for shard, extents in by_shard(plan.reads).items()
+    }
+
+
+def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -> int:
+    """Bring what the plan reads to the primary; return the step after which the reply goes out."""
     context, models = stage.context, stage.models
     cpu = models.cpu
     reads = by_shard(plan.reads)
@@ -82,13 +131,10 @@ def _gather(stage: Stage, plan: ReadPlan, head_bytes: int, tail_bytes: int, afte
     if models.pg_lock.scope == "dispatch":
         stage.unlock(step)
     if reads:
-        sources = {}
-        for shard, extents in reads.items():
-            data_bytes = sum(extent.length_bytes for extent in extents)
-            # Whole stripes are one run of chunks on a shard; its ends may be cached.
-            start_bytes = extents[0].offset_bytes + head_bytes
-            device_bytes = models.store.read_bytes(start_bytes, data_bytes - head_bytes - tail_bytes)
-            sources[shard] = (data_bytes, device_bytes)
+        sources = {
+            shard: (sum(extent.length_bytes for extent in extents), devices.get(shard, 0))
+            for shard, extents in reads.items()
+        }
         step = gather(stage, sources, step)
     coding_ns = 0.0
     if plan.decode_stripes:

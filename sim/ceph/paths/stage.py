@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
 from stripesim.models.object_store.store import StoreIo
@@ -20,6 +20,14 @@ Item = TypeVar("Item")
 # steps that stand for several, one after another, so that a graph holds any object; the times add up alike.
 TRANSFER_STEPS_MAX = 64
 CHAIN_STEPS_MAX = 24
+
+
+class ObjectExtent(TypedDict):
+    """A request's extent in its object, and the object's size [B]."""
+
+    offset_bytes: int
+    length_bytes: int
+    object_size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -74,9 +82,12 @@ class PathContext:
             object_size_bytes=object_size_bytes,
             geometry=self.geometry,
             missing=self.missing,
+            policy=self.models.ec,
         )
 
-    def plan_write(self, *, offset_bytes: int, length_bytes: int, object_size_bytes: int) -> WritePlan:
+    def plan_write(
+        self, *, offset_bytes: int, length_bytes: int, object_size_bytes: int, in_cache: bool = False
+    ) -> WritePlan:
         """Plan a write: read from what is up to date, write to all members."""
         plan = partial(
             self.scheme.plan_write,
@@ -84,13 +95,16 @@ class PathContext:
             length_bytes=length_bytes,
             object_size_bytes=object_size_bytes,
             geometry=self.geometry,
+            policy=self.models.ec,
+            in_cache=in_cache,
         )
         planned = plan(missing=self.missing)
         if not self.catching_up:
             return planned
         wider = plan(missing=self.missing - self.catching_up)
         more = tuple(extent for extent in wider.writes if extent.shard in self.catching_up)
-        return replace(planned, writes=planned.writes + more)
+        told = tuple(shard for shard in wider.metadata_shards if shard in self.catching_up)
+        return replace(planned, writes=planned.writes + more, metadata_shards=planned.metadata_shards + told)
 
 
 class Stage:
@@ -111,64 +125,85 @@ class Stage:
 
     def request(self, payload_bytes: int) -> int:
         """Client to primary: submission, both sides of the wire, the messenger; return the arrival."""
-        graph, models = self.graph, self.models
-        nic = models.public_nic
-        size_bytes = models.messages.request_header_bytes + payload_bytes
-        step = graph.use(
-            roles.CLIENT_SUBMIT,
-            models.client.submit_ns,
-            after=[graph.issue],
-            label="client submits",
-            phase=Phase.CLIENT,
-        )
-        step = graph.use(
-            roles.CLIENT_TX,
-            nic.serialise_ns(size_bytes),
-            after=[step],
-            label="request sent",
-            phase=Phase.PUBLIC_NET,
-            public_net_bytes=nic.traffic_bytes(size_bytes),
-            messages=1,
-        )
-        step = self._public_wire(step)
-        step = graph.use(
-            roles.PUBLIC_RX,
-            nic.serialise_ns(size_bytes),
-            after=[step],
-            label="request received",
-            phase=Phase.PUBLIC_NET,
-        )
-        return self.messenger(roles.PRIMARY_CPU, size_bytes, step, "request")
+        return self.client_out(self.models.messages.request_header_bytes + payload_bytes, self.submit())
 
     def reply(self, payload_bytes: int, after: int) -> int:
         """Primary to client; return the arrival, the request's completion."""
+        return self.client_back(self.models.messages.reply_bytes + payload_bytes, after)
+
+    def submit(self) -> int:
+        """Submission by the client."""
+        return self.graph.use(
+            roles.CLIENT_SUBMIT,
+            self.models.client.submit_ns,
+            after=[self.graph.issue],
+            label="client submits",
+            phase=Phase.CLIENT,
+        )
+
+    def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
+        """Client to primary, or to a shard; return the arrival."""
         graph, nic = self.graph, self.models.public_nic
-        size_bytes = self.models.messages.reply_bytes + payload_bytes
-        step = self.messenger(roles.PRIMARY_CPU, size_bytes, after, "reply")
+        received, cpu, wire = roles.PUBLIC_RX, roles.PRIMARY_CPU, roles.PUBLIC_WIRE
+        if shard != NO_SHARD:
+            received = wire = roles.shard_role(shard, roles.CLIENT_SIDE_RX)
+            cpu = roles.shard_role(shard, roles.CPU)
         step = graph.use(
-            roles.PUBLIC_TX,
+            roles.CLIENT_TX,
+            nic.serialise_ns(size_bytes),
+            after=[after],
+            label="request sent",
+            phase=Phase.PUBLIC_NET,
+            shard=shard,
+            public_net_bytes=nic.traffic_bytes(size_bytes),
+            messages=1,
+        )
+        step = graph.use(
+            received,
+            nic.serialise_ns(size_bytes),
+            after=[self._public_wire(wire, step, shard)],
+            label="request received",
+            phase=Phase.PUBLIC_NET,
+            shard=shard,
+        )
+        return self.messenger(cpu, size_bytes, step, "request", shard=shard)
+
+    def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
+        """Primary, or a shard, to client; return the arrival."""
+        graph, nic = self.graph, self.models.public_nic
+        sent, cpu, wire = roles.PUBLIC_TX, roles.PRIMARY_CPU, roles.PUBLIC_WIRE
+        if shard != NO_SHARD:
+            sent = roles.shard_role(shard, roles.CLIENT_SIDE_TX)
+            wire = roles.shard_role(shard, roles.CLIENT_SIDE_RX)
+            cpu = roles.shard_role(shard, roles.CPU)
+        step = self.messenger(cpu, size_bytes, after, "reply", shard=shard)
+        step = graph.use(
+            sent,
             nic.serialise_ns(size_bytes),
             after=[step],
             label="reply sent",
             phase=Phase.PUBLIC_NET,
+            shard=shard,
             public_net_bytes=nic.traffic_bytes(size_bytes),
             messages=1,
         )
         return graph.use(
             roles.CLIENT_RX,
             nic.serialise_ns(size_bytes),
-            after=[self._public_wire(step)],
+            after=[self._public_wire(wire, step, shard)],
             label="reply received",
             phase=Phase.PUBLIC_NET,
+            shard=shard,
         )
 
-    def _public_wire(self, after: int) -> int:
+    def _public_wire(self, wire: int, after: int, shard: int) -> int:
         return self.graph.delay(
-            roles.PUBLIC_WIRE,
+            wire,
             self.models.public_nic.latency_ns,
             after=[after],
             label="public wire",
             phase=Phase.PUBLIC_NET,
+            shard=shard,
         )
 
     # The private network. Between shards on one host only the messengers' work remains.
@@ -568,6 +603,7 @@ def shard_store_io(
     store, erasure = context.models.store, context.scheme.kind == "erasure"
     existing = object_size_bytes
     if erasure:
+        # Beyond the end of an optimised object's shard only whole pages are written.
         existing = context.geometry.stripe_count(object_size_bytes) * context.geometry.stripe_unit_bytes
     if unit_states is not None:
         parts = [store.partial_write_io(e.offset_bytes, e.length_bytes, unit_states) for e in extents]

@@ -1,0 +1,62 @@
+"""The direct read: a client asks the OSDs that hold the bytes, not the primary."""
+
+from __future__ import annotations
+
+from stripesim.models.coding import ReadPlan
+from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, local_read
+from stripesim.sim.engine.graph import GraphBuilder, Template
+
+
+def can_read_directly(context: PathContext, plan: ReadPlan) -> bool:
+    """Whether a client reads the shards itself: something is there to read, and all of it is up to date."""
+    return context.models.ec.direct_reads and bool(plan.reads) and not plan.decode_stripes
+
+
+def direct_read_path(
+    context: PathContext,
+    *,
+    offset_bytes: int,
+    length_bytes: int,
+    plan: ReadPlan,
+    device_bytes: dict[int, int],
+) -> Template:
+    """Compile one read that the client splits over the shards.
+
+    Parameters
+    ----------
+    context : PathContext
+    offset_bytes, length_bytes : int
+        Extent in the object [B]; for the name.
+    plan : ReadPlan
+    device_bytes : dict of int to int
+        What each shard's device reads [B].
+
+    Notes
+    -----
+    Each shard is asked in parallel and answers the client. If there are several and none of them is the
+    primary, the object info is read on the primary beside them, to check that all show the same version; it
+    is in memory.
+
+    Left out: the answer that differs and is read again through the primary, as a write in between causes.
+
+    References
+    ----------
+    Ceph (1b0b5784), ``doc/dev/osd_internals/erasure_coding/direct_reads.rst``.
+    """
+    graph = GraphBuilder(f"direct read {context.name} {length_bytes} B at {offset_bytes}")
+    stage = Stage(graph, context)
+    cpu, messages = stage.models.cpu, stage.models.messages
+    shards = by_shard(plan.reads)
+    submitted = stage.submit()
+    arrivals = []
+    for shard, extents in shards.items():
+        step = stage.client_out(messages.request_header_bytes, submitted, shard)
+        work_ns = cpu.op_prepare_ns + cpu.store_read_ns
+        step = local_read(stage, shard, work_ns, device_bytes.get(shard, 0), step, "direct read")
+        data_bytes = sum(extent.length_bytes for extent in extents)
+        arrivals.append(stage.client_back(messages.reply_bytes + data_bytes, step, shard))
+    if len(shards) > 1 and context.primary not in shards:
+        step = stage.client_out(messages.request_header_bytes, submitted)
+        step = stage.primary_cpu(cpu.op_prepare_ns, [step], "object info")
+        arrivals.append(stage.client_back(messages.reply_bytes, step))
+    return graph.finish(reply=graph.join(arrivals, label="all shards here"))
