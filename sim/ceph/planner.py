@@ -329,7 +329,7 @@ class RequestPlanner:
         sizes: IntArray,
         is_write: npt.NDArray[np.bool_],
     ) -> tuple[IntArray, IntArray]:
-        """Count the granules at the head and tail of a write that are not read from a device; of a read, blocks."""
+        """Count the granules at both ends of a write that are not read from a device; of a read, blocks."""
         head, tail = np.zeros(len(keys), dtype=np.int64), np.zeros(len(keys), dtype=np.int64)
         if not self._cache.capacity:
             return head, tail

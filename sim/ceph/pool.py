@@ -60,11 +60,13 @@ class Pool:
     def primaries(self) -> IntArray:
         """Shard that is the primary of each placement group: the first that may be, shape (groups,)."""
         present = self.cluster.acting != NO_OSD
-        present[:, [shard for shard in range(self.scheme.width) if shard not in self.leaders]] = False
         if not present.any(axis=1).all():
             lost = int(np.flatnonzero(~present.any(axis=1))[0])
-            raise UnavailableError(f"placement group {lost:x}: no OSD is left that may lead")
-        first: IntArray = present.argmax(axis=1).astype(np.int64)
+            raise UnavailableError(f"placement group {lost:x}: no OSD is left")
+        may_lead = np.isin(np.arange(self.scheme.width), self.leaders)
+        # Where none of them is left the data is lost, which the caller says.
+        leading = present & (may_lead | ~(present & may_lead).any(axis=1)[:, None])
+        first: IntArray = leading.argmax(axis=1).astype(np.int64)
         return first
 
     @cached_property

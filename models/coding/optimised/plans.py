@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from stripesim.models.coding import extents
-from stripesim.models.coding.extents import Runs
 from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.optimised import extents
+from stripesim.models.coding.optimised.extents import Runs
 from stripesim.models.coding.policy import PAGE_BYTES, EcPolicy
 from stripesim.models.coding.protocol import ReadPlan, ShardExtent, WritePlan
 

@@ -1,0 +1,66 @@
+"""Erasure coding by release: both engines agree, whoever leads, and bytes follow the plans."""
+
+import pytest
+
+from stripesim.scenarios.run.build import build_cell
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import parse_scenario
+
+TOML = """
+name = "releases"
+schemes = ["rs:4,2"]
+[cluster]
+hosts = 7
+osds_per_host = 1
+pg_num = 16
+stripe_unit_bytes = 8192
+parameters = "pacific"
+[workload]
+ops = ["write", "read"]
+patterns = ["rand", "seq"]
+block_sizes_bytes = ["4k", "20k"]
+queue_depth = 16
+requests = 60
+image_bytes = "32MiB"
+"""
+
+
+def scenario(*sets):
+    return parse_scenario(TOML, label="releases", sets=list(sets))
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ["generation=squid"],
+        ["generation=reef-partial-read"],
+        ["generation=tentacle"],
+        ["generation=tentacle", "workload.image=pristine"],
+        ["generation=umbrella", "cluster.direct_reads=true"],
+        ["generation=umbrella", "degraded.missing_osds=[0]"],
+        ["generation=tentacle", "cluster.ec_optimizations=false"],
+        ["generation=tentacle", "workload.read_fraction=0.5"],
+    ],
+    ids=" ".join,
+)
+def test_both_engines_complete_every_request_at_the_same_time(sets):
+    runs = [run_scenario(scenario(*sets), engine=engine, costs=False) for engine in ("compiled", "simpy")]
+    assert runs[0].completions_sha256 == runs[1].completions_sha256
+    assert set(runs[0].rows["requests"]) == {60}
+
+
+def test_an_optimised_pool_is_led_by_shard_0_or_a_parity():
+    told = scenario("generation=tentacle", "degraded.missing_osds=[0]")
+    (first, *_) = cells(told)
+    pool = build_cell(told, first).pool
+    lost = (pool.cluster.acting[:, 0] < 0) | (pool.cluster.acting[:, 0] > 6)
+    assert lost.any()
+    assert set(pool.primaries[lost].tolist()) == {4}
+    assert set(pool.primaries[~lost].tolist()) == {0}
+
+
+def test_a_classic_pool_of_a_new_release_runs_as_one_of_an_old_one():
+    classic = run_scenario(scenario("generation=tentacle", "cluster.ec_optimizations=false"))
+    squid = run_scenario(scenario("generation=squid"))
+    assert classic.completions_sha256 == squid.completions_sha256
