@@ -14,7 +14,6 @@ from stripesim.sim.ceph.failures import FaultDirector, FaultPlan, describe_fault
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.ceph.repair_plan import RepairPlanner
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
@@ -34,25 +33,6 @@ from stripesim.sim.observe.recording import (
 AnyWorkload = Workload | SyntheticLoops
 
 ENGINES = ("compiled", "simpy")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Repair:
-    """Objects to rebuild while the workload runs.
-
-    Parameters
-    ----------
-    targets : ndarray of int64, shape (groups, width)
-        Acting sets once CRUSH has replaced the lost OSDs.
-    image_objects : int
-        Objects of the image.
-    stay_down : tuple of int
-        OSDs that are down but not out: what they held is missing and not rebuilt.
-    """
-
-    targets: IntArray
-    image_objects: int
-    stay_down: tuple[int, ...] = ()
 
 
 class Foreground(RequestSource, Protocol):
@@ -168,7 +148,6 @@ def simulate(
     workload: AnyWorkload | Sequence[AnyWorkload],
     *,
     prefilled: bool = True,
-    repair: Repair | None = None,
     until_ns: int | None = None,
     seed: int = 0,
     engine: str = "compiled",
@@ -189,8 +168,6 @@ def simulate(
         What clients ask for; several workloads run at the same time.
     prefilled : bool
         Whether the image's objects exist in full beforehand.
-    repair : Repair, optional
-        Objects to rebuild at the same time.
     until_ns : int, optional
         Bound in simulated time [ns]; needed if the workload has no end.
     seed : int
@@ -204,10 +181,10 @@ def simulate(
     foreground : callable, optional
         Makes the client's stream instead of `RequestPlanner`; `prefilled` is then its own affair.
     background : sequence of callable
-        Each makes a further stream, after the foreground and the repair.
+        Each makes a further stream, after the foreground.
     faults : FaultPlan, optional
-        What fails and comes back; the pool is as it is before. Not together with `repair`, `foreground`
-        or `background`.
+        What fails and comes back, or is lost when the run begins; the pool is as it is before. Not
+        together with `foreground` or `background`.
     timeout_ns : int
         Time after which a client gives a request up [ns]; 0: never, as librados; only with `faults`.
     followed : ndarray of int64, optional
@@ -223,8 +200,8 @@ def simulate(
         If faults come together with what they replace, or contradict the cluster (`FaultError`).
     """
     if faults is not None:
-        if repair is not None or foreground is not None or background:
-            raise ValueError("faults: got a repair or further streams, wanted faults alone")
+        if foreground is not None or background:
+            raise ValueError("faults: got further streams, wanted faults alone")
         return _under_faults(
             pool,
             workload,
@@ -249,18 +226,6 @@ def simulate(
         clients = [[foreground(pool, book, loads[0])]]
     streams: list[RequestSource] = [stream for own in clients for stream in own]
     foremost = len(streams)
-    rebuild = None
-    if repair is not None:
-        rebuild = RepairPlanner(
-            pool,
-            book,
-            targets=repair.targets,
-            image_objects=repair.image_objects,
-            object_bytes=pool.object_bytes,
-            stay_down=repair.stay_down,
-        )
-        streams.append(rebuild)
-    further = len(streams)
     streams += [make(pool, book) for make in background]
     run = execute(
         Program(
@@ -276,8 +241,7 @@ def simulate(
             newest_only=frozenset(index for index in range(foremost) if newest_only and streams[index].depth),
         )
     )
-    more = {} if rebuild is None else _describe_repair(run, book, rebuild, number=foremost)
-    return _result(pool, book, _loads(clients, run), run, more, further=further)
+    return _result(pool, book, _loads(clients, run), run, {}, further=foremost)
 
 
 def _planners(
@@ -387,8 +351,8 @@ def _under_faults(
     followed: IntArray | None,
 ) -> RunResult:
     """Run a workload while a director lets things fail and recover."""
-    limits = replace(pool.cluster.recovery, chunk_bytes=plan.model.recovery_chunk_bytes)
-    pool = replace(pool, cluster=replace(pool.cluster, recovery=limits))
+    chunk_bytes = plan.model.recovery_chunk_bytes
+    pool = replace(pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes))
     book = Book(pool.bindings())
     layout = Layout(pool)
     loads = [workload] if not isinstance(workload, Sequence) else list(workload)
@@ -417,22 +381,4 @@ def _under_faults(
     return _result(pool, book, found, run, more, further=feed + 1, timeline=timeline)
 
 
-def _describe_repair(run: EngineRun, book: Book, rebuild: RepairPlanner, *, number: int) -> dict[str, Any]:
-    """Return the numbers of a repair, the stream of a number: objects, time, bytes per byte lost."""
-    stream = run.streams[number]
-    counted = account(stream, book, spawned=run.spawned[number] if run.spawned else None)
-    done = stream.completed_ns >= 0
-    finished = bool(done.all())
-    told: dict[str, Any] = {
-        "repair_objects": int(done.sum()),
-        "repair_objects_pending": int((~done).sum()) + len(rebuild.groups) - len(done),
-        "repair_lost_bytes": rebuild.lost_bytes,
-        "repair_s": float(stream.completed_ns.max()) / 1e9 if finished and len(done) else None,
-    }
-    if finished and rebuild.lost_bytes:
-        for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
-            told[f"repair_{counter}_per_lost_byte"] = counted[counter] / rebuild.lost_bytes
-    return told
-
-
-__all__: Sequence[str] = ["ENGINES", "Foreground", "Repair", "RunResult", "engine_named", "simulate"]
+__all__: Sequence[str] = ["ENGINES", "Foreground", "RunResult", "engine_named", "simulate"]

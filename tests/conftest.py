@@ -16,7 +16,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.sim.ceph.cluster import Cluster, Models, RecoveryLimits
+from stripesim.sim.ceph.cluster import Cluster, Models
 from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.ceph.roles import role_count
@@ -89,7 +89,7 @@ def make_pool() -> Callable[..., Pool]:
         acting: Any = None,
         unit_bytes: int = 4096,
         object_bytes: int = 4 << 20,
-        recovery: RecoveryLimits | None = None,
+        recovery_chunk_bytes: int = 8 << 20,
     ) -> Pool:
         code = parse_scheme(scheme)
         if hosts is None:
@@ -103,7 +103,7 @@ def make_pool() -> Callable[..., Pool]:
                 osd_hosts=np.array(hosts, dtype=np.int64),
                 acting=np.array(acting, dtype=np.int64),
                 models=models,
-                recovery=recovery or RecoveryLimits(),
+                recovery_chunk_bytes=recovery_chunk_bytes,
             ),
             scheme=code,
             stripe_unit_bytes=unit_bytes,
@@ -124,7 +124,7 @@ def make_context() -> Callable[..., PathContext]:
         unit_bytes: int = 4096,
         primary: int = 0,
         missing: Iterable[int] = (),
-        recovery: RecoveryLimits | None = None,
+        recovery_chunk_bytes: int = 8 << 20,
     ) -> PathContext:
         code = parse_scheme(scheme)
         return PathContext(
@@ -133,7 +133,7 @@ def make_context() -> Callable[..., PathContext]:
             geometry=code.geometry(unit_bytes),
             primary=primary,
             missing=frozenset(missing),
-            recovery=recovery or RecoveryLimits(),
+            recovery_chunk_bytes=recovery_chunk_bytes,
         )
 
     return make

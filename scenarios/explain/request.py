@@ -14,16 +14,18 @@ from stripesim.scenarios.explain.place import critical_path, holds, located
 from stripesim.scenarios.explain.record import record
 from stripesim.scenarios.explain.sensitivity import shares_of
 from stripesim.scenarios.explain.timeline import CATEGORIES, Hold, Timeline, TimelineStep
-from stripesim.scenarios.run.build import build_cell, build_models, check_schemes
-from stripesim.scenarios.schema.keys import Cell, DegradedSpec, RepairSpec, Scenario
+from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, up_sets
+from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Requests
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
+from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import ObjectExtent, can_read_directly
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.ceph.repair_plan import RepairPlanner
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import Template
 from stripesim.sim.engine.program import Program, RequestSource
@@ -240,6 +242,8 @@ class _Explanation:
         )
         shares, parameters = shares_of(self._planner(pool, targets, graphs), self.models)
         missing = tuple(np.flatnonzero(pool.cluster.acting[0] == NO_OSD).tolist())
+        if self.op == "repair":
+            missing = (self.lost_shard,)
         row = pool.cluster.acting[0] if targets is None else targets[0]
         told = located(steps, shares, int(pool.primaries[0]))
         scheme = pool.scheme
@@ -323,30 +327,46 @@ class _Explanation:
                     f"for {self.scheme}"
                 )
             osd = int(pool.cluster.acting[group, self.lost_shard])
-            state = (
-                {"repair": RepairSpec(lost_osds=(osd,))}
-                if self.op == "repair"
-                else {"degraded": DegradedSpec(missing_osds=(osd,))}
-            )
-            setting = build_cell(plain.model_copy(update=state), cell, self.models)
-            pool = setting.pool
-            if setting.repair is not None:
-                targets = setting.repair.targets[[group]]
+            if self.op == "repair":
+                targets = up_sets(plain, pool.scheme, (osd,))[[group]]
+            else:
+                degraded = plain.model_copy(update={"degraded": DegradedSpec(missing_osds=(osd,))})
+                pool = build_cell(degraded, cell, self.models).pool
         cluster = replace(pool.cluster, acting=pool.cluster.acting[[group]])
         return replace(pool, cluster=cluster), targets
 
     def _plan(self, pool: Pool, targets: Any) -> tuple[Book, RequestSource]:
         book = Book(pool.bindings())
         if targets is not None:
-            repair = RepairPlanner(
-                pool, book, targets=targets, image_objects=1, object_bytes=pool.object_bytes
-            )
-            return book, repair
+            return book, self._repair(pool, book, targets)
         workload = _One(
             write=self.op == "write", offset_bytes=self.offset_bytes, length_bytes=self.size_bytes
         )
         prefilled = self.scenario.workload.image == "prefilled"
         return book, RequestPlanner(pool, book, workload, prefilled=prefilled)
+
+    def _repair(self, pool: Pool, book: Book, targets: Any) -> RequestSource:
+        """Plan the rebuild of the lost shard of one object, as the director of failures does."""
+        lost = int(pool.cluster.acting[0, self.lost_shard])
+        group = Group(0, pool.scheme, pool.cluster.acting[0].tolist(), [0])
+        group.copies = {key: copy for key, copy in group.copies.items() if key[0] != lost}
+
+        def is_up(osd: int) -> bool:
+            return osd != lost
+
+        group.up = group.aligned(targets[0].tolist(), is_up)
+        group.welcome()
+        group.members = group.decide(is_up)
+        operations = OperationBook(pool, book, Layout(pool))
+        found = [one for one in operations.operations(group, 0, is_up) if not one.moves]
+        if not found:
+            raise ExplainError(
+                f"repair: CRUSH found no new OSD for shard {self.lost_shard} of {self.scheme}; "
+                "wanted a spare failure domain"
+            )
+        feed = RecoveryFeed(1)
+        feed.push(*operations.plan(group, found[0], is_up), 0)
+        return feed
 
     def _planner(
         self, pool: Pool, targets: Any, graphs: Sequence[int]

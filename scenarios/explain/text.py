@@ -163,7 +163,7 @@ def table_rows(timeline: Timeline) -> list[TableRow]:
 
 
 def _shown_lock(told: TimelineStep) -> bool:
-    return told.step.role in ("pg.lock", "primary.recovery") or told.step.role.endswith(".backfill")
+    return told.step.role == "pg.lock"
 
 
 def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:

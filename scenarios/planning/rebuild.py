@@ -129,7 +129,7 @@ def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Reb
     result = simulate(
         setting.pool,
         setting.workload,
-        repair=setting.repair,
+        faults=setting.faults,
         seed=scenario.seed,
         engine=engine,
     )

@@ -20,15 +20,15 @@ from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_mappings
-from stripesim.scenarios.run.failures import plan_of
+from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, load_cell
 from stripesim.sim.ceph.clients.workload import Synthetic
-from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.run import AnyWorkload, Repair
+from stripesim.sim.run import AnyWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,6 @@ class Setting:
     workload : Workload, SyntheticLoops, or a sequence of them
     prefilled : bool
     until_ns : int or None
-    repair : Repair or None
     faults : FaultPlan or None
     timeout_ns : int
     newest_only : bool
@@ -57,7 +56,6 @@ class Setting:
     workload: AnyWorkload | Sequence[AnyWorkload]
     prefilled: bool
     until_ns: int | None
-    repair: Repair | None
     faults: FaultPlan | None = None
     timeout_ns: int = 0
     newest_only: bool = False
@@ -135,30 +133,27 @@ def _parameter_set(key: str, name: str) -> ParameterSet:
 def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> Setting:
     """Build what one cell runs on."""
     scheme = parse_scheme(cell.scheme)
-    down = _down(scenario)
     models = models or build_models(scenario)
-    pool = build_pool(scenario, scheme, models, down=down)
+    # What a repair rebuilds is lost inside of the run.
+    pool = build_pool(scenario, scheme, models, down=() if scenario.repair else _down(scenario))
     told = scenario.workload
-    repair = faults = None
+    faults = None
     if scenario.faults is not None:
         faults = plan_of(
             scenario,
             pool.cluster.osd_hosts,
-            lambda out: _acting(scenario, scheme, out),
+            lambda out: up_sets(scenario, scheme, out),
             rotational=models.ssd.rotational,
         )
     if scenario.repair is not None:
-        repair = Repair(
-            targets=_acting(scenario, scheme, out=scenario.repair.lost_osds),
-            image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
-            stay_down=() if scenario.degraded is None else scenario.degraded.missing_osds,
+        faults = repair_plan(
+            scenario, lambda out: up_sets(scenario, scheme, out), rotational=models.ssd.rotational
         )
     return Setting(
         pool=pool,
         workload=build_loads(scenario, cell),
         prefilled=told.image == "prefilled",
         until_ns=None if scenario.duration_s is None else round(scenario.duration_s * 1e9),
-        repair=repair,
         faults=faults,
         timeout_ns=0 if told.timeout_s is None else max(1, round(told.timeout_s * 1e9)),
         # A bare device is driven without the library that makes a client wait so.
@@ -285,7 +280,7 @@ def build_pool(
     if scheme.name == "none":
         return _bare(scenario, scheme, models)
     hosts = _osd_hosts(scenario)
-    acting = _acting(scenario, scheme).copy()
+    acting = up_sets(scenario, scheme).copy()
     if (acting == NO_OSD).any(axis=1).all():
         placed = int((acting != NO_OSD).sum(axis=1).max())
         raise ValueError(
@@ -297,14 +292,10 @@ def build_pool(
         raise ValueError(f"cluster.crush_map: got no OSD {unknown[0]}, wanted OSDs of the map")
     if down:
         acting[np.isin(acting, np.asarray(down))] = NO_OSD
-    limits = RecoveryLimits()
-    if scenario.repair is not None:
-        limits = _limits(scenario, limits, rotational=models.ssd.rotational)
     cluster = Cluster(
         osd_hosts=hosts,
         acting=acting,
         models=models,
-        recovery=limits,
         client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",
     )
@@ -330,24 +321,6 @@ def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
         stripe_unit_bytes=scenario.cluster.stripe_unit_bytes,
         object_bytes=scenario.cluster.object_bytes,
     )
-
-
-def _limits(scenario: Scenario, limits: RecoveryLimits, *, rotational: bool) -> RecoveryLimits:
-    told = scenario.repair
-    assert told is not None
-    defaults = generation(scenario.generation).recovery("hdd" if rotational else "ssd")
-    limits = replace(
-        limits,
-        max_active=told.recovery_max_active or defaults.recovery_max_active_count,
-        sleep_ns=defaults.recovery_sleep_ns,
-    )
-    if told.max_backfills is not None:
-        limits = replace(limits, max_backfills=told.max_backfills)
-    if told.recovery_chunk_bytes is not None:
-        limits = replace(limits, chunk_bytes=told.recovery_chunk_bytes)
-    if told.recovery_sleep_s is not None:
-        limits = replace(limits, sleep_ns=round(told.recovery_sleep_s * 1e9))
-    return limits
 
 
 def _down(scenario: Scenario) -> list[int]:
@@ -379,7 +352,7 @@ def hole_warnings(scenario: Scenario) -> list[str]:
         scheme = parse_scheme(name)
         if scheme.name == "none":
             continue
-        holes = int((_acting(scenario, scheme) == NO_OSD).any(axis=1).sum())
+        holes = int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
         if holes:
             found.append(
                 f"{scheme.name}: {holes} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
@@ -398,7 +371,7 @@ def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
     return ("rep" if replicated else "ec") + ("" if domain == "host" else f"_{domain}")
 
 
-def _acting(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()) -> IntArray:
+def up_sets(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()) -> IntArray:
     """Map the placement groups, with some OSDs out."""
     reweights = dict.fromkeys(out, 0.0) if out else None
     rows = pg_mappings(

@@ -42,7 +42,6 @@ def run_cell(
         setting.pool,
         setting.workload,
         prefilled=setting.prefilled,
-        repair=setting.repair,
         until_ns=setting.until_ns if until_ns is None else until_ns,
         faults=setting.faults,
         timeout_ns=setting.timeout_ns,

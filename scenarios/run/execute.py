@@ -152,8 +152,8 @@ def parameters_of(models: Models) -> list[dict[str, Any]]:
 
 
 def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, Any]]:
-    """List the constants of detection and recovery, where a scenario has faults."""
-    if scenario.faults is None:
+    """List the constants of detection and recovery, where a scenario has faults or a repair."""
+    if scenario.faults is None and scenario.repair is None:
         return []
     return list(limits_of(scenario, rotational=models.ssd.rotational).parameters("recovery."))
 

@@ -96,15 +96,40 @@ def _ns(seconds: float) -> int:
 
 def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
     """Return the constants of recovery: the generation's, with what the scenario gives."""
-    told = scenario.faults
-    assert told is not None
+    limits = scenario.faults or scenario.repair
+    assert limits is not None
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
     given = {}
     for key, name in _GIVEN.items():
-        value = getattr(told, key)
+        value = getattr(limits, key, None)
         if value is not None:
             given[name] = _ns(value) if key.endswith("_s") else value
     return model.given(**given) if given else model
+
+
+def repair_plan(
+    scenario: Scenario, up_sets: Callable[[tuple[int, ...]], IntArray], *, rotational: bool
+) -> FaultPlan:
+    """Return the plan of a scenario with a table ``[repair]``: OSDs lost when the run begins.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    up_sets : callable
+        OSDs that are out → sets that CRUSH gives.
+    rotational : bool
+        Whether the OSDs' devices are disks.
+    """
+    assert scenario.repair is not None
+    return FaultPlan(
+        lost_osds=scenario.repair.lost_osds,
+        missing_osds=() if scenario.degraded is None else scenario.degraded.missing_osds,
+        up_sets=up_sets,
+        image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
+        model=limits_of(scenario, rotational=rotational),
+        prefilled=scenario.workload.image == "prefilled",
+        seed=scenario.seed,
+    )
 
 
 def plan_of(

@@ -27,7 +27,7 @@ NO_OSD = 2147483647
 
 # Resources of a host and of an OSD, in order, with the discipline of each.
 _HOST_KINDS = ("cpu", "public.tx", "public.rx", "private.tx", "private.rx")
-_OSD_KINDS = ("worker", "ssd", "kv", "sync", "recovery", "backfill")
+_OSD_KINDS = ("worker", "ssd", "kv", "sync")
 _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 
@@ -110,29 +110,6 @@ class Models:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecoveryLimits:
-    """Throttles of repair.
-
-    Parameters
-    ----------
-    max_active : int
-        Objects that one primary rebuilds at the same time (``osd_recovery_max_active``).
-    max_backfills : int
-        Reservations per OSD for being rebuilt onto (``osd_max_backfills``); each covers
-        `max_active` objects, because a reserved placement group rebuilds so many at once.
-    sleep_ns : int
-        Pause after each object (``osd_recovery_sleep``) [ns].
-    chunk_bytes : int
-        Most bytes of an object that one round moves (``osd_recovery_max_chunk``) [B].
-    """
-
-    max_active: int = 3
-    max_backfills: int = 1
-    sleep_ns: int = 0
-    chunk_bytes: int = 8 << 20
-
-
-@dataclass(frozen=True, kw_only=True)
 class Cluster:
     """Hosts with OSDs, clients, and a pool of placement groups.
 
@@ -143,7 +120,8 @@ class Cluster:
     acting : ndarray of int64, shape (groups, width)
         OSD of each shard of each placement group; `NO_OSD` where there is none.
     models : Models
-    recovery : RecoveryLimits
+    recovery_chunk_bytes : int
+        Most of an object that one round of its recovery moves [B].
     client_hosts : ndarray of int64, shape (clients,)
         Machine of each client, from 0; clients on one machine share its network.
     clients_on_osd_hosts : bool
@@ -153,7 +131,7 @@ class Cluster:
     osd_hosts: IntArray
     acting: IntArray
     models: Models
-    recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
+    recovery_chunk_bytes: int = 8 << 20
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     clients_on_osd_hosts: bool = False
 
@@ -195,16 +173,14 @@ class Cluster:
     @cached_property
     def resources(self) -> Resources:
         """All resources: the clients', each host's, each OSD's, each placement group's lock."""
-        models, limits = self.models, self.recovery
+        models = self.models
         capacities = {
             "client.submit": models.client.submit_threads_count,
             "cpu": models.cpu.cores_per_host,
             "worker": models.pg_lock.worker_threads_count,
             "ssd": models.ssd.servers,
-            "recovery": limits.max_active,
-            "backfill": limits.max_backfills * limits.max_active,
         }
-        pools = ("worker", "kv", "recovery", "backfill", "pg.lock", "pg.exec")
+        pools = ("worker", "kv", "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
         owners = self._client_owners()
         owners += [(f"host.{host}.", kind) for host in range(self.hosts) for kind in _HOST_KINDS]
@@ -297,7 +273,6 @@ class Cluster:
         rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
         rows[:, roles.PG_PIPELINE] = self.group_resource(groups, "pg.pipeline")
-        rows[:, roles.RECOVERY_SLOT] = self.osd_resource(primary, "recovery")
         self._bind_shards(rows, acting, home[:, None])
         return rows
 
@@ -319,7 +294,6 @@ class Cluster:
         fill(roles.SYNC, self.osd_resource(member, "sync"), present)
         fill(roles.CLIENT_SIDE_TX, self.host_resource(host, "public.tx"), present)
         fill(roles.CLIENT_SIDE_RX, self.host_resource(host, "public.rx"), present)
-        fill(roles.BACKFILL_SLOT, self.osd_resource(member, "backfill"), present)
         fill(roles.OUT_TX, self.host_resource(home, "private.tx"), remote)
         fill(roles.OUT_WIRE, self.host_resource(home, "private.tx"), remote)
         fill(roles.OUT_RX, self.host_resource(host, "private.rx"), remote)

@@ -97,7 +97,7 @@ class Layout:
                     geometry=pool.geometry,
                     primary=primary,
                     missing=missing,
-                    recovery=pool.cluster.recovery,
+                    recovery_chunk_bytes=pool.cluster.recovery_chunk_bytes,
                     catching_up=catching_up,
                 )
             )

@@ -92,7 +92,7 @@ class Pool:
                         geometry=self.geometry,
                         primary=primary,
                         missing=missing,
-                        recovery=self.cluster.recovery,
+                        recovery_chunk_bytes=self.cluster.recovery_chunk_bytes,
                     )
                 )
             views[group] = index[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Once per request.
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(6)
-PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, RECOVERY_SLOT, PG_PIPELINE = range(6, 12)
+PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE = range(6, 11)
 _FIXED = (
     "client.submit",
     "client.tx",
@@ -16,15 +16,14 @@ _FIXED = (
     "primary.cpu",
     "pg.lock",
     "pg.exec",
-    "primary.recovery",
     "pg.pipeline",
 )
 
 # Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are
 # unbound where the two share a host.
 # `client side` is the public network of the shard's host, for clients that read shards themselves.
-WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX, BACKFILL_SLOT = range(12)
-CLIENT_SIDE_TX, CLIENT_SIDE_RX = 12, 13
+WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = range(11)
+CLIENT_SIDE_TX, CLIENT_SIDE_RX = 11, 12
 _PER_SHARD = (
     "worker",
     "cpu",
@@ -37,7 +36,6 @@ _PER_SHARD = (
     "back.tx",
     "back.wire",
     "back.rx",
-    "backfill",
     "public.tx",
     "public.rx",
 )

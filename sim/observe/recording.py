@@ -18,9 +18,6 @@ from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
 from stripesim.sim.engine.program import POOL, ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
 from stripesim.sim.observe.steady_state import BATCHES, batch_means, mser5, throughput_interval
 
-# Pools that only the repair stream queues for.
-THROTTLES = ("recovery", "backfill")
-
 
 @dataclass(frozen=True)
 class Requested:
@@ -175,15 +172,11 @@ def utilisation_by_kind(cluster: Cluster, run: EngineRun) -> dict[str, float]:
 
 
 def resource_use(cluster: Cluster, run: EngineRun) -> tuple[Bottleneck, ...]:
-    """Say of each class of resource how busy it was and how much of all waiting was for it.
-
-    The throttles of repair are left out: only background work waits there.
-    """
+    """Say of each class of resource how busy it was and how much of all waiting was for it."""
     resources = cluster.resources
     waited: dict[str, int] = {}
     for kind, wait_ns in zip(resources.kinds, run.waited_ns.tolist(), strict=True):
-        if kind not in THROTTLES:
-            waited[kind] = waited.get(kind, 0) + wait_ns
+        waited[kind] = waited.get(kind, 0) + wait_ns
     total_ns = sum(waited.values())
     busy = utilisation_by_kind(cluster, run)
     return tuple(

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import recovery_model
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
-from stripesim.sim.ceph.cluster import NO_OSD, RecoveryLimits
+from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.paths import repair_path
-from stripesim.sim.run import Repair, simulate
+from stripesim.sim.run import simulate
 
 KIB = 1024
 
@@ -140,20 +141,22 @@ def test_a_simulated_repair_reads_what_theory_says(models, make_pool, engine, te
     width = code.width
     whole = [[(group + shard) % width for shard in range(width)] for group in range(width)]
     # OSD 0 is lost; a spare takes its place.
-    acting = [[NO_OSD if osd == 0 else osd for osd in row] for row in whole]
     targets = [[width if osd == 0 else osd for osd in row] for row in whole]
     pool = make_pool(
         models,
         text,
         osds=width + 1,
-        acting=acting,
+        acting=whole,
         unit_bytes=unit,
         object_bytes=4 * unit * code.k,
-        recovery=RecoveryLimits(max_active=2),
     )
-    row = simulate(
-        pool, workload(), repair=Repair(targets=np.array(targets), image_objects=4 * width), engine=engine
-    ).row
+    plan = FaultPlan(
+        lost_osds=(0,),
+        up_sets=lambda out: np.array(targets if out else whole, dtype=np.int64),
+        image_objects=4 * width,
+        model=recovery_model("pacific").given(recovery_max_active_count=2),
+    )
+    row = simulate(pool, workload(), faults=plan, engine=engine).row
     ratio = {"lrc:10,6,5": 5, "clay:4,2,5": 2.5, "rs:4,2": 4}[text]
     assert row["repair_objects"] == 4 * width
     assert row["repair_device_read_bytes_per_lost_byte"] == ratio

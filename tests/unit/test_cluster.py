@@ -5,7 +5,7 @@ import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.cluster import NO_OSD, Cluster, RecoveryLimits
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster
 from stripesim.sim.ceph.pool import Pool, UnavailableError, image_prefix
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, POOL, UNBOUND
 
@@ -19,7 +19,6 @@ def cluster(models):
         osd_hosts=np.array([0, 0, 1, 1, 2, 2]),
         acting=np.array([[0, 2, 4], [3, 2, 5], [4, NO_OSD, 1]]),
         models=models,
-        recovery=RecoveryLimits(max_active=5, max_backfills=2),
     )
 
 
@@ -35,7 +34,7 @@ def test_counts(cluster):
 
 def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, models):
     resources = cluster.resources
-    assert len(set(resources.names)) == len(resources) == 3 + 3 * 5 + 6 * 6 + 3 * 3
+    assert len(set(resources.names)) == len(resources) == 3 + 3 * 5 + 6 * 4 + 3 * 3
     by_name = {
         name: (kind, int(capacity), int(discipline))
         for name, kind, capacity, discipline in zip(
@@ -48,8 +47,6 @@ def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, m
     assert by_name["osd.5.ssd"] == ("ssd", models.ssd.channels * models.ssd.raid0_drives, FIFO)
     assert by_name["osd.0.sync"] == ("sync", 1, BATCH)
     assert by_name["osd.0.worker"] == ("worker", models.pg_lock.worker_threads_count, POOL)
-    assert by_name["osd.1.recovery"] == ("recovery", 5, POOL)
-    assert by_name["osd.1.backfill"] == ("backfill", 10, POOL)
     assert by_name["osd.2.kv"] == ("kv", 1, POOL)
     assert by_name["pg.2.lock"] == ("pg.lock", 1, POOL)
     assert by_name["pg.2.exec"] == ("pg.exec", 1, POOL)

@@ -21,7 +21,7 @@ from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import CrushMap, parse_map, pg_mappings
 from stripesim.models.ssd import SsdModel
 from stripesim.scenarios.studies.parameters import changed_models
-from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models, RecoveryLimits
+from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 
@@ -40,7 +40,6 @@ LOOPBACK_BITS_PER_S = 20e9
 POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
 META_POOL_ID, OTHER_POOL_ID = 2, 9
 # The devices were seen as SSDs.
-RECOVERY = RecoveryLimits(max_active=RELEASE.recovery("ssd").recovery_max_active_count)
 
 
 class OneMachine(Cluster):
@@ -147,7 +146,6 @@ def build_pool(
             osd_hosts=np.arange(osds, dtype=np.int64),
             acting=acting,
             models=models or models_for(scheme),
-            recovery=RECOVERY,
         ),
         scheme=scheme,
         stripe_unit_bytes=stripe_unit_bytes,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import recovery_model
 from stripesim.scenarios.studies.ceph16.claims import degraded_id, repair_id
 from stripesim.scenarios.studies.ceph16.cluster import (
     META_PG_NUM,
@@ -27,7 +28,8 @@ from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.run import Repair, RunResult, simulate
+from stripesim.sim.ceph.failures import FaultPlan
+from stripesim.sim.run import RunResult, simulate
 
 # Metric of a claim → column of a result row, and column of a repair's.
 COLUMNS = {
@@ -104,14 +106,19 @@ def _simulate(
 def predict_repair(repair: MeasuredRepair, *, engine: str = "compiled") -> dict[str, Any]:
     """Simulate the rebuilding of one lost OSD on a full image without clients."""
     coded = repair.coded
-    pool = build_pool(coded.name, coded.stripe_unit_bytes, down=repair.dead_osd)
+    pool = build_pool(coded.name, coded.stripe_unit_bytes)
     scheme = parse_scheme(coded.name)
-    targets = acting_sets(scheme, pool_id=pool_id_of(scheme), pg_num=PG_NUM, out=(repair.dead_osd,))
+    plan = FaultPlan(
+        lost_osds=(repair.dead_osd,),
+        up_sets=lambda out: acting_sets(scheme, pool_id=pool_id_of(scheme), pg_num=PG_NUM, out=out),
+        image_objects=-(-repair.image_bytes // OBJECT_BYTES),
+        model=recovery_model("pacific"),
+    )
     nothing = Requests(*(np.empty(0, dtype=kind) for kind in (bool, np.int64, np.int64, np.int64)))
     result = simulate(
         pool,
         Replay(nothing, queue_depth=1),
-        repair=Repair(targets=targets, image_objects=-(-repair.image_bytes // OBJECT_BYTES)),
+        faults=plan,
         engine=engine,
     )
     return result.row

@@ -161,6 +161,10 @@ class FaultDirector:
             act=self._do,
             serve=self._serve,
         )
+        # What the OSDs lost before the run have left to rebuild: objects, and shards of all of them.
+        self.lost_objects = self.lost_shards = 0
+        if plan.lost_osds or plan.missing_osds:
+            self._agenda.at(0, self._begin_degraded, self._lose_at_start())
 
     def _initial_groups(self) -> list[Group]:
         pool, plan = self._pool, self._plan
@@ -178,6 +182,41 @@ class FaultDirector:
                 self.timeline.narrow += 1
                 self.timeline.enter(0, group.number, DEGRADED)
         return groups
+
+    def _lose_at_start(self) -> list[Group]:
+        """Take OSDs out of the initial state; return the placement groups that are not clean then."""
+        lost, missing = set(self._plan.lost_osds), set(self._plan.missing_osds)
+        self._monitor.up -= lost | missing
+        self._monitor.out |= lost
+        raw = self._plan.up_sets(tuple(sorted(lost))).tolist()
+        hurt = []
+        for group in self.groups:
+            before, chosen = group.up, raw[group.number]
+            group.up = group.aligned(chosen, self._is_up)
+            if group.up == before:
+                continue
+            # What CRUSH still maps to an OSD that is down but not out is not rebuilt.
+            holes = before.count(NO_OSD) + len(missing.intersection(chosen))
+            if group.up.count(NO_OSD) > holes:
+                raise ValueError(
+                    f"repair: placement group {group.number:x}: CRUSH found no new OSD for shard "
+                    f"{group.up.index(NO_OSD)}; wanted a spare failure domain"
+                )
+            group.copies = {key: copy for key, copy in group.copies.items() if key[0] not in lost}
+            hurt.append(group)
+        return hurt
+
+    def _begin_degraded(self, now_ns: int, hurt: Sequence[Group]) -> None:
+        """Let placement groups serve and recover that lost members before the run; they have peered."""
+        names = ", ".join(f"osd.{osd}" for osd in (*self._plan.lost_osds, *self._plan.missing_osds))
+        self.timeline.note(now_ns, "failed", f"{names} (before the run)")
+        for group in hurt:
+            self._serve(now_ns, group)
+            group.temp = self._needs_stand_ins(group)
+            pairs = zip(group.members.acting, group.members.joining, strict=True)
+            shards = sum(osd == NO_OSD and new != NO_OSD for osd, new in pairs)
+            self.lost_objects += len(group.objects) * (shards > 0)
+            self.lost_shards += len(group.objects) * shards
 
     # What the engine asks.
 

@@ -15,7 +15,7 @@ from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
 from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun, bound_rows
-from stripesim.sim.observe.recording import Requested
+from stripesim.sim.observe.recording import Requested, account
 
 
 def describe_faults(
@@ -46,6 +46,8 @@ def describe_faults(
     row |= _phases(timeline, requested, run.end_ns)
     row |= _recovered(director, run, book, feed)
     row |= _reach(director, run.end_ns)
+    if plan.lost_osds:
+        row |= _repaired(director, run, book, feed)
     return row, _document(director, plan, run, requested, book, feed)
 
 
@@ -165,6 +167,37 @@ def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -
         told[f"recovery_{counter}"] = moved
         told[f"recovery_{counter}_per_lost_byte"] = moved / rebuilt_bytes if rebuilt_bytes else None
     return told
+
+
+def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
+    """Say what became of the OSDs lost before the run: objects rebuilt, time, bytes per byte lost.
+
+    Shards that CRUSH moved and that were merely copied are left out; of what is accounted once per service,
+    such as the log of a sync, rebuilds have their share by number of operations.
+    """
+    stream = run.streams[feed]
+    rebuilds = np.array([not operation.moves for operation in director.recovery.log], dtype=bool)
+    done = (stream.completed_ns >= 0) & rebuilds[: len(stream.completed_ns)]
+    log = director.recovery.log
+    objects = {(log[index].group, log[index].item) for index in np.flatnonzero(done).tolist()}
+    pending = director.lost_objects - len(objects)
+    lost_bytes = director.lost_shards * director.shard_bytes
+    row: dict[str, Any] = {
+        "repair_objects": len(objects),
+        "repair_objects_pending": pending,
+        "repair_lost_bytes": lost_bytes,
+        "repair_s": float(stream.completed_ns[done].max()) / 1e9 if objects and not pending else None,
+    }
+    if lost_bytes and not pending:
+        totals, taken = operation_totals(stream, book), account(stream, book)
+        share = int(done.sum()) / len(done)
+        for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
+            planned = totals[:, COUNTER_INDEX[counter]]
+            per_service = max(0, taken[counter] - int(planned.sum()))
+            row[f"repair_{counter}_per_lost_byte"] = (
+                int(planned[done].sum()) + share * per_service
+            ) / lost_bytes
+    return row
 
 
 def _reach(director: FaultDirector, end_ns: int) -> dict[str, Any]:

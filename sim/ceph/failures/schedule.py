@@ -88,6 +88,10 @@ class FaultPlan:
     image_objects : int
         Objects of the image.
     model : RecoveryModel
+    lost_osds : tuple of int
+        OSDs that were lost before the run: down and out, and what they held is gone.
+    missing_osds : tuple of int
+        OSDs that are down from the beginning and stay in: what they held is missing and not rebuilt.
     osd_racks : ndarray of int64, shape (osds,), optional
         Rack of each OSD: where a whole rack is down, none of its OSDs is marked out
         (``mon_osd_down_out_subtree_limit``). None: no racks.
@@ -104,6 +108,8 @@ class FaultPlan:
     up_sets: Callable[[tuple[int, ...]], IntArray]
     image_objects: int
     model: RecoveryModel
+    lost_osds: tuple[int, ...] = ()
+    missing_osds: tuple[int, ...] = ()
     osd_racks: IntArray | None = None
     prefilled: bool = True
     seed: int = 0

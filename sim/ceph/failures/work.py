@@ -148,7 +148,7 @@ class OperationBook:
         context = self._layout.context(lead, missing)
 
         def compiled() -> Template:
-            return repair_path(context, lost=lost, object_size_bytes=self._pool.object_bytes, throttled=False)
+            return repair_path(context, lost=lost, object_size_bytes=self._pool.object_bytes)
 
         return self._known(("rebuild", lead, missing, lost), compiled), self._layout.row(
             self._book, row, lead, group

@@ -11,9 +11,7 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
-def repair_path(
-    context: PathContext, *, lost: Sequence[int], object_size_bytes: int, throttled: bool = True
-) -> Template:
+def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes: int) -> Template:
     """Compile the repair of the lost shards of one object.
 
     Parameters
@@ -21,19 +19,15 @@ def repair_path(
     context : PathContext
         `missing` names shards that are neither sources nor targets.
     lost : sequence of int
-        Shards to rebuild, in the order in which their reservations are taken; in the binding they
-        have their new OSDs. All objects must take the reservations of two OSDs in the same order.
+        Shards to rebuild; in the binding they have their new OSDs.
     object_size_bytes : int
         Size of the object [B].
-    throttled : bool
-        Whether the object takes slots and sleeps by itself; not where a director hands out the work.
 
     Notes
     -----
-    The object holds a recovery slot of the primary and a backfill reservation of each
-    target from its first read to its last commit, and the configured sleep. It moves in
-    rounds of at most ``recovery.chunk_bytes`` of the object, one after another, as
-    ``RecoveryOp`` does: read, decode, push, commit.
+    The object moves in rounds of at most `recovery_chunk_bytes` of it, one after another, as ``RecoveryOp``
+    does: read, decode, push, commit. When it may begin is decided by reservations, limits and sleeps, which
+    are the director's (`stripesim.sim.ceph.failures.recovery`).
 
     References
     ----------
@@ -42,25 +36,9 @@ def repair_path(
     """
     graph = GraphBuilder(f"repair {context.name} of shards {sorted(lost)}")
     stage = Stage(graph, context)
-    if not throttled:
-        step = graph.issue
-        for size_bytes in _rounds(context, object_size_bytes):
-            step = _round(stage, frozenset(lost), size_bytes, step)
-        return graph.finish(reply=step)
-    step = graph.acquire(roles.RECOVERY_SLOT, after=[graph.issue], label="recovery slot", phase=Phase.PAUSE)
-    for shard in lost:
-        slot = roles.shard_role(shard, roles.BACKFILL_SLOT)
-        step = graph.acquire(slot, after=[step], label="backfill reservation", phase=Phase.PAUSE, shard=shard)
+    step = graph.issue
     for size_bytes in _rounds(context, object_size_bytes):
         step = _round(stage, frozenset(lost), size_bytes, step)
-    if context.recovery.sleep_ns:
-        sleep_ns = context.recovery.sleep_ns
-        step = graph.delay(-1, sleep_ns, after=[step], label="recovery sleep", phase=Phase.PAUSE)
-    for shard in lost:
-        step = graph.release(
-            roles.shard_role(shard, roles.BACKFILL_SLOT), after=[step], label="reservation back"
-        )
-    step = graph.release(roles.RECOVERY_SLOT, after=[step], label="recovery slot back")
     return graph.finish(reply=step)
 
 
@@ -84,7 +62,7 @@ def move_path(context: PathContext, *, source: int, target: int, shard_bytes: in
     graph = GraphBuilder(f"move {context.name}")
     stage = Stage(graph, context)
     models, step = context.models, graph.issue
-    most = context.recovery.chunk_bytes
+    most = context.recovery_chunk_bytes
     while shard_bytes > 0:
         piece_bytes = min(most, shard_bytes)
         shard_bytes -= piece_bytes
@@ -102,7 +80,7 @@ def move_path(context: PathContext, *, source: int, target: int, shard_bytes: in
 def _rounds(context: PathContext, object_size_bytes: int) -> list[int]:
     """Split an object into rounds of whole stripes [B]."""
     unit = context.geometry.stripe_bytes
-    most = -(-context.recovery.chunk_bytes // unit) * unit
+    most = -(-context.recovery_chunk_bytes // unit) * unit
     whole, rest = divmod(object_size_bytes, most)
     return [most] * whole + ([rest] if rest else [])
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypedDict, TypeVar
 
 from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.cluster import Models, RecoveryLimits
+from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import NO_SHARD, SSD_READ, SSD_WRITE, GraphBuilder
 
@@ -43,7 +43,8 @@ class PathContext:
         Shard whose OSD is the primary.
     missing : frozenset of int
         Shards that cannot be read from.
-    recovery : RecoveryLimits
+    recovery_chunk_bytes : int
+        Most of an object that one round of its recovery moves [B].
     catching_up : frozenset of int
         Those of `missing` that take part in writes all the same: their OSDs are being brought up to date.
     """
@@ -53,7 +54,7 @@ class PathContext:
     geometry: StripeGeometry
     primary: int = 0
     missing: frozenset[int] = frozenset()
-    recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
+    recovery_chunk_bytes: int = 8 << 20
     catching_up: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
