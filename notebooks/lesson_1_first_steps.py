@@ -50,7 +50,7 @@ queue_depth = 64
 image_bytes = "8GiB"
 """
 scenario = stripesim.parse_scenario(SCENARIO, label="lesson 1")
-rows = stripesim.run_scenario(scenario).rows
+rows = stripesim.run(scenario).rows
 show(rows.select("scheme", "op", "block_size_bytes", "iops", "latency_mean_ns", "bottleneck"))
 
 # %%
@@ -120,7 +120,7 @@ for depth in depths:
         SCENARIO, sets=[f"workload.queue_depth={depth}", "schemes=rep:3", "workload.ops=read",
                         "workload.block_sizes_bytes=4k"],
     )  # fmt: skip
-    at_depth[depth] = stripesim.run_scenario(asked).rows.to_dicts()[0]
+    at_depth[depth] = stripesim.run(asked).rows.to_dicts()[0]
     print(depth, round(at_depth[depth]["iops"]), at_depth[depth]["bottleneck"])
 
 # %%

@@ -80,7 +80,7 @@ spent = coded.latency_by_category_ns()
 q3 = lesson.ask(
     "On what does the RS(6,3) write spend most of its latency? (client, network, cpu, coding, ssd, "
     "pause, wait)",
-    lambda: max(spent, key=spent.get),
+    lambda: max(spent, key=lambda name: spent[name]),
     why=lambda x: f"{x}: {spent[x] / 1e3:,.0f} µs of {coded.latency_ns / 1e3:,.0f} µs.",
 )
 show(q3)

@@ -30,9 +30,7 @@ lesson = Lesson("The PG lock", seed=1)
 
 def run(*sets: str) -> Any:
     """Run the cluster of Koh et al. with overrides; return its rows."""
-    return stripesim.run_scenario(
-        stripesim.load_scenario("koh2017", sets=["workload.requests=1500", *sets])
-    ).rows
+    return stripesim.run(stripesim.load_scenario("koh2017", sets=["workload.requests=1500", *sets])).rows
 
 
 # %%

@@ -30,8 +30,8 @@ from stripesim.teach import Lesson, show
 
 lesson = Lesson("Calibrate", seed=1)
 TRACE = Path("data/ceph16-ec63-osd0.txt.gz")  # your own: any of `stripesim trace info`'s formats
-trace = stripesim.load(TRACE)
-told = stripesim.describe(trace)
+trace = stripesim.load_trace(TRACE)
+told = stripesim.describe_trace(trace)
 for key in (
     "format",
     "requests",
@@ -119,12 +119,11 @@ for one in fit.interference:
 
 # %%
 (beside,) = (one for one in fit.interference if (one.operation, one.company) == ("read", "other kind"))
+low, high = beside.slowdown_ci95 or (0.0, 0.0)
 q6 = lesson.ask(
     "How many times as long as alone does a read take beside writes?",
-    lambda: beside.slowdown,
-    why=lambda x: (
-        f"{x:.1f}, with a 95 % interval of {beside.slowdown_ci95[0]:.1f} to {beside.slowdown_ci95[1]:.1f}."
-    ),
+    lambda: beside.slowdown or 0.0,
+    why=lambda x: f"{x:.1f}, with a 95 % interval of {low:.1f} to {high:.1f}.",
 )
 show(q6)
 

@@ -130,7 +130,7 @@ show(q5)
 # One OSD of 24 is lost while clients read: all its objects at once, within the daemon's limits.
 
 # %%
-rows = stripesim.run_scenario(
+rows = stripesim.run(
     stripesim.load_scenario("repair", sets=["workload.image_bytes=4GiB", "workload.requests=2000"])
 ).rows
 show(rows.select("scheme", "repair_s", "repair_private_net_bytes_per_lost_byte", "latency_p99_ns"))
@@ -155,7 +155,7 @@ show(q6)
 # loses power 20 seconds in.
 
 # %%
-told = stripesim.run_scenario(
+told = stripesim.run(
     stripesim.load_scenario(
         "faults",
         sets=["workload.rate_per_s=100", "workload.duration_s=90", "workload.image_bytes=8GiB",

@@ -56,9 +56,7 @@ FREE = {"four times the placement groups": ["cluster.pg_num=2048"]}
 def run(sets: list[str], **more: str) -> Any:
     """Run the cluster with overrides; return its one row."""
     sets = [*sets, *(f"workload.{key}={value}" for key, value in more.items())]
-    return stripesim.run_scenario(
-        stripesim.parse_scenario(BASE, label="lesson 7", sets=sets)
-    ).rows.to_dicts()[0]
+    return stripesim.run(stripesim.parse_scenario(BASE, label="lesson 7", sets=sets)).rows.to_dicts()[0]
 
 
 # %%

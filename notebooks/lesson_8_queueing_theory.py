@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-import stripesim
+from stripesim import blocks
 from stripesim.teach import Lesson, show
 
 lesson = Lesson("Queueing theory", seed=1)
@@ -53,7 +53,7 @@ class Arrivals:
         times = self.arrivals_ns[self.at : self.at + count]
         self.at += len(times)
         zeros = np.zeros(len(times), dtype=np.int64)
-        return stripesim.RequestChunk(zeros, zeros, zeros, times)
+        return blocks.RequestChunk(zeros, zeros, zeros, times)
 
 
 @dataclass
@@ -66,9 +66,9 @@ class OneBook:
 
 def exponential_points() -> np.ndarray:
     """Mean of each of 256 equally likely slices of the exponential distribution of mean 1."""
-    edges = np.arange(stripesim.FACTOR_POINTS + 1) / stripesim.FACTOR_POINTS
+    edges = np.arange(blocks.FACTOR_POINTS + 1) / blocks.FACTOR_POINTS
     integral = np.append(0.0, edges[1:] * (1 - np.log(edges[1:])))
-    return np.sort(np.diff(integral) * stripesim.FACTOR_POINTS)
+    return np.sort(np.diff(integral) * blocks.FACTOR_POINTS)
 
 
 def station(
@@ -76,24 +76,24 @@ def station(
 ) -> Any:
     """Simulate a station; return times in system in units of the mean service time."""
     gaps = np.random.default_rng(7).exponential(MEAN_NS / (servers * load), COUNT)
-    graph = stripesim.GraphBuilder("station")
+    graph = blocks.GraphBuilder("station")
     done = [
         graph.use(role, MEAN_NS, after=[graph.issue], label="serve", spread=1 if random_service else 0)
         for role in range(branches)
     ]
     names = tuple(f"station {role}" for role in range(branches))
-    run = stripesim.engine_named(engine)(
-        stripesim.Program(
-            resources=stripesim.Resources(
-                names, names, np.full(branches, servers), np.full(branches, stripesim.FIFO)
+    run = blocks.engine_named(engine)(
+        blocks.Program(
+            resources=blocks.Resources(
+                names, names, np.full(branches, servers), np.full(branches, blocks.FIFO)
             ),
             book=OneBook([graph.finish(reply=graph.join(done))], np.arange(branches)[None, :]),
             streams=[Arrivals(np.rint(np.cumsum(gaps)).astype(np.int64))],
             seed=3,
             factor_tables=np.stack(
                 [
-                    np.full(stripesim.FACTOR_POINTS, stripesim.FACTOR_ONE),
-                    stripesim.factor_table(exponential_points().tolist()),
+                    np.full(blocks.FACTOR_POINTS, blocks.FACTOR_ONE),
+                    blocks.factor_table(exponential_points().tolist()),
                 ]
             ),
         )

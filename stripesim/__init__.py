@@ -1,7 +1,7 @@
 """What will a storage cluster do under replication, and what under erasure coding.
 
-The functions of `stripesim.api` are also reached from here, as ``stripesim.run_scenario``; they load at their
-first use, so that importing the package costs nothing.
+The names of `stripesim.api` are reached from here, as ``stripesim.run``; they load at their first use, so
+that importing the package costs nothing. ``__init__.pyi`` tells type checkers and editors of them.
 """
 
 from __future__ import annotations
@@ -11,51 +11,56 @@ from typing import Any
 
 from stripesim._version import __version__
 
-__all__ = ["__version__"]
-
 # The names of stripesim.api, which is not imported to ask for them.
 _PUBLIC = frozenset(
     (
-        "FACTOR_ONE",
-        "FACTOR_POINTS",
-        "FIFO",
-        "POOL",
+        "BlockTrace",
         "CaptionedFigure",
-        "EngineRun",
-        "GraphBuilder",
-        "Program",
-        "RequestChunk",
-        "Resources",
+        "Claim",
+        "Cluster",
+        "FailureTrace",
+        "Ledger",
+        "Pool",
+        "RedundancyScheme",
+        "RunResult",
         "Scenario",
+        "ScenarioError",
         "ScenarioResult",
-        "Template",
+        "StudyResult",
+        "SweepResult",
         "Timeline",
-        "build_models",
-        "describe",
+        "TraceFit",
+        "claims",
+        "cluster",
+        "describe_trace",
         "draw_all",
         "draw_timelines",
         "drawing",
-        "engine_named",
         "explain",
-        "factor_table",
         "fit_trace",
         "format_size",
         "heading",
-        "koh2017_claims",
         "latency_words",
-        "load",
         "load_scenario",
+        "load_trace",
         "parse_scenario",
         "parse_scheme",
         "parse_size_bytes",
-        "run_scenario",
+        "pool",
+        "run",
         "save_figures",
         "shipped_scenarios",
         "simulate",
+        "studies",
+        "study",
+        "sweep",
         "table_rows",
+        "workload",
         "write_fit",
     )
 )
+
+__all__ = ["__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -63,3 +68,8 @@ def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
         return getattr(import_module("stripesim.api"), name)
     raise AttributeError(f"module 'stripesim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names only."""
+    return sorted((*_PUBLIC, "__version__"))

@@ -1,65 +1,344 @@
-"""The public face: what a notebook, a script or another program needs, re-exported in one place.
+"""The public face: scenarios in, results out, for a script, a notebook or another program.
 
-`import stripesim` loads nothing of this; a name is fetched at its first use (``stripesim.run_scenario``).
+`import stripesim` loads nothing of this; a name is fetched at its first use (``stripesim.run``). Parts of
+op graphs and engines, for programs that bring their own system, are in `stripesim.blocks`.
 """
 
 from __future__ import annotations
 
-from stripesim.calibration.trace_fit import fit_trace, write_fit
-from stripesim.models.coding import parse_scheme
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stripesim.calibration.ledger.verdicts import Claim, Ledger
+from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
+from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.explain.draw import draw_timelines
 from stripesim.scenarios.explain.request import Timeline, explain
 from stripesim.scenarios.explain.text import drawing, heading, latency_words, table_rows
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_all, save_figures
-from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.build import build_cell, build_models, build_pool
 from stripesim.scenarios.run.execute import ScenarioResult, run_scenario
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario, shipped_scenarios
+from stripesim.scenarios.schema.keys import Cell, cells
+from stripesim.scenarios.schema.keys import Scenario as _Scenario
+from stripesim.scenarios.schema.loader import (
+    ScenarioError,
+    load_scenario,
+    parse_scenario,
+    scenario_from,
+    shipped_scenarios,
+)
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
-from stripesim.scenarios.studies.koh2017.claims import load as koh2017_claims
-from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
-from stripesim.sim.engine.graph import GraphBuilder, Template
-from stripesim.sim.engine.program import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
-from stripesim.sim.run import engine_named, simulate
-from stripesim.traces import describe, load
+from stripesim.scenarios.studies.base import StudyResult
+from stripesim.scenarios.studies.registry import STUDIES, study_named
+from stripesim.scenarios.sweep.plan import plan_sweep
+from stripesim.scenarios.sweep.run import SweepResult, run_sweep
+from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticStream
+from stripesim.sim.ceph.cluster import Cluster
+from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.run import RunResult
+from stripesim.sim.run import simulate as _simulate
+from stripesim.traces import BlockTrace, FailureTrace, describe, load
 
 __all__ = [
-    "FACTOR_ONE",
-    "FACTOR_POINTS",
-    "FIFO",
-    "POOL",
+    "BlockTrace",
     "CaptionedFigure",
-    "EngineRun",
-    "GraphBuilder",
-    "Program",
-    "RequestChunk",
-    "Resources",
+    "Claim",
+    "Cluster",
+    "FailureTrace",
+    "Ledger",
+    "Pool",
+    "RedundancyScheme",
+    "RunResult",
     "Scenario",
+    "ScenarioError",
     "ScenarioResult",
-    "Template",
+    "StudyResult",
+    "SweepResult",
     "Timeline",
-    "build_models",
-    "describe",
+    "TraceFit",
+    "claims",
+    "cluster",
+    "describe_trace",
     "draw_all",
     "draw_timelines",
     "drawing",
-    "engine_named",
     "explain",
-    "factor_table",
     "fit_trace",
     "format_size",
     "heading",
-    "koh2017_claims",
     "latency_words",
-    "load",
     "load_scenario",
+    "load_trace",
     "parse_scenario",
     "parse_scheme",
     "parse_size_bytes",
-    "run_scenario",
+    "pool",
+    "run",
     "save_figures",
     "shipped_scenarios",
     "simulate",
+    "studies",
+    "study",
+    "sweep",
     "table_rows",
+    "workload",
     "write_fit",
 ]
+
+#: Overrides: ``{"cluster.hosts": 8}``, or as on the command line, ``["cluster.hosts=8"]``.
+Sets = Mapping[str, Any] | Sequence[str]
+
+load_trace = load
+describe_trace = describe
+
+
+class _Checked(type(_Scenario)):  # type: ignore[misc]
+    """Makes a call of `Scenario` go through the loader, so that nothing is checked less than in a file."""
+
+    def __call__(cls, **keys: Any) -> _Scenario:
+        return scenario_from(keys)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _Scenario)
+
+
+class Scenario(_Scenario, metaclass=_Checked):
+    """A question: which cluster, which schemes, which load. Keys are those of a scenario file.
+
+    Raises
+    ------
+    ScenarioError
+        A `ValueError` with one line for each problem: its key, what it got and what it wanted.
+
+    Examples
+    --------
+    >>> Scenario(schemes=["rep:3"], cluster={"hosts": 4}, workload={"requests": 10}).cluster.hosts
+    4
+    """
+
+
+def _texts(sets: Sets) -> list[str]:
+    if isinstance(sets, Mapping):
+        return [f"{key}={_toml(value)}" for key, value in sets.items()]
+    return list(sets)
+
+
+def _toml(value: Any) -> str:
+    """Write a value as TOML does inside a line."""
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{json.dumps(str(key))} = {_toml(part)}" for key, part in value.items())
+        return f"{{{inside}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+
+
+def _loaded(scenario: _Scenario | str | Path, sets: Sets, seed: int | None) -> _Scenario:
+    if not isinstance(scenario, _Scenario):
+        return load_scenario(scenario, sets=_texts(sets), seed=seed)
+    if not sets and seed is None:
+        return scenario
+    return scenario_from(_values(scenario), base_dir=scenario._base_dir, sets=_texts(sets), seed=seed)
+
+
+def _values(scenario: _Scenario) -> dict[str, Any]:
+    values: dict[str, Any] = scenario.model_dump(mode="json", exclude_unset=True)
+    return values
+
+
+def run(
+    scenario: _Scenario | str | Path,
+    *,
+    sets: Sets = (),
+    seed: int | None = None,
+    engine: str = "compiled",
+) -> ScenarioResult:
+    """Run every cell of a scenario: each scheme under each kind of request.
+
+    Parameters
+    ----------
+    scenario
+        A `Scenario`, the name of one that ships, or the path of a TOML file.
+    sets
+        Overrides, such as ``{"cluster.hosts": 8}``.
+    seed
+        Seed to use instead of the scenario's.
+    engine
+        ``compiled`` or ``simpy``; both give the same answer.
+
+    Returns
+    -------
+    ScenarioResult
+        ``rows`` is a Polars table with one row per cell.
+
+    Raises
+    ------
+    ScenarioError
+        If the scenario is wrong; all problems at once, one line each.
+    """
+    return run_scenario(_loaded(scenario, sets, seed), engine=engine)
+
+
+def sweep(
+    scenario: _Scenario | str | Path,
+    over: Mapping[str, Sequence[Any]],
+    *,
+    sets: Sets = (),
+    seed: int | None = None,
+    replications: int = 1,
+    jobs: int | None = None,
+    engine: str = "compiled",
+) -> SweepResult:
+    """Run a scenario at each point of a grid.
+
+    Parameters
+    ----------
+    scenario, sets, seed, engine
+        As for `run`.
+    over
+        Key → its values; several keys make a grid, the last one moving fastest.
+    replications
+        Runs of each cell, each with its own seed [count].
+    jobs
+        Worker processes [count]; left out: all cores. 1: none, all in this process. A script that uses
+        several must guard its main part with ``if __name__ == "__main__":``.
+
+    Raises
+    ------
+    ValueError
+        If the scenario or a point is wrong; all problems at once, one line each.
+    """
+    with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
+        place: str | Path = "" if isinstance(scenario, _Scenario) else scenario
+        if isinstance(scenario, _Scenario):
+            place = Path(folder) / "scenario.toml"
+            values = {key: _toml(value) for key, value in _absolute(scenario).items() if value is not None}
+            place.write_text("".join(f"{key} = {value}\n" for key, value in values.items()), "utf-8")
+        plan = plan_sweep(
+            place,
+            over=[f"{key}={','.join(map(_toml, points))}" for key, points in over.items()],
+            sets=_texts(sets),
+            seed=seed,
+            replications=replications,
+            engine=engine,
+        )
+        return run_sweep(plan, jobs=jobs)
+
+
+def _absolute(scenario: _Scenario) -> dict[str, Any]:
+    """Return a scenario's values without nulls, and with paths that hold from any folder."""
+    from stripesim.scenarios.schema.keys import FILE_KEYS
+
+    def clean(key: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: clean(name, part) for name, part in value.items() if part is not None}
+        if isinstance(value, list):
+            return [clean("", part) for part in value]
+        if key in FILE_KEYS and isinstance(value, str):
+            return str((scenario._base_dir / value).absolute())
+        return value
+
+    return {key: clean(key, value) for key, value in _values(scenario).items()}
+
+
+def study(
+    name: str,
+    *,
+    sets: Sets = (),
+    ablate: Sequence[str] = (),
+    engine: str = "compiled",
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    **options: Any,
+) -> StudyResult:
+    """Reproduce a published study and judge each of its claims.
+
+    Parameters
+    ----------
+    name
+        One of `studies`.
+    sets
+        Parameters to change, by the names that the ledger lists, such as
+        ``{"write.network_efficiency_fraction": 0.9}``.
+    ablate
+        Names of ablations, or ``all``.
+    engine, jobs
+        As for `sweep`.
+    out
+        Folder for the ledger, rows, figures and report; left out: nothing is written.
+    **options
+        The study's own, such as ``figures=["13"]`` of ``koh2017``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such study, option, parameter or ablation.
+    """
+    chosen = study_named(name)
+    result = chosen.run(engine=engine, sets=_texts(sets), ablate=ablate, jobs=jobs, **options)
+    if out is not None:
+        chosen.save(result, Path(out))
+    return result
+
+
+def studies() -> list[str]:
+    """List the studies that ship."""
+    return list(STUDIES)
+
+
+def claims(study: str) -> tuple[Claim, ...]:
+    """Return the claims of a study: what its source states, with role and tolerance."""
+    return study_named(study).claims()
+
+
+def pool(scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()) -> Pool:
+    """Build one scheme's pool on the cluster of a scenario, for programs that drive the simulator.
+
+    Parameters
+    ----------
+    scenario, sets
+        As for `run`.
+    scheme
+        Such as ``rs:4,2``; left out: the scenario's first.
+    """
+    chosen = _loaded(scenario, sets, None)
+    return build_pool(chosen, parse_scheme(scheme or chosen.schemes[0]), build_models(chosen))
+
+
+def cluster(scenario: _Scenario | str | Path, scheme: str | None = None, *, sets: Sets = ()) -> Cluster:
+    """Build the cluster of a scenario as one scheme's pool sees it: hosts, OSDs, acting sets, models."""
+    return pool(scenario, scheme, sets=sets).cluster
+
+
+def workload(scenario: _Scenario | str | Path, cell: int | Cell = 0, *, sets: Sets = ()) -> Any:
+    """Build the requests of one cell of a scenario.
+
+    Parameters
+    ----------
+    scenario, sets
+        As for `run`.
+    cell
+        Which of its cells: a number from 0, in the order in which `run` gives rows.
+    """
+    chosen = _loaded(scenario, sets, None)
+    one = cells(chosen)[cell] if isinstance(cell, int) else cell
+    return build_cell(chosen, one).workload
+
+
+def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
+    """Simulate a workload on a pool; options as of `stripesim.sim.run.simulate`.
+
+    Raises
+    ------
+    ValueError
+        If the workload has no end: neither a number of requests, nor ``until_ns``.
+    """
+    every = workload if isinstance(workload, list | tuple) else [workload]
+    asked = [load.workload if isinstance(load, SyntheticStream) else load for load in every]
+    endless = any(isinstance(load, Synthetic) and load.requests is None for load in asked)
+    if endless and options.get("until_ns") is None:
+        raise ValueError("simulate: got a workload without an end, wanted a number of requests, or until_ns")
+    return _simulate(pool, workload, **options)

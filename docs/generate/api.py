@@ -20,14 +20,15 @@ from one version to the next.
 ```python
 import stripesim
 
-scenario = stripesim.parse_scenario('schemes = ["rep:3", "rs:4,2"]\\n[workload]\\nrequests = 500\\n')
-print(stripesim.run_scenario(scenario).rows.select("scheme", "op", "iops", "bottleneck"))
+scenario = stripesim.Scenario(schemes=["rep:3", "rs:4,2"], workload={"requests": 500})
+print(stripesim.run(scenario).rows.select("scheme", "op", "iops", "bottleneck"))
 ```
 
 """
 
 # In which order the parts of stripesim are listed, and under which title.
 SECTIONS = (
+    ("stripesim.api", "Run, sweep, study, building blocks"),
     ("stripesim.scenarios", "Scenarios, results, figures"),
     ("stripesim.traces", "Traces"),
     ("stripesim.calibration", "Fits"),

@@ -28,7 +28,7 @@ from stripesim.scenarios.schema.problems import (
 )
 from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces, locate_keys
 
-__all__ = ["ScenarioError", "load_scenario", "parse_scenario", "shipped_scenarios"]
+__all__ = ["ScenarioError", "load_scenario", "parse_scenario", "scenario_from", "shipped_scenarios"]
 
 _SHIPPED_DIR: Final = Path(__file__).parents[1]
 
@@ -168,7 +168,48 @@ def parse_scenario(
     >>> parse_scenario('schemes = ["rep:3"]', sets=["workload.requests=10"]).workload.requests
     10
     """
-    document = _parse_toml(text, label)
+    return _finished(_parse_toml(text, label), base_dir, sets, seed)
+
+
+def scenario_from(
+    values: Mapping[str, Any],
+    *,
+    label: str = "Scenario",
+    base_dir: Path | None = None,
+    sets: Sequence[str] = (),
+    seed: int | None = None,
+) -> Scenario:
+    """Make a scenario of Python values: what TOML has tables and arrays for are mappings and sequences.
+
+    Parameters
+    ----------
+    values
+        Key → value; tables are mappings, lists any sequence, paths may be `Path`.
+    label, base_dir, sets, seed
+        As for `parse_scenario`.
+
+    Raises
+    ------
+    ScenarioError
+        If anything is wrong; all problems at once, one line each.
+    """
+    document = _Document(label, {key: _as_toml(value) for key, value in values.items()}, {})
+    return _finished(document, base_dir, sets, seed)
+
+
+def _as_toml(value: Any) -> Any:
+    """Return a value in the types that a TOML document has."""
+    if isinstance(value, Mapping):
+        return {str(key): _as_toml(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_as_toml(part) for part in value]
+    if isinstance(value, Path):
+        return str(value)
+    return value.item() if hasattr(value, "item") else value
+
+
+def _finished(document: _Document, base_dir: Path | None, sets: Sequence[str], seed: int | None) -> Scenario:
+    """Apply overrides, validate, and check rules that span several keys."""
     for item in sets:
         _override(document, item)
     if seed is not None:

@@ -21,7 +21,7 @@ from stripesim.scenarios.studies.tasks import Progress, Row, Task, run_tasks
 if TYPE_CHECKING:
     import polars as pl
 
-    from stripesim.calibration.ledger.verdicts import Ledger
+    from stripesim.calibration.ledger.verdicts import Claim, Ledger
     from stripesim.scenarios.figures.results import CaptionedFigure
 
 __all__ = [
@@ -219,6 +219,15 @@ class Study(ABC):
     scenario_sets: ClassVar[tuple[str, ...]] = ()
     fixed_keys: ClassVar[tuple[str, ...]] = ()
     jobs: ClassVar[int | None] = 1
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Read what the source states, from ``claims.csv`` (ceph16: from the measurements that ship)."""
+        from importlib.resources import files
+
+        from stripesim.calibration.ledger.verdicts import load_claims
+
+        folder = files(f"stripesim.scenarios.studies.{self.name}")
+        return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
 
     @abstractmethod
     def parameters(self) -> list[Row]:

@@ -87,6 +87,18 @@ def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
     assert done.stdout.strip(), "a command tells something"
 
 
+def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
+    found = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert found is not None and len(found[1].strip().splitlines()) <= 12
+    script = tmp_path / "example.py"
+    script.write_text(found[1], encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("rs:4,2") == 3
+
+
 def test_files_that_the_readme_names_are_there() -> None:
     named = set(
         re.findall(r"`((?:models|sim|scenarios|calibration|traces|docs|notebooks)/[\w./-]+)`", README)

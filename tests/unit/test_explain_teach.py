@@ -1,4 +1,4 @@
-"""Exercises: drawn by a seed, answered by a computation, judged within a tolerance; and the public names."""
+"""Exercises: drawn by a seed, answered by a computation, judged within a tolerance."""
 
 from __future__ import annotations
 
@@ -7,17 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import stripesim
-from stripesim import api
 from stripesim.teach import Draw, Lesson
-
-
-def test_the_public_names_are_those_of_the_api() -> None:
-    assert set(api.__all__) == set(stripesim._PUBLIC)
-    for name in api.__all__:
-        assert getattr(stripesim, name) is getattr(api, name)
-    with pytest.raises(AttributeError, match="no attribute 'simulate_all'"):
-        stripesim.simulate_all  # noqa: B018
 
 
 @given(seed=st.integers(), name=st.text(), low=st.integers(-100, 100), span=st.integers(0, 100))

@@ -21,6 +21,7 @@ from stripesim.scenarios.studies.tasks import Row, Task
 if TYPE_CHECKING:
     import polars as pl
 
+    from stripesim.calibration.ledger.verdicts import Claim
     from stripesim.scenarios.figures.results import CaptionedFigure
 
 
@@ -77,6 +78,13 @@ class Ceph16(Study):
         ),
         "no-read-cache": Ablation("OSDs cache no data", ("store.read_cache_bytes=0",)),
     }
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Read the measurements that ship; each counter of each run is a claim."""
+        from stripesim.scenarios.studies.ceph16.claims import claims_of
+        from stripesim.scenarios.studies.ceph16.measured import load
+
+        return claims_of(load())
 
     def parameters(self) -> list[Row]:
         """List the numbers of the cluster's models."""

@@ -1,0 +1,111 @@
+"""The public API: typed names only, scenarios checked as a file is, nothing that never ends."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stripesim
+from stripesim import api, blocks
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {
+    "schemes": ["rep:3"],
+    "cluster": {"hosts": 4},
+    "workload": {"requests": 40, "ops": ["read"], "patterns": ["rand"], "block_sizes_bytes": ["4k"]},
+}
+
+
+def test_the_names_are_the_same_at_run_time_and_for_type_checkers():
+    stub = ast.parse((ROOT / "stripesim" / "__init__.pyi").read_text("utf-8"))
+    typed = {alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == set(dir(stripesim)) == {*api.__all__, "__version__"}
+    for name in api.__all__:
+        assert getattr(stripesim, name) is getattr(api, name)
+    with pytest.raises(AttributeError, match="no attribute 'simulate_all'"):
+        stripesim.simulate_all  # noqa: B018
+
+
+def test_importing_the_package_and_its_help_load_nothing_heavy():
+    heavy = ("numpy", "polars", "numba", "pydantic", "matplotlib", "scipy")
+    words = f"import sys, stripesim, stripesim.cli.app; print([n for n in sys.modules if n in {heavy}])"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_scenario_takes_lists_tuples_and_nested_tables():
+    scenario = stripesim.Scenario(
+        schemes=("rep:3", "rs:4,2"), cluster={"hosts": 6}, workload={"requests": 10, "ops": ["write"]}
+    )
+    assert isinstance(scenario, stripesim.Scenario)
+    assert (scenario.schemes, scenario.cluster.hosts) == (("rep:3", "rs:4,2"), 6)
+
+
+def test_every_problem_is_listed_with_its_key():
+    with pytest.raises(stripesim.ScenarioError) as caught:
+        stripesim.Scenario(schemes=["rs:9"], cluster={"hostss": 3}, workload={"queue_depth": "many"})
+    said = str(caught.value)
+    assert isinstance(caught.value, ValueError)
+    assert all(key in said for key in ("schemes", "cluster.hostss", "workload.queue_depth"))
+
+
+def test_rules_that_span_several_keys_are_checked_too():
+    with pytest.raises(stripesim.ScenarioError, match="rs:10,4"):
+        stripesim.Scenario(schemes=["rs:10,4"], cluster={"hosts": 4}, workload={"requests": 10})
+
+
+def test_a_scenario_runs_with_overrides_as_a_mapping():
+    scenario = stripesim.Scenario(**SMALL)
+    assert stripesim.run(scenario).rows["requests"].to_list() == [40] * len(stripesim.run(scenario).rows)
+    row = stripesim.run(scenario, sets={"workload.ops": ["write"], "workload.requests": 20}).rows.to_dicts()[
+        0
+    ]
+    assert (row["op"], row["requests"]) == ("write", 20)
+
+
+def test_a_sweep_of_a_scenario_gives_a_row_per_point():
+    scenario = stripesim.Scenario(**SMALL)
+    found = stripesim.sweep(
+        scenario, {"workload.queue_depth": [1, 4]}, sets={"workload.ops": ["read"]}, jobs=1
+    )
+    assert found.rows["workload.queue_depth"].unique().sort().to_list() == [1, 4]
+    assert not found.failed
+
+
+def test_the_parts_of_a_scenario_drive_the_simulator():
+    scenario = stripesim.Scenario(**SMALL)
+    pool, load = stripesim.pool(scenario), stripesim.workload(scenario)
+    assert stripesim.cluster(scenario).hosts == pool.cluster.hosts == 4
+    assert stripesim.simulate(pool, load).row["requests"] == 40
+
+
+def test_a_workload_without_an_end_is_refused():
+    from dataclasses import replace
+
+    scenario = stripesim.Scenario(**SMALL)
+    endless = replace(stripesim.workload(scenario).workload, requests=None).start()
+    with pytest.raises(ValueError, match="got a workload without an end, wanted a number of requests"):
+        stripesim.simulate(stripesim.pool(scenario), endless)
+
+
+def test_claims_of_a_study_are_those_of_its_source():
+    assert {"koh2017", "ceph16"} <= set(stripesim.studies())
+    assert sum(claim.role == "held-out" for claim in stripesim.claims("koh2017")) == 63
+    assert len(stripesim.claims("ceph16")) > 500
+    with pytest.raises(ValueError, match="study: got 'none', wanted one of"):
+        stripesim.claims("none")
+
+
+def test_lessons_use_the_public_names_only():
+    public = set(dir(stripesim))
+    for path in sorted((ROOT / "notebooks").glob("lesson_*.py")):
+        text = path.read_text("utf-8")
+        assert set(re.findall(r"^(?:from|import) (stripesim[\w.]*)", text, re.MULTILINE)) <= {
+            "stripesim",
+            "stripesim.teach",
+        }, path.name
+        assert set(re.findall(r"\bstripesim\.(\w+)", text)) - {"teach"} <= public, path.name
+        assert set(re.findall(r"\bblocks\.(\w+)", text)) <= set(blocks.__all__), path.name
