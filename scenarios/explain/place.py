@@ -47,7 +47,7 @@ def _lane(role: str, primary: int) -> str:
 def _category(step: RecordedStep) -> str:
     """Tell what a step's service is spent on, by the kind of what it needs."""
     if step.word == "delay":
-        return "network" if step.role.endswith("wire") else "pause"
+        return "network" if step.role.endswith(("wire", "rx")) else "pause"
     if step.word != "use":
         return ""
     part = step.role.rpartition(".")[2]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import generations
 from stripesim.scenarios.explain.place import critical_path, holds, located
 from stripesim.scenarios.explain.record import record
 from stripesim.scenarios.explain.sensitivity import shares_of
@@ -67,7 +68,7 @@ def explain(
     size_bytes: int,
     *,
     offset_bytes: int = 0,
-    generation: str | None = None,
+    generation: Sequence[str] | str | None = None,
     state: str = "healthy",
     image: str = "prefilled",
     lost_shard: int = 1,
@@ -76,7 +77,7 @@ def explain(
     stripe_unit_bytes: int | None = None,
     direct_reads: bool = False,
 ) -> list[Timeline]:
-    """Run one request alone, once for each scheme, and tell all its steps.
+    """Run one request alone, once for each release and scheme, and return all its steps.
 
     Parameters
     ----------
@@ -87,8 +88,8 @@ def explain(
         Of the request [B]; of a repair the size of the object.
     offset_bytes : int
         In the image [B]; not for a repair.
-    generation : str, optional
-        Ceph generation; None: the scenario's.
+    generation : str or sequence of str, optional
+        Ceph release, or several to compare; None: the scenario's.
     state : {"healthy", "degraded"}
         ``degraded``: one shard of the placement group is down.
     image : {"prefilled", "pristine"}
@@ -102,12 +103,13 @@ def explain(
     stripe_unit_bytes : int, optional
         Chunk of one stripe on one shard [B]; None: the scenario's.
     direct_reads : bool
-        Whether the client reads shards of an erasure-coded object itself.
+        Whether the client reads shards of an erasure-coded object itself; of several releases, those that
+        offer it.
 
     Returns
     -------
     list of Timeline
-        In the order of `schemes`.
+        Release by release, each in the order of `schemes`.
 
     Raises
     ------
@@ -128,15 +130,26 @@ def explain(
     """
     names = [schemes] if isinstance(schemes, str) else list(schemes)
     _check(op, names, size_bytes, offset_bytes, state, image)
-    given = [] if stripe_unit_bytes is None else [f"cluster.stripe_unit_bytes={stripe_unit_bytes}"]
-    given += ["cluster.direct_reads=true"] if direct_reads else []
-    told = _scenario(op, names, size_bytes, generation, image, scenario, [*given, *sets])
-    models = build_models(told)
-    check_schemes(told, models)
-    return [
-        _Explanation(told, models, name, op, size_bytes, offset_bytes, state, lost_shard).timeline()
-        for name in told.schemes
-    ]
+    unit = [] if stripe_unit_bytes is None else [f"cluster.stripe_unit_bytes={stripe_unit_bytes}"]
+    releases: list[str | None] = [generation] if generation is None or isinstance(generation, str) else []
+    releases = releases or [*(generation or ())]
+    offers = [release for release in releases if release in _offering_direct_reads()]
+    found = []
+    for release in releases:
+        direct = direct_reads and (release in offers or not offers)
+        given = [*unit, *(["cluster.direct_reads=true"] if direct else [])]
+        read = _scenario(op, names, size_bytes, release, image, scenario, [*given, *sets])
+        models = build_models(read)
+        check_schemes(read, models)
+        found += [
+            _Explanation(read, models, name, op, size_bytes, offset_bytes, state, lost_shard).timeline()
+            for name in read.schemes
+        ]
+    return found
+
+
+def _offering_direct_reads() -> list[str]:
+    return [name for name, release in generations().items() if release.ec.direct_reads]
 
 
 def _check(op: str, names: list[str], size_bytes: int, offset_bytes: int, state: str, image: str) -> None:

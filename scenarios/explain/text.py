@@ -18,6 +18,7 @@ __all__ = [
     "lane_words",
     "latency_words",
     "reply_word",
+    "shard_words",
     "table_rows",
 ]
 
@@ -82,7 +83,26 @@ def heading(timeline: Timeline) -> str:
     if timeline.missing:
         state += f" (shard {', '.join(map(str, timeline.missing))} down)"
     at = f" at {format_size(timeline.offset_bytes)}" if timeline.offset_bytes else ""
-    return f"{scheme}: {size} {timeline.op}{at}, {timeline.generation}{state}"
+    how = "" if timeline.method in ("", "primary") else f" ({timeline.method})"
+    return f"{scheme}: {size} {timeline.op}{at}, {timeline.generation}{how}{state}"
+
+
+def shard_words(timeline: Timeline) -> str:
+    """Say how many shards the request moves.
+
+    Such as ``reads 3 shards, writes 3, metadata alone to 1``.
+    """
+    parts = [
+        f"{verb} {count}{noun}"
+        for verb, count, noun in (
+            ("reads", timeline.shard_reads, " shards" if timeline.shard_reads != 1 else " shard"),
+            ("writes", timeline.shard_writes, ""),
+            ("object info alone from", timeline.metadata_reads, ""),
+            ("metadata alone to", timeline.metadata_writes, ""),
+        )
+        if count
+    ]
+    return ", ".join(parts)
 
 
 def reply_word(timeline: Timeline) -> str:

@@ -128,7 +128,10 @@ def explain(
     ] = None,
     size: Annotated[str, typer.Option(help="Of the request; of a repair, of the object. Such as 4k.")] = "4k",
     offset: Annotated[str, typer.Option(help="Where in the image the request begins.")] = "0",
-    generation: Annotated[str | None, typer.Option(help="Ceph release, such as squid or tentacle.")] = None,
+    generation: Annotated[
+        list[str] | None,
+        typer.Option(help="Ceph release, such as squid or tentacle; several on one time axis."),
+    ] = None,
     stripe_unit: Annotated[str | None, typer.Option(help="Of a stripe, on one shard, such as 16k.")] = None,
     direct_reads: Annotated[
         bool, typer.Option("--direct-reads", help="The client reads shards itself (generation umbrella).")
@@ -151,7 +154,7 @@ def explain(
     size_bytes, offset_bytes = cli_explain.extent(size, offset)
     timelines = timelines_of(
         op.value, schemes or ["rep:3", "rs:6,3"], size_bytes, offset_bytes=offset_bytes,
-        generation=generation, state=state, image=image, lost_shard=lost_shard, scenario=scenario,
+        generation=generation or None, state=state, image=image, lost_shard=lost_shard, scenario=scenario,
         sets=sets or (), stripe_unit_bytes=cli_explain.size("--stripe-unit", stripe_unit),
         direct_reads=direct_reads,
     )  # fmt: skip

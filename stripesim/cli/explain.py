@@ -63,14 +63,14 @@ def print_timelines(timelines: Sequence[Timeline], console: Console, *, steps: b
     """Print drawing, latency and table of steps of each timeline."""
     from rich.text import Text
 
-    from stripesim.scenarios.explain.text import GLYPHS, WORDS, drawing, heading, latency_words
+    from stripesim.scenarios.explain.text import GLYPHS, WORDS, drawing, heading, latency_words, shard_words
 
     end_ns = max(timeline.end_ns for timeline in timelines)
     for timeline in timelines:
         console.print(Text(heading(timeline), style="bold"))
         for line in drawing(timeline, columns=min(console.width, 140), end_ns=end_ns):
             console.print(_coloured(line), soft_wrap=True)
-        console.print(latency_words(timeline), highlight=False)
+        console.print(f"{latency_words(timeline)}; {shard_words(timeline)}", highlight=False)
         console.print()
     legend = "   ".join(f"{glyph} {WORDS[name]}" for name, glyph in GLYPHS.items())
     console.print(f"{legend}   L PG lock held", highlight=False)
