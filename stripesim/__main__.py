@@ -10,6 +10,14 @@ def main() -> None:
     """Run the command line."""
     from stripesim.cli.app import app
 
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Closed by whoever started the program.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open for as long as the program runs
+        elif hasattr(stream, "reconfigure"):
+            # A terminal that lacks a letter shows a question mark instead of ending the run.
+            stream.reconfigure(errors="replace")
     try:
         # Not standalone: usage errors come here, to be told in one line like all others.
         status = app(standalone_mode=False)
@@ -17,6 +25,12 @@ def main() -> None:
         # The reader of a pipe has seen enough, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except SystemExit as stop:
+        # Typer turns a pipe that its reader has closed into status 1.
+        if isinstance(stop.__context__, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            sys.exit(141)
+        raise
     except (ValueError, OSError) as error:
         # Every error of stripesim that is about the input is a ValueError with a message meant to be read.
         if os.environ.get("STRIPESIM_DEBUG"):

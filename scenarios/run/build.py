@@ -10,7 +10,7 @@ import numpy as np
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table, named_table
-from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
+from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
 from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import generation, generations
@@ -23,6 +23,7 @@ from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_m
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, load_cell
+from stripesim.scenarios.schema.problems import value_text
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
@@ -64,10 +65,13 @@ class Setting:
 def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
     told = scenario.cluster
-    chosen = _parameter_set("parameters", told.parameters)
-    drive = _parameter_set("ssd", told.ssd)
+    chosen = _parameter_set(scenario, "parameters", "client")
+    drive = _parameter_set(scenario, "ssd", "ssd", "hdd")
     release = generation(scenario.generation)
-    table = named_table(told.kernel_table) if told.kernel_table else default_table()
+    try:
+        table = named_table(told.kernel_table) if told.kernel_table else default_table()
+    except KernelTableError as error:
+        raise KernelTableError(f"{scenario.where(('cluster', 'kernel_table'))}: {error}") from None
     return Models(
         client=chosen.model(
             ClientModel,
@@ -122,12 +126,16 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
     return replace(release.ec, direct_reads=direct)
 
 
-def _parameter_set(key: str, name: str) -> ParameterSet:
-    """Return the set that a key of the cluster names; a fault says which key it was."""
-    try:
-        return ParameterSet(name)
-    except ParameterSetError as error:
-        raise ParameterSetError(f"cluster.{key}: {error}") from None
+def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
+    """Return the set that a key of the cluster names; it must have a table that the key is about."""
+    name = getattr(scenario.cluster, key)
+    fitting = [each for each in names() if any(ParameterSet(each).table(table) for table in tables)]
+    if name not in fitting:
+        what = "a parameter set of a cluster" if key == "parameters" else "a device"
+        raise ParameterSetError(
+            f"{scenario.where(('cluster', key))}: got {value_text(name)}, wanted {what}: {', '.join(fitting)}"
+        )
+    return ParameterSet(name)
 
 
 def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> Setting:
@@ -343,6 +351,19 @@ def crush_of(scenario: Scenario) -> CrushMap:
     if cluster.crush_map is not None:
         return _map_of_file(str(scenario.resolve(cluster.crush_map)))
     return _regular_map(cluster.hosts, cluster.osds_per_host, cluster.racks)
+
+
+def pristine_warnings(scenario: Scenario) -> list[str]:
+    """Say where reads find no objects: nothing is moved, so rates say nothing of a cluster in use."""
+    return [
+        f"{scenario.where(('workload', 'image'))}: reads of a pristine image find no objects and move no "
+        "data; "
+        'set image = "prefilled" to read what was written before the run'
+        for load in scenario.loads
+        if load.image == "pristine"
+        and load.kind != "trace"
+        and (load.ops == ("read",) if load.read_fraction is None else load.read_fraction == 1)
+    ][:1]
 
 
 def hole_warnings(scenario: Scenario) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stripesim._version import __version__
 from stripesim.scenarios.explain.costs import cell_costs
-from stripesim.scenarios.run.build import build_models, hole_warnings
+from stripesim.scenarios.run.build import build_models, hole_warnings, pristine_warnings
 from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
 from stripesim.scenarios.run.failures import limits_of
 from stripesim.scenarios.schema.keys import Scenario
@@ -43,7 +43,9 @@ class ScenarioResult:
     timelines : list of dict
         Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`.
     holes : tuple of str
-        Warnings of placement groups for which CRUSH has not found enough OSDs.
+        Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing.
+    stopped : bool
+        Whether a KeyboardInterrupt ended the run: rows are those of the cells that were done.
     """
 
     rows: pl.DataFrame
@@ -57,6 +59,7 @@ class ScenarioResult:
     resources: list[dict[str, Any]]
     timelines: list[dict[str, Any]] = field(default_factory=list)
     holes: tuple[str, ...] = ()
+    stopped: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
@@ -73,6 +76,8 @@ class ScenarioResult:
             "resources": self.resources,
             "sentences": load_sentences(self.rows.iter_rows(named=True)),
         }
+        if self.stopped:
+            document["stopped"] = "interrupted"
         return {**document, "timeline": self.timelines} if self.timelines else document
 
 
@@ -107,21 +112,30 @@ def run_scenario(
     fingerprint = hashlib.sha256()
     requests = uses = 0
     wall_s = 0.0
-    for cell, result in run_cells(scenario, engine, models):
-        row = row_of(scenario, cell, result)
-        requests += int(row["requests"])
-        rows += [*load_rows_of(scenario, cell, result), row]
-        # The requests followed are those of the first client; of several workloads, of the first.
-        first = rows[-1 - len(result.load_rows)]
-        first |= cell_costs(scenario, cell, result, engine, models) if costs else {}
-        resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
-        if result.timeline is not None:
-            timelines.append({**cell._asdict(), **result.timeline})
-        fingerprint.update(bytes.fromhex(result.sha256))
-        uses += result.uses
-        wall_s += float(result.row["engine_wall_s"])
-        if progress is not None:
-            progress(" ".join(str(part) for part in cell if part is not None))
+    stopped = False
+    try:
+        for cell, result in run_cells(scenario, engine, models):
+            row = row_of(scenario, cell, result)
+            found = [*load_rows_of(scenario, cell, result), row]
+            # The requests followed are those of the first client; of several workloads, of the first.
+            found[-1 - len(result.load_rows)] |= (
+                cell_costs(scenario, cell, result, engine, models) if costs else {}
+            )
+            rows += found
+            requests += int(row["requests"])
+            resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
+            if result.timeline is not None:
+                timelines.append({**cell._asdict(), **result.timeline})
+            fingerprint.update(bytes.fromhex(result.sha256))
+            uses += result.uses
+            wall_s += float(result.row["engine_wall_s"])
+            if progress is not None:
+                progress(" ".join(str(part) for part in cell if part is not None))
+    except KeyboardInterrupt:
+        # Cells that are done are results; with none there is nothing to keep.
+        if not rows:
+            raise
+        stopped = True
     return ScenarioResult(
         rows=rows_frame(rows),
         provenance=provenance_of(scenario, models, engine),
@@ -137,7 +151,8 @@ def run_scenario(
         warnings=warnings_of(scenario),
         resources=resources,
         timelines=timelines,
-        holes=tuple(hole_warnings(scenario)),
+        holes=(*hole_warnings(scenario), *pristine_warnings(scenario)),
+        stopped=stopped,
     )
 
 

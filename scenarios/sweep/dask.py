@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 import logging
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +18,10 @@ __all__ = ["SweepLostError", "run_dask"]
 
 _CONNECT_TIMEOUT_S: Final = 20
 
+#: How long a sweep waits for workers once all have gone [s].
+TIMEOUT_S: Final = 300.0
+_LOOK_EVERY_S: Final = 10.0
+
 _SCHEMES: Final = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 
 
@@ -22,7 +29,7 @@ class SweepLostError(SweepError):
     """What ran the tasks went away before all were done; rows that had come stay."""
 
 
-def run_dask(tasks: Sequence[SweepTask], address: str) -> Iterator[Outcome]:
+def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S) -> Iterator[Outcome]:
     """Run tasks on a Dask cluster.
 
     Parameters
@@ -30,6 +37,8 @@ def run_dask(tasks: Sequence[SweepTask], address: str) -> Iterator[Outcome]:
     tasks : sequence of SweepTask
     address : str
         Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file.
+    timeout_s : float
+        How long to wait while there is no worker at all [s]; a line each 10 s says so.
 
     Yields
     ------
@@ -43,7 +52,7 @@ def run_dask(tasks: Sequence[SweepTask], address: str) -> Iterator[Outcome]:
         If Dask is not installed, the scheduler cannot be reached, it has no workers, or they hold another
         stripesim.
     SweepLostError
-        If the scheduler goes away.
+        If the scheduler goes away, or all workers do and none comes for `timeout_s`.
 
     Notes
     -----
@@ -63,8 +72,10 @@ def run_dask(tasks: Sequence[SweepTask], address: str) -> Iterator[Outcome]:
     level_before = log.level
     log.setLevel(logging.CRITICAL)
     futures: dict[Any, SweepTask] = {}
+    watch = _Watch(client, futures, timeout_s)
     try:
         _check_workers(client, address)
+        watch.start()
         for task in tasks:
             # The name is that of the content, so what Dask already has under it is the same row.
             key = f"stripesim-{task.task_id}"
@@ -75,6 +86,11 @@ def run_dask(tasks: Sequence[SweepTask], address: str) -> Iterator[Outcome]:
                 yield future.result()
             elif future.status == "error":
                 yield Outcome(task, None, _reason(future.exception()))
+            elif watch.gave_up:
+                raise SweepLostError(
+                    f"--dask: {address}: got no worker for {timeout_s:g} s, wanted one or more; "
+                    "--resume goes on from here"
+                )
             else:
                 raise SweepLostError(f"--dask: {address}: got a scheduler that went away, wanted it to stay")
             # Without this the cluster would keep every row until the end.
@@ -84,10 +100,46 @@ def run_dask(tasks: Sequence[SweepTask], address: str) -> Iterator[Outcome]:
             f"--dask: {address}: got {_reason(error)}, wanted a scheduler that stays"
         ) from None
     finally:
+        watch.stop()
         if futures and client.status == "running":
             client.cancel(list(futures), force=True)
         client.close(timeout=5)
         log.setLevel(level_before)
+
+
+class _Watch(threading.Thread):
+    """Looks every few seconds whether there are workers, and cancels what waits for them in vain."""
+
+    def __init__(self, client: Any, futures: dict[Any, SweepTask], timeout_s: float) -> None:
+        super().__init__(daemon=True)
+        self._client, self._futures, self._timeout_s = client, futures, timeout_s
+        self._ended = threading.Event()
+        self.gave_up = False
+
+    def run(self) -> None:
+        missed_s = 0.0
+        while not self._ended.wait(_LOOK_EVERY_S):
+            try:
+                workers = self._client.nthreads()
+            except Exception:
+                # A scheduler that went away shows in the tasks themselves.
+                return
+            if workers:
+                missed_s = 0.0
+                continue
+            missed_s += _LOOK_EVERY_S
+            print(
+                f"--dask: no worker for {missed_s:.0f} s, waiting up to {self._timeout_s:g} s",
+                file=sys.stderr,
+                flush=True,
+            )
+            if missed_s >= self._timeout_s:
+                self.gave_up = True
+                self._client.cancel(list(self._futures), force=True)
+                return
+
+    def stop(self) -> None:
+        self._ended.set()
 
 
 def _connect(distributed: Any, address: str) -> Any:
@@ -97,6 +149,15 @@ def _connect(distributed: Any, address: str) -> Any:
         # A client refuses it as well, but then spends most of a minute on closing what it never opened.
         raise SweepError(f"--dask: {address}: got the scheme {scheme}, {wanted}")
     by_file = Path(address).is_file()
+    if by_file:
+        try:
+            described = json.loads(Path(address).read_bytes())
+            sound = isinstance(described, dict) and isinstance(described.get("address"), str)
+        except (ValueError, OSError):
+            sound = False
+        if not sound:
+            # A client tries for most of a minute to read it.
+            raise SweepError(f"--dask: {address}: got a file that no scheduler wrote, {wanted}")
     how = {"scheduler_file": address} if by_file else {"address": address}
     try:
         return distributed.Client(**how, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)

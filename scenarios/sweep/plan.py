@@ -21,6 +21,9 @@ __all__ = ["SweepError", "SweepPlan", "plan_sweep", "split_values"]
 #: Beyond this a sweep is a slip of the hand: planning alone would take minutes.
 _POINTS_MAX: Final = 100_000
 
+#: Runs of cells in one sweep, replications included.
+TASKS_MAX: Final = 200_000
+
 _SEED_MAX: Final = 2**63 - 1
 
 
@@ -180,6 +183,12 @@ def plan_sweep(
     if faults:
         raise SweepError("\n".join(dict.fromkeys(faults)))
     forget_models()
+    count = replications * sum(len(cells(scenario)) for scenario in scenarios)
+    if count > TASKS_MAX:
+        raise SweepError(
+            f"--replications: got {replications:,}, that is {count:,} runs of cells, "
+            f"wanted at most {TASKS_MAX:,}"
+        )
     tasks = [
         make_task(scenario, cell, replication=replication, engine=engine, swept=swept)
         for scenario, swept in zip(scenarios, values, strict=True)
@@ -240,8 +249,12 @@ def _read_list(path: Path, faults: list[str]) -> _Axis | None:
         said = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
         faults.append(f"--list: {path}: got {said}, wanted a CSV file that can be read")
         return None
-    reader = csv.reader(text.splitlines(), skipinitialspace=True)
-    lines = [(reader.line_num, [part.strip() for part in line]) for line in reader if line]
+    reader = csv.reader(text.splitlines(keepends=True), skipinitialspace=True, strict=True)
+    try:
+        lines = [(reader.line_num, [part.strip() for part in line]) for line in reader if line]
+    except csv.Error as error:
+        faults.append(f"{path}:{reader.line_num}: got {error}, wanted CSV with quotes that close")
+        return None
     if len(lines) < 2:
         faults.append(
             f"--list: {path}: got {len(lines)} lines, wanted a line of keys and one or more of values"
@@ -263,15 +276,22 @@ def _covers(above: str, below: str) -> bool:
     return above == below or below.startswith(f"{above}.")
 
 
+def _plain_key(written: str) -> str:
+    """Write a key without the quotes that TOML allows around its parts."""
+    return ".".join(part.strip().strip("\"'") for part in written.split("."))
+
+
 def _clashes(axes: Sequence[_Axis], sets: Sequence[str]) -> Iterator[str]:
     """Keys given twice: one of them would silently win."""
-    keys = [key for axis in axes for key in axis.keys]
+    keys = [_plain_key(key) for axis in axes for key in axis.keys]
+    if "seed" in keys:
+        yield "--over: seed: got it swept, wanted --replications N: replication r runs with seed + r"
     for first, second in itertools.combinations(keys, 2):
         if _covers(first, second) or _covers(second, first):
             both = "it twice" if first == second else f"{first} swept too"
             yield f"--over: {second}: got {both}, wanted each key swept once"
     for item in sets:
-        fixed = item.partition("=")[0].strip()
+        fixed = _plain_key(item.partition("=")[0])
         for key in keys:
             if _covers(fixed, key) or _covers(key, fixed):
                 yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"

@@ -13,7 +13,7 @@ from stripesim._version import __version__
 from stripesim.scenarios.run.calibrated import warnings_of_all
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.run.stamp import where_and_when
-from stripesim.scenarios.sweep.dask import SweepLostError, run_dask
+from stripesim.scenarios.sweep.dask import TIMEOUT_S, SweepLostError, run_dask
 from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep
 from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
 from stripesim.scenarios.sweep.stats import aggregate
@@ -81,6 +81,7 @@ def run_sweep(
     *,
     jobs: int | None = None,
     dask: str | None = None,
+    dask_timeout_s: float = TIMEOUT_S,
     store: PartStore | None = None,
     progress: Callable[[Outcome], None] | None = None,
 ) -> SweepResult:
@@ -93,6 +94,8 @@ def run_sweep(
         Worker processes [count]; all usable cores if left out; 1 runs in this process.
     dask : str, optional
         Address of a Dask scheduler to run on instead.
+    dask_timeout_s : float
+        How long to wait once it has no worker left [s].
     store : PartStore, optional
         Where rows are kept, and were kept by an earlier run.
     progress : callable, optional
@@ -126,7 +129,7 @@ def run_sweep(
     failed: list[Outcome] = []
     stopped = None
     try:
-        with closing(_outcomes(missing, jobs, dask)) as outcomes:
+        with closing(_outcomes(missing, jobs, dask, dask_timeout_s)) as outcomes:
             for outcome in outcomes:
                 if outcome.row is None:
                     failed.append(outcome)
@@ -188,12 +191,12 @@ def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.Da
 
 
 def _outcomes(
-    tasks: Sequence[SweepTask], jobs: int | None, dask: str | None
+    tasks: Sequence[SweepTask], jobs: int | None, dask: str | None, dask_timeout_s: float
 ) -> Generator[Outcome, None, None]:
     if not tasks:
         return
     if dask is not None:
-        yield from run_dask(tasks, dask)
+        yield from run_dask(tasks, dask, dask_timeout_s)
         return
     processes = min(cores_usable() if jobs is None else jobs, len(tasks))
     if processes == 1:

@@ -61,7 +61,7 @@ def run(
         scenario=scenario, sets=sets or (), engine=engine.value, seed=seed, costs=costs, out=out,
         report=report,
     )  # fmt: skip
-    cli_run.run(options, json_to)
+    raise typer.Exit(cli_run.run(options, json_to))
 
 
 @app.command()
@@ -87,6 +87,10 @@ def sweep(
     dask: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler to run on, or its scheduler file.")
     ] = None,
+    dask_timeout_s: Annotated[
+        float,
+        typer.Option("--dask-timeout", help="Seconds to wait once all Dask workers have gone.", min=1.0),
+    ] = 300.0,
     engine: EngineOption = Engine.COMPILED,
     seed: Annotated[int | None, typer.Option(help="Seed of offsets and service times.")] = None,
     out: OutOption = None,
@@ -101,7 +105,8 @@ def sweep(
 
     options = cli_sweep.SweepOptions(
         scenario=scenario, over=over or (), zipped=zipped or (), list_file=points, sets=sets or (),
-        seed=seed, engine=engine.value, replications=replications, jobs=jobs, dask=dask, out=out,
+        seed=seed, engine=engine.value, replications=replications, jobs=jobs, dask=dask,
+        dask_timeout_s=dask_timeout_s, out=out,
         resume=resume, report=report,
     )  # fmt: skip
     result, plan, written, status = cli_sweep.sweep(options, progress)

@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = [
     "NO_FOLDER_FOR_REPORT",
+    "check_out",
     "console",
     "list_written",
     "progress",
@@ -46,6 +47,19 @@ def console() -> Any:
 
     # Into a pipe or a file a table needs a width of its own: rich would assume 80 columns.
     return Console(width=None if sys.stdout.isatty() else 160)
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a folder for results that cannot be one, before anything runs.
+
+    Raises
+    ------
+    ValueError
+        If a file stands there, or above it.
+    """
+    for path in () if out is None else (out, *out.parents):
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
 
 
 def list_written(paths: list[Path]) -> None:

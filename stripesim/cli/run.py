@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stripesim.cli.output import (
     NO_FOLDER_FOR_REPORT,
+    check_out,
     console,
     list_written,
     progress,
@@ -38,8 +39,13 @@ class RunOptions:
     report: bool
 
 
-def run(options: RunOptions, json_to: str | None) -> None:
+def run(options: RunOptions, json_to: str | None) -> int:
     """Run a scenario, write what is to be written, print the rest.
+
+    Returns
+    -------
+    int
+        Exit status: 0, or 130 if the run was interrupted after some of its cells.
 
     Raises
     ------
@@ -48,6 +54,7 @@ def run(options: RunOptions, json_to: str | None) -> None:
     """
     if options.report and options.out is None:
         raise ValueError(NO_FOLDER_FOR_REPORT)
+    check_out(options.out)
     from stripesim.scenarios.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
@@ -56,13 +63,18 @@ def run(options: RunOptions, json_to: str | None) -> None:
     with progress(f"{told.name}", len(cells(told))) as step:
         result = run_scenario(told, engine=options.engine, progress=step, costs=options.costs)
     written = [] if options.out is None else _write(options.out, told, result, options)
+    status = 0
+    if result.stopped:
+        status = 130
+        print("stopped: the results are those of the cells that were done", file=sys.stderr)
     if write_json(json_to, result.to_json()):
-        return
+        return status
     warn_outside(result.warnings, report=options.out if options.report else None)
     for line in result.holes:
         print(f"warning: {line}", file=sys.stderr)
     _print(result)
     list_written(written)
+    return status
 
 
 def _write(out: Path, told: Scenario, result: ScenarioResult, options: RunOptions) -> list[Path]:

@@ -42,6 +42,7 @@ class SweepOptions:
     replications: int = 1
     jobs: int | None = None
     dask: str | None = None
+    dask_timeout_s: float = 300.0
     out: Path | None = None
     resume: bool = False
     report: bool = False
@@ -86,6 +87,7 @@ def sweep(options: SweepOptions, progress: Progress) -> tuple[SweepResult, Sweep
                 plan,
                 jobs=options.jobs,
                 dask=options.dask,
+                dask_timeout_s=options.dask_timeout_s,
                 store=store,
                 progress=lambda outcome: step(_words(outcome)),
             )

@@ -13,6 +13,7 @@ import pytest
 from stripesim.scenarios.run.failures import Places, replayed_failures
 from stripesim.scenarios.schema.keys import FILE_KEYS, cells, schema_json
 from stripesim.scenarios.sweep import task as sweep_task
+from stripesim.scenarios.sweep.dask import run_dask
 from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep, split_values
 from stripesim.scenarios.sweep.task import attempt, make_task, run_task
 
@@ -336,3 +337,40 @@ def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
         "workload.queue_depth: got 8",
     ]
     assert result.to_json()["warnings"] == result.warnings
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"over": ["seed=1,2"]}, "--over: seed: got it swept, wanted --replications N"),
+        ({"replications": 1_000_000}, "wanted at most 200,000"),
+        (
+            {"over": ["workload.queue_depth=1,2"], "sets": ['"workload".queue_depth=3']},
+            "got --set workload.queue_depth too",
+        ),
+    ],
+)
+def test_sweeps_that_cannot_be_meant_are_refused_before_they_are_planned(
+    tiny: Path, options: dict[str, object], words: str
+) -> None:
+    (line,) = faults(tiny, **options)
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    "text", ['workload.queue_depth\n"4\n8\n16\n', 'workload.queue_depth\n"' + "4" * 140_000 + '"\n']
+)
+def test_a_list_that_is_not_csv_is_refused_with_its_line(tiny: Path, tmp_path: Path, text: str) -> None:
+    listed = tmp_path / "points.csv"
+    listed.write_text(text)
+    line = faults(tiny, list_file=listed)[0]
+    assert line.startswith(f"{listed}:")
+    assert "wanted CSV with quotes that close" in line
+
+
+def test_a_scheduler_file_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    path = tmp_path / "scheduler.json"
+    path.write_text('{"address": 3}')
+    with pytest.raises(SweepError, match="got a file that no scheduler wrote"):
+        list(run_dask([], str(path)))

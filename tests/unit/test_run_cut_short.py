@@ -1,0 +1,114 @@
+"""A run that is interrupted keeps the cells that are done; what cannot be written to is refused before."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stripesim.cli.output import check_out
+from stripesim.scenarios.run import execute
+from stripesim.scenarios.run.build import build_models, pristine_warnings
+from stripesim.scenarios.schema.loader import parse_scenario
+
+TINY = """
+schemes = ["rep:3", "rep:2"]
+[cluster]
+pg_num = 16
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+requests = 50
+queue_depth = 4
+image_bytes = "64MiB"
+"""
+
+
+def interrupted_after(monkeypatch, count):
+    real = execute.run_cells
+
+    def some(*args):
+        for index, item in enumerate(real(*args)):
+            if index == count:
+                raise KeyboardInterrupt
+            yield item
+
+    monkeypatch.setattr(execute, "run_cells", some)
+
+
+def test_cells_that_are_done_are_kept(monkeypatch):
+    scenario = parse_scenario(TINY)
+    whole = execute.run_scenario(scenario, costs=False)
+    assert not whole.stopped
+    assert "stopped" not in whole.to_json()
+    interrupted_after(monkeypatch, 1)
+    part = execute.run_scenario(scenario, costs=False)
+    assert part.stopped
+    assert part.to_json()["stopped"] == "interrupted"
+    assert part.rows["scheme"].to_list() == ["rep:3"]
+    assert part.rows["latency_mean_ns"][0] == whole.rows["latency_mean_ns"][0]
+
+
+def test_with_no_cell_done_there_is_nothing_to_keep(monkeypatch):
+    interrupted_after(monkeypatch, 0)
+    with pytest.raises(KeyboardInterrupt):
+        execute.run_scenario(parse_scenario(TINY), costs=False)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    check_out(None)
+    check_out(tmp_path / "new" / "folder")
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ValueError, match=r"got the file .*, wanted a folder"):
+            check_out(out)
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "words"),
+    [
+        ('parameters = "hdd-7200"', "parameters", "wanted a parameter set of a cluster: "),
+        ('parameters = "../../etc/passwd"', "parameters", "wanted a parameter set of a cluster: "),
+        ('ssd = "koh"', "ssd", "wanted a device: "),
+        ('kernel_table = "x"', "kernel_table", "x"),
+    ],
+)
+def test_names_of_parameter_sets_are_those_that_fit_the_key(line, key, words):
+    scenario = parse_scenario(TINY.replace("pg_num", f"{line}\npg_num"), label="s.toml")
+    with pytest.raises(ValueError, match="got") as caught:
+        build_models(scenario)
+    assert str(caught.value).startswith(f"s.toml:4: cluster.{key}: ")
+    assert words in str(caught.value)
+    assert ", hdd-7200" not in str(caught.value) or key == "ssd"
+
+
+def test_reads_of_nothing_are_warned_of():
+    reads = ["workload.ops=read", "workload.image=pristine"]
+    assert pristine_warnings(parse_scenario(TINY)) == []
+    (line,) = pristine_warnings(parse_scenario(TINY, sets=reads))
+    assert "find no objects" in line
+
+
+def stripesim(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "stripesim", *words], capture_output=True, check=False, timeout=120, **options
+    )
+
+
+def test_a_pipe_closed_by_its_reader_gives_status_141():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "stripesim", "--help"], stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_terminal_that_lacks_letters_and_one_that_is_closed():
+    plain = stripesim("--help", env={**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert (plain.returncode, plain.stderr) == (0, b"")
+    closed = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m stripesim --help >&-"], capture_output=True, check=False
+    )
+    assert (closed.returncode, closed.stderr) == (0, b"")
