@@ -309,7 +309,7 @@ def test_python_m_gives_the_same_errors(tmp_path):
         (["cluster.kernel_table=nope"], "kernel table: got 'nope', wanted one of"),
         (["cluster.parameters=nope"], 'got "nope", wanted a parameter set of a cluster: '),
         (["cluster.ssd=nope"], 'got "nope", wanted a parameter set of a cluster: '),
-        (["cluster.ssd=koh2017"], "koh2017.toml: [ssd]: missing"),
+        (["cluster.ssd=koh2017"], 'got "koh2017", wanted a device: '),
         (['schemes="rs:5,2"'], "no encode of rs:5,2"),
         (["cluster.crush_map=nothere.txt"], "cluster.crush_map: got nothere.txt (no such file)"),
         (["repair.lost_osds=99"], "repair.lost_osds: got 99, wanted an OSD from 0 to 7"),
