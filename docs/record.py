@@ -54,8 +54,8 @@ def main(names: list[str]) -> None:
         head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
         path = FOLDER / f"{name}.json"
         path.write_text(f'{head},\n "not_right": [\n{bad}\n]\n}}\n', encoding="utf-8")
-        told = document["summary"]
-        print(f"wrote {path}: {told['right']} of {told['held_out']} held-out claims right")
+        summary = document["summary"]
+        print(f"wrote {path}: {summary['right']} of {summary['held_out']} held-out claims right")
     README.write_text(rewritten(README.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"wrote {README}")
 

@@ -19,7 +19,7 @@ def main() -> None:
             # A terminal that lacks a letter shows a question mark instead of ending the run.
             stream.reconfigure(errors="replace")
     try:
-        # Not standalone: usage errors come here, to be told in one line like all others.
+        # Not standalone: usage errors come here and are reported in one line like all others.
         status = app(standalone_mode=False)
     except BrokenPipeError:
         # The reader of a pipe has seen enough, as `head` does.
@@ -32,7 +32,7 @@ def main() -> None:
             sys.exit(141)
         raise
     except (ValueError, OSError) as error:
-        # Every error of stripesim that is about the input is a ValueError with a message meant to be read.
+        # Every error of stripesim that is about the input is a ValueError with a message for the user.
         if os.environ.get("STRIPESIM_DEBUG"):
             raise
         print(error, file=sys.stderr)

@@ -23,7 +23,7 @@ def results() -> str:
     words = {"seq": "sequential", "rand": "random"}
     heads = ("4 KiB writes", "scheme", "MB/s", "latency [ms]", "device bytes written per client byte",
              "bytes between hosts per client byte", "what requests wait for")  # fmt: skip
-    told = [
+    rows_shown = [
         (
             words[row["pattern"]], code(row["scheme"]), number(row["throughput_bytes_per_s"] / 1e6, 3),
             number(row["latency_mean_ns"] / 1e6, 3), number(row["device_write_bytes_per_client_byte"], 3),
@@ -31,12 +31,12 @@ def results() -> str:
         )
         for row in sorted(rows, key=lambda row: row["pattern"], reverse=True)
     ]  # fmt: skip
-    return table(heads, told)
+    return table(heads, rows_shown)
 
 
 def counts() -> str:
     """Write how many held-out claims of each recorded study are right."""
-    told = [
+    rows_shown = [
         (
             code(name),
             f"{ledger['summary']['right']} of {ledger['summary']['held_out']}",
@@ -44,7 +44,7 @@ def counts() -> str:
         )
         for name, ledger in trust.recorded().items()
     ]
-    return table(("study", "held-out claims right", "fitted numbers"), told)
+    return table(("study", "held-out claims right", "fitted numbers"), rows_shown)
 
 
 TABLES = {"results": results, "counts": counts}

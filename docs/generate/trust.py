@@ -36,12 +36,12 @@ def summary() -> str:
     """Write one row per study: how many held-out claims are right, and with how many fitted numbers."""
     rows: list[tuple[object, ...]] = []
     for name, ledger in recorded().items():
-        told = ledger["summary"]
-        rank = told["spearman"]
+        total = ledger["summary"]
+        rank = total["spearman"]
         rows.append((
-            f"[{name}](#{name})", f"**{told['right']} of {told['held_out']}**", told["wrong"],
-            told["not_derivable"], told["fitted_parameters"], _percent(told["median_error_percent"]),
-            _percent(told["mape_percent"]), "–" if rank is None else f"{rank:.2f}",
+            f"[{name}](#{name})", f"**{total['right']} of {total['held_out']}**", total["wrong"],
+            total["not_derivable"], total["fitted_parameters"], _percent(total["median_error_percent"]),
+            _percent(total["mape_percent"]), "–" if rank is None else f"{rank:.2f}",
             f"{ledger['version']}, {ledger['date']}",
         ))  # fmt: skip
     missing = [name for name in STUDIES if name not in recorded()]
@@ -58,9 +58,9 @@ def _shown(value: Any) -> str:
 
 
 def _study(name: str, ledger: dict[str, Any]) -> str:
-    told = ledger["summary"]
+    total = ledger["summary"]
     parts = [f"### {name}\n"]
-    by_metric = told["mape_percent_by_metric"]
+    by_metric = total["mape_percent_by_metric"]
     if by_metric:
         rows = [(metric, row["rows"], _percent(row["mape_percent"])) for metric, row in by_metric.items()]
         parts.append("Mean error over held-out rows, by metric:\n")

@@ -48,7 +48,7 @@ def run(
     engine: EngineOption = Engine.COMPILED,
     seed: Annotated[int | None, typer.Option(help="Seed of offsets and service times.")] = None,
     costs: Annotated[
-        bool, typer.Option("--costs/--no-costs", help="Tell what the mean latency consists of, step by step.")
+        bool, typer.Option("--costs/--no-costs", help="Show what the mean latency consists of, step by step.")
     ] = True,
     out: OutOption = None,
     report: ReportOption = False,

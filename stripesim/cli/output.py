@@ -120,8 +120,8 @@ class progress:  # noqa: N801 - used as a function in `with`
     def __call__(self, words: str, total: int | None = None) -> None:
         """Go one step on, with a few words about it, and `total` steps in all if that is known now."""
         # The words are cut so that the time left stays on a narrow terminal.
-        told = f"{self._title}: {words}"[:44]
+        description = f"{self._title}: {words}"[:44]
         if total is None:
-            self._bar.update(self._task, advance=1, description=told)
+            self._bar.update(self._task, advance=1, description=description)
         else:
-            self._bar.update(self._task, advance=1, description=told, total=total)
+            self._bar.update(self._task, advance=1, description=description, total=total)
