@@ -308,7 +308,7 @@ def test_python_m_gives_the_same_errors(tmp_path):
         (['schemes="rs:6,3"'], "schemes: got rs:6,3 (9 shards) with failure_domain osd (8 osds)"),
         (["cluster.kernel_table=nope"], "kernel table: got 'nope', wanted one of"),
         (["cluster.parameters=nope"], 'got "nope", wanted a parameter set of a cluster: '),
-        (["cluster.ssd=nope"], 'got "nope", wanted a parameter set of a cluster: '),
+        (["cluster.ssd=nope"], 'got "nope", wanted a device: '),
         (["cluster.ssd=koh2017"], 'got "koh2017", wanted a device: '),
         (['schemes="rs:5,2"'], "no encode of rs:5,2"),
         (["cluster.crush_map=nothere.txt"], "cluster.crush_map: got nothere.txt (no such file)"),
