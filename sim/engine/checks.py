@@ -69,6 +69,18 @@ def check_program(program: Program) -> None:
             raise ProgramError(f"stream {index}: got a timeout of {stream.timeout_ns} ns, wanted at least 0")
 
 
+def _check_classes(where: str, program: Program, used: Sequence[Template]) -> None:
+    """Check that no step is in a class that some share has not."""
+    known = min((len(share.classes) for share in program.resources.shares), default=None)
+    if known is None:
+        return
+    for template in used:
+        for path in _paths(template):
+            if path.dynamics is not None and path.dynamics.classes.max() >= known:
+                got = path.dynamics.classes.max()
+                raise ProgramError(f"{where}: {path.name}: got class {got}, wanted below {known}")
+
+
 def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: int) -> None:
     """Check a chunk that a stream gave.
 
@@ -132,6 +144,7 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
     used = [program.book.templates[index] for index in present.tolist()]
     _check_keys(where, chunk, used)
     _check_spawned(where, program, used)
+    _check_classes(where, program, used)
     _check_disciplines(where, program, chunk)
 
 

@@ -80,3 +80,14 @@ def scaled_ns(base_ns: int, factor: int) -> int:
     50000
     """
     return (base_ns * factor + FACTOR_HALF) >> FACTOR_BITS
+
+
+def share_draw(state: int, resource: int, count: int) -> int:
+    """Return the 63-bit draw of a queue that classes share; its draws are counted from 1.
+
+    Parameters
+    ----------
+    state : int
+        From `seed_state`.
+    """
+    return splitmix64(state ^ splitmix64(resource << 40 | count)) >> 1

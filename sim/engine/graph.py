@@ -69,6 +69,9 @@ NO_ROLE = -1
 # A step that belongs to no phase or to no shard; engines do not look at either.
 NO_PHASE = NO_SHARD = -1
 _NOTHING: Mapping[str, int] = {}
+# Classes that a resource may be shared between, and what one item may cost.
+CLASSES_MAX = 64
+COST_MAX = 1 << 32
 # A side of a branch stands among predecessors as the branch's step plus this times the side.
 _SIDE = 1 << 20
 
@@ -97,6 +100,8 @@ class Dynamics:
         What a `USE` accounts once per service, whoever shares it.
     threads : ndarray of int64, shape (steps,)
         The `ACQUIRE` of the thread that does a `USE`, which takes longer if that had to be woken; −1: none.
+    classes, costs : ndarray of int64, shape (steps,)
+        Class and cost of a `USE` or an `ACQUIRE` at a resource that classes share.
     """
 
     merges: npt.NDArray[np.bool_]
@@ -108,6 +113,8 @@ class Dynamics:
     spawned: tuple[Template, ...]
     once: IntArray
     threads: IntArray
+    classes: IntArray
+    costs: IntArray
 
 
 @dataclass(frozen=True)
@@ -241,6 +248,7 @@ class GraphBuilder:
     once: dict[int, dict[str, int]] = field(default_factory=dict)
     merges: set[int] = field(default_factory=set)
     threads: dict[int, int] = field(default_factory=dict)
+    shared: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def issue(self) -> int:
@@ -275,6 +283,26 @@ class GraphBuilder:
                 f"{self.name}: {self.labels[use]}: got step {acquire}, wanted an acquire before it"
             )
         self.threads[use] = acquire
+
+    def in_class(self, step: int, number: int, cost: int) -> None:
+        """Give a use or an acquire its class and its cost, at resources that classes share.
+
+        Parameters
+        ----------
+        number : int
+            Of the class; 0 where nothing is said.
+        cost : int
+            In the unit of the shares' rates, 1 to 2**32 - 1; 1 where nothing is said.
+        """
+        if not 0 <= step < len(self.words) or self.words[step] not in (USE, ACQUIRE):
+            raise ValueError(f"{self.name}: got step {step}, wanted a use or an acquire, to be in a class")
+        if not 0 <= number < CLASSES_MAX:
+            raise ValueError(
+                f"{self.name}: {self.labels[step]}: got class {number}, wanted 0 to {CLASSES_MAX - 1}"
+            )
+        if not 0 < cost < COST_MAX:
+            raise ValueError(f"{self.name}: {self.labels[step]}: got cost {cost}, wanted 1 to 2**32 - 1")
+        self.shared[step] = number, cost
 
     def per_service(self, use: int, **amounts: int) -> None:
         """Let a use account something once per service, whoever shares it (`batch use`).
@@ -491,7 +519,8 @@ class GraphBuilder:
 
     def _dynamics(self, following: Sequence[Sequence[tuple[int, int]]]) -> Dynamics | None:
         """Lay out what goes beyond the plain words."""
-        if max(self.words) < ENTER and not self.once and not self.merges and not self.threads:
+        few = (self.once, self.merges, self.threads, self.shared)
+        if max(self.words) < ENTER and not any(few):
             return None
         steps = len(self.words)
         tests, keys, tickets, yes_counts, spawns = (np.full(steps, -1, dtype=np.int64) for _ in range(5))
@@ -505,6 +534,9 @@ class GraphBuilder:
         merges[list(self.merges)] = True
         threads = np.full(steps, -1, dtype=np.int64)
         threads[list(self.threads)] = list(self.threads.values())
+        classes, costs = np.zeros(steps, dtype=np.int64), np.ones(steps, dtype=np.int64)
+        for step, (number, cost) in self.shared.items():
+            classes[step], costs[step] = number, cost
         return Dynamics(
             merges=merges,
             tests=tests,
@@ -515,6 +547,8 @@ class GraphBuilder:
             spawned=tuple(self.spawned.values()),
             once=_amounts(steps, self.once.items()),
             threads=threads,
+            classes=classes,
+            costs=costs,
         )
 
     def _check(self, reply: int) -> None:

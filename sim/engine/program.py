@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTERS, IntArray, Template
+from stripesim.sim.engine.shares import Share
 
 # In a binding row: nothing, and "as the request's client binds it".
 UNBOUND, BY_CLIENT = -1, -2
@@ -49,6 +50,10 @@ class Resources:
         What it costs to wake a server or a unit that nobody uses [ns], 0 ≤ wake_ns < 2**31: a service that
         begins on an idle server takes so much longer; a unit of a pool, a thread, makes the `use` longer
         that names its `acquire`. Nothing by default.
+    shares : tuple of Share
+        How resources serve several classes.
+    share_indices : ndarray of int64, shape (resources,), optional
+        Index into `shares` of a `FIFO` or a `POOL` that classes share; −1: none, as by default.
     """
 
     names: tuple[str, ...]
@@ -56,11 +61,17 @@ class Resources:
     capacities: IntArray
     disciplines: IntArray
     wake_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    shares: tuple[Share, ...] = ()
+    share_indices: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         if not len(self.wake_ns):
             object.__setattr__(self, "wake_ns", np.zeros(len(self), dtype=np.int64))
-        assert len(self.wake_ns) == len(self)
+        if not len(self.share_indices):
+            object.__setattr__(self, "share_indices", np.full(len(self), -1, dtype=np.int64))
+        assert len(self.wake_ns) == len(self.share_indices) == len(self)
+        assert (self.share_indices < len(self.shares)).all()
+        assert np.isin(self.disciplines[self.share_indices >= 0], (FIFO, POOL)).all()
         assert ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
         assert len(self.names) == len(self.kinds) == len(self.capacities) == len(self.disciplines)
         assert (self.capacities >= 1).all()

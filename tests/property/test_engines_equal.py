@@ -44,11 +44,13 @@ from stripesim.sim.engine.program import (
     Stop,
     Wake,
 )
+from stripesim.sim.engine.shares import MCLOCK, WPQ, Share, ShareClass
 from stripesim.sim.engine.simpy import engine as engine_simpy
 
 SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "300"))
 ONE_SEED = os.environ.get("STRIPESIM_ENGINE_SEED")
 # Few different demands, so that many things happen at the same time and ties are met.
+CLASSES = 3
 DEMANDS_NS = (0, 1, 5, 10, 10, 10, 20, 100)
 
 
@@ -130,6 +132,7 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
                 cpu_ns=random.choice([0, 0, 3]),
                 messages=random.choice([0, 1]),
             )
+            random_class(random, graph, use)
             if thread is not None:
                 graph.on_thread(use, thread)
         elif kind == "delay":
@@ -139,6 +142,7 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
             graph.join([*after, graph.issue])
         elif kind == "acquire" and pool < pools:
             last_acquire = graph.acquire(servers + pool, after=[*after, last_acquire], label="acquire")
+            random_class(random, graph, last_acquire)
             held.append((servers + pool, last_acquire))
             pool += 1
         elif kind == "release" and held:
@@ -205,6 +209,7 @@ class Growing:
         )
         if random.random() < 0.3:
             self.graph.per_service(use, device_write_bytes=random.randrange(100), messages=1)
+        random_class(random, self.graph, use)
         if self.threads and random.random() < 0.5:
             self.graph.on_thread(use, random.choice(self.threads))
         return use
@@ -247,6 +252,7 @@ class Growing:
     def pool(self, step: int, pool: int, gate: int) -> int:
         role = self.servers + self.random.randrange(pool, self.pools)
         step = self.graph.acquire(role, after=[step], label="acquire")
+        random_class(self.random, self.graph, step)
         self.threads.append(step)
         step = self.grow(step, role - self.servers + 1, gate)
         self.threads.pop()
@@ -330,7 +336,39 @@ def random_resources(random: Random, capacities: list[int], disciplines: list[in
     names = tuple(f"r{index}" for index in range(count))
     kinds = tuple(random.choice(["a", "b", "c"]) for _ in range(count))
     wake_ns = np.array([random.choice([0, 0, 1, 10, 30]) for _ in range(count)], dtype=np.int64)
-    return Resources(names, kinds, np.array(capacities), np.array(disciplines), wake_ns)
+    shares = tuple(random_share(random) for _ in range(random.choice([0, 0, 1, 2])))
+    indices = [
+        random.randrange(-1, len(shares)) if discipline in (FIFO, POOL) else -1 for discipline in disciplines
+    ]
+    return Resources(
+        names, kinds, np.array(capacities), np.array(disciplines), wake_ns, shares, np.array(indices)
+    )
+
+
+def random_share(random: Random) -> Share:
+    """Draw a queue that classes share; rates are such that tags move on by a few demands."""
+    kind = random.choice([WPQ, MCLOCK, MCLOCK])
+    rates = [0, 0, 10**7, 10**8, 10**8, 3 * 10**8, 10**9]
+    return Share(
+        kind,
+        tuple(
+            ShareClass(
+                weight=random.choice([1, 2, 3, 10, 10**6, 3 * 10**8]),
+                reservation=random.choice(rates),
+                limit=random.choice(rates),
+                strict=random.choice([0, 0, 0, 0, 0, 1, 1, 2]),
+            )
+            if random.random() < 0.8 or kind == WPQ
+            else ShareClass(weight=0, reservation=10**8, limit=random.choice(rates))
+            for _ in range(CLASSES)
+        ),
+    )
+
+
+def random_class(random: Random, graph: GraphBuilder, step: int) -> None:
+    """Put a step into a class, or not."""
+    if random.random() < 0.8:
+        graph.in_class(step, random.randrange(CLASSES), random.choice([1, 1, 2, 5, 20, 1000]))
 
 
 def random_program(random: Random) -> Program:

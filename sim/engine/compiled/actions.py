@@ -27,9 +27,12 @@ from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined
 from stripesim.sim.engine.compiled.opcodes import change_pins as _change_pins
 from stripesim.sim.engine.compiled.opcodes import pass_tickets as _pass_tickets
 from stripesim.sim.engine.compiled.requests import start as _start
+from stripesim.sim.engine.compiled.service import dispatch as _dispatch
 from stripesim.sim.engine.compiled.service import first as _first
 from stripesim.sim.engine.compiled.service import hand_over as _hand_over
+from stripesim.sim.engine.compiled.shares import set_look as _set_look
 from stripesim.sim.engine.compiled.world import (
+    NEVER_NS,
     NOBODY,
     ROOT,
     SKIPPED,
@@ -104,9 +107,32 @@ def _leave_services(world: World, marked: Array, times_ns: Array, cells: Array, 
 
 
 @inlined
+def _leave_lines(world: World, marked: Array, resource: Any) -> None:
+    """Take marked slots out of a queue that classes share; the tags stay with a class."""
+    clock, share = world.clock[0], world.shares[at(resource.share - 1)]
+    for number in range(share.first_line, share.first_line + share.lines):
+        line = world.lines[at(number)]
+        if line.waiting == 0:
+            continue
+        resource.waiting -= line.waiting
+        resource.waited_ns += line.waiting * clock.now_ns
+        line.waiting = 0
+        line.first = cell = _without(world, marked, line.first)
+        while cell != NOBODY:
+            line.last = cell
+            line.waiting += 1
+            cell = world.links[at(cell)]
+        resource.waiting += line.waiting
+        resource.waited_ns -= line.waiting * clock.now_ns
+
+
+@inlined
 def _leave_queue(world: World, marked: Array, resource: Any) -> None:
     """Take marked slots out of a resource's queue, or their tickets off a gate's list."""
     clock = world.clock[0]
+    if resource.share:
+        _leave_lines(world, marked, resource)
+        return
     cell = resource.first
     while cell != NOBODY:
         if marked[at(cell >> clock.cell_bits)]:
@@ -176,7 +202,11 @@ def _cut_off(told: int) -> Any:
             resource = world.resources[at(number)]
             gate = resource.discipline == GATE and resource.first != NOBODY
             if gate or resource.waiting:
+                waiting = resource.waiting
                 _leave_queue(world, marked, resource)
+                if resource.share and resource.waiting < waiting:
+                    # When to look at it may have changed.
+                    touched[at(number)] = 1
         for slot in range(len(marked)):
             if marked[slot]:
                 _give_back(world, slot, touched)
@@ -199,6 +229,9 @@ def _void_services(told: int) -> Any:
             server = _server(world, cells[place])
             if server == NOBODY or not world.resources[at(server)].stopped:
                 _push(world, times_ns[place], cells[place])
+        for number in range(len(world.shares)):
+            if world.resources[at(world.shares[at(number)].resource)].stopped:
+                _set_look(world, number, NEVER_NS)
 
     return void_services
 
@@ -207,7 +240,10 @@ def _void_services(told: int) -> Any:
 def _wake_one(world: World, resource: Any) -> None:
     """Let those go on that wait for what has been given back or has been started."""
     clock = world.clock[0]
-    if resource.discipline in (FIFO, BATCH):
+    if resource.share:
+        # What a director gives back is awake.
+        _dispatch(world, world.shares[at(resource.share - 1)].resource, resource.capacity)
+    elif resource.discipline in (FIFO, BATCH):
         while resource.waiting and resource.free:
             resource.free -= 1
             _hand_over(world, resource)

@@ -115,7 +115,9 @@ class Direction:
         world = self.run.world
         due_ns = self._due_ns()
         world.clock["direct_ns"] = due_ns
-        world.clock["signal_ns"] = min([due_ns, *world.streams["arrival_ns"].tolist()])
+        world.clock["signal_ns"] = min(
+            [due_ns, int(world.clock["look_ns"][0]), *world.streams["arrival_ns"].tolist()]
+        )
 
     def _ask(self) -> int | None:
         return self._consulted.next_ns(int(self.run.world.clock["now_ns"][0]))

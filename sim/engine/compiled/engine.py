@@ -304,12 +304,14 @@ class CompiledRun:
         clock["cell_bits"] = bits
         for name in ("first", "last"):
             world.resources[name] = moved(world.resources[name])
+            world.lines[name] = moved(world.lines[name])
         self.world = world._replace(
             requests=grown(world.requests, slots),
             keys=grown(world.keys, slots) if len(world.keys) else world.keys,
             free_slots=free_slots,
             pending=relaid(world.pending),
             links=moved(relaid(world.links)),
+            joined_ns=relaid(world.joined_ns) if len(world.shares) else world.joined_ns,
             ready=ready,
             times_ns=times_ns,
             cells=calendar,

@@ -31,13 +31,14 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.models import jit
-from stripesim.sim.engine import conditions, draws, graph
+from stripesim.sim.engine import conditions, draws, graph, shares
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.compiled import accounting as compiled_accounting
 from stripesim.sim.engine.compiled import calendar as compiled_calendar
 from stripesim.sim.engine.compiled import opcodes as compiled_words
 from stripesim.sim.engine.compiled import requests as compiled_requests
 from stripesim.sim.engine.compiled import service as compiled_service
+from stripesim.sim.engine.compiled import shares as compiled_shares
 from stripesim.sim.engine.compiled import world as compiled_world
 from stripesim.sim.engine.compiled.accounting import account as _account
 from stripesim.sim.engine.compiled.accounting import account_service as _account_service
@@ -61,11 +62,15 @@ from stripesim.sim.engine.compiled.requests import next_arrival as _next_arrival
 from stripesim.sim.engine.compiled.requests import notice as _notice
 from stripesim.sim.engine.compiled.requests import report as _report
 from stripesim.sim.engine.compiled.requests import spawn as _spawn
+from stripesim.sim.engine.compiled.service import dispatch as _dispatch
 from stripesim.sim.engine.compiled.service import first as _first
 from stripesim.sim.engine.compiled.service import hand_over as _hand_over
 from stripesim.sim.engine.compiled.service import serve_idle as _serve_idle
 from stripesim.sim.engine.compiled.service import sleep as _sleep
 from stripesim.sim.engine.compiled.service import wait as _wait
+from stripesim.sim.engine.compiled.shares import join as _join
+from stripesim.sim.engine.compiled.shares import looked_at as _looked_at
+from stripesim.sim.engine.compiled.shares import next_signal as _next_signal
 from stripesim.sim.engine.compiled.world import (
     BRANCHES,
     DIRECT,
@@ -122,6 +127,9 @@ def _end_of_service(world: World, cell: int) -> None:
 def _pool(world: World, word: int, pool: Any, cell: int) -> None:
     """Take a unit of a pool or wait for it; or give one back."""
     now_ns = world.clock[0].now_ns
+    if pool.share:
+        _pool_shared(world, word, pool, cell)
+        return
     if word == ACQUIRE:
         if pool.free == 0 or pool.stopped:
             _wait(world, pool, cell)
@@ -146,6 +154,22 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
 
 
 @_inlined
+def _pool_shared(world: World, word: int, pool: Any, cell: int) -> None:
+    """Join the queue of a pool that classes share; or give a unit back."""
+    place = world.shares[at(pool.share - 1)].resource
+    if word == ACQUIRE:
+        _join(world, place, cell)
+        _dispatch(world, place, 0)
+        return
+    pool.free += 1
+    pool.held_ns += world.clock[0].now_ns
+    if not _dispatch(world, place, 1):
+        _sleep(world, pool)
+    world.pending[at(cell)] = UNIT_MOVED
+    _append(world, cell)
+
+
+@_inlined
 def _begin(world: World, request: Any, step: Any, cell: int) -> int:
     """Start a step whose predecessors have all completed; return when it ends.
 
@@ -163,7 +187,10 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
         return int(clock.now_ns + step.demand_ns)
     elif word == USE:
         resource = world.resources[at(bound)]
-        if resource.free == 0:
+        if resource.share:
+            _join(world, bound, cell)
+            _dispatch(world, bound, 0)
+        elif resource.free == 0:
             _wait(world, resource, cell)
         else:
             if resource.discipline == BATCH:
@@ -304,16 +331,6 @@ def _complete(world: World, cell: int) -> int:
 
 
 @_inlined
-def _next_signal(world: World) -> None:
-    """Find the time of the next arrival or of the director; they are few and not in the calendar."""
-    clock = world.clock[0]
-    least_ns = clock.direct_ns
-    for index in range(len(world.streams)):
-        least_ns = min(least_ns, world.streams[at(index)].arrival_ns)
-    clock.signal_ns = least_ns
-
-
-@_inlined
 def _arriving(world: World) -> int:
     """Return the stream whose arrival is due: the one of the smallest request number."""
     clock = world.clock[0]
@@ -328,8 +345,11 @@ def _arriving(world: World) -> int:
 
 @_inlined
 def _signal(world: World) -> int:
-    """Make the arrival that is due; return what is missing to do so."""
+    """Make the look or the arrival that is due; return what is missing to do so."""
     clock = world.clock[0]
+    if clock.look_ns == clock.signal_ns:
+        _dispatch(world, _looked_at(world), 0)
+        return GO_ON
     index = _arriving(world)
     missing = _lacks(world, world.streams[at(index)], 2)
     if missing != GO_ON:
@@ -425,10 +445,13 @@ def _run_machine(world: World) -> int:
 def sources() -> int:
     """Return a number that changes with what is compiled from other files."""
     told = sha256()
-    parts = (compiled_words, compiled_calendar, compiled_service, compiled_accounting, compiled_requests)
+    parts = (
+        *(compiled_words, compiled_calendar, compiled_service, compiled_shares),
+        *(compiled_accounting, compiled_requests),
+    )
     for compiled in parts:
         told.update(Path(str(compiled.__file__)).read_bytes())
-    for module in (compiled_world, conditions, draws, graph, machine):
+    for module in (compiled_world, conditions, draws, graph, machine, shares):
         constants = sorted((name, value) for name, value in vars(module).items() if isinstance(value, int))
         told.update(repr(constants).encode())
     return int.from_bytes(told.digest()[:7], "little") | 1

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.engine.compiled.calendar import push
-from stripesim.sim.engine.compiled.opcodes import at, inlined
-from stripesim.sim.engine.compiled.world import NOBODY, ON_THREAD, UNIT_WOKEN, World
+from stripesim.sim.engine.compiled.opcodes import append, at, inlined
+from stripesim.sim.engine.compiled.shares import next_ns, outlined, set_look, take
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, ON_THREAD, UNIT_MOVED, UNIT_WOKEN, World
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
-from stripesim.sim.engine.program import BATCH
+from stripesim.sim.engine.program import BATCH, POOL
 
 
 @inlined
@@ -108,9 +109,54 @@ def serve_batch(world: World, resource: Any) -> int:
     return int(now_ns + demand_ns)
 
 
+@outlined
+def dispatch(world: World, place: int, awake: int) -> int:
+    """Let free servers or units take what may go on of a queue that classes share.
+
+    Parameters
+    ----------
+    place : int
+        The resource.
+    awake : int
+        How many of them are awake; the others have to be woken.
+
+    Returns
+    -------
+    int
+        How many took something.
+    """
+    clock, resource = world.clock[0], world.resources[at(place)]
+    taken = 0
+    while resource.free > 0 and not resource.stopped:
+        cell = take(world, place)
+        if cell == NOBODY:
+            break
+        resource.free -= 1
+        woken = taken >= awake
+        taken += 1
+        if resource.discipline == POOL:
+            resource.held_ns -= clock.now_ns
+            world.pending[at(cell)] = UNIT_WOKEN if woken else UNIT_MOVED
+            append(world, cell)
+            continue
+        demand_ns = service_ns(world, cell) + (resource.wake_ns if woken else 0)
+        resource.busy_ns += demand_ns
+        push(world, clock.now_ns + demand_ns, cell)
+    look_ns = NEVER_NS
+    if resource.free > 0 and not resource.stopped and resource.waiting:
+        look_ns = next_ns(world, place)
+    set_look(world, resource.share - 1, look_ns)
+    return taken
+
+
 @inlined
 def hand_over(world: World, resource: Any) -> None:
     """Let a server that has become free take what waits for it."""
+    if resource.share:
+        resource.free += 1
+        if not dispatch(world, world.shares[at(resource.share - 1)].resource, 1):
+            sleep(world, resource)
+        return
     if not resource.waiting:
         resource.free += 1
         sleep(world, resource)

@@ -101,6 +101,7 @@ class Tables:
     def _specials(self, template: Template, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return what steps have beyond the plain words, and mark them in `rows`."""
         specials = np.zeros(template.steps, dtype=layout.SPECIAL)
+        specials["cost"] = 1
         dynamics = template.dynamics
         if self._counted or not template.planned:
             rows["special"] = np.where(rows["accounts"] | (rows["word"] == USE), layout.TAKEN, 0)
@@ -116,6 +117,7 @@ class Tables:
         specials["yes_count"] = dynamics.yes_counts
         specials["spawns"] = -1
         specials["thread"] = dynamics.threads
+        specials["share_class"], specials["cost"] = dynamics.classes, dynamics.costs
         rows["spread"] += np.where(dynamics.threads >= 0, layout.ON_THREAD, 0).astype(np.int16)
         for step in np.flatnonzero(dynamics.spawns >= 0).tolist():
             other = dynamics.spawned[dynamics.spawns[step]]

@@ -14,6 +14,7 @@ import numpy as np
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import COUNTERS
 from stripesim.sim.engine.program import GATE, PENDING, DirectedSource, Program
+from stripesim.sim.engine.shares import TAG_BEFORE
 
 # Why the kernel came back to Python.
 DONE, MORE_REQUESTS, MORE_SLOTS, MORE_LOG, MORE_BINS, MORE_PINS = range(6)
@@ -71,6 +72,9 @@ SPECIAL = np.dtype(
         ("spawns", "i4"),
         # The acquire of the thread that does a use.
         ("thread", "i2"),
+        # At a resource that classes share.
+        ("share_class", "i2"),
+        ("cost", "i8"),
         # How many of the successors pin each key range.
         ("pins", "i2", (2,)),
     ]
@@ -90,10 +94,38 @@ RESOURCE = np.dtype(
         ("waiting", "i4"),
         ("capacity", "i4"),
         ("wake_ns", "i4"),
-        ("discipline", "i2"),
-        ("stopped", "i2"),
+        # Behind 0, which is none: its place among the shares.
+        ("share", "i4"),
         ("kind", "i2"),
-        ("_room", "i2"),  # A resource fills one cache line.
+        ("discipline", "i1"),
+        ("stopped", "i1"),  # A resource fills one cache line.
+    ]
+)
+# The queue of a resource that classes share, and what waits of each class.
+SHARE = np.dtype(
+    [
+        ("resource", "i8"),
+        ("drawn", "i8"),
+        ("cost_max", "i8"),
+        ("first_line", "i4"),
+        ("lines", "i2"),
+        ("kind", "i2"),
+    ]
+)
+LINE = np.dtype(
+    [
+        ("strict", "i8"),
+        ("weight", "i8"),
+        ("reservation", "i8"),
+        ("limit", "i8"),
+        ("reservation_ns", "i8"),
+        ("limit_ns", "i8"),
+        ("proportion", "i8"),
+        ("ahead", "i8"),
+        ("seen_ns", "i8"),
+        ("first", "i4"),
+        ("last", "i4"),
+        ("waiting", "i8"),
     ]
 )
 REQUEST = np.dtype(
@@ -156,6 +188,7 @@ CLOCK = np.dtype(
         ("bins_end_ns", "i8"),
         ("signal_ns", "i8"),
         ("direct_ns", "i8"),
+        ("look_ns", "i8"),
         ("uses", "i8"),
         ("calendar_end", "i8"),
         ("calendar_hole", "i8"),
@@ -243,6 +276,14 @@ class World(NamedTuple):
         the last one that is.
     ends_ns : ndarray of int64, shape (followed requests, steps)
         When their steps completed.
+    shares : ndarray of SHARE
+        The queues that classes share.
+    lines : ndarray of LINE
+        The classes of each of `shares`, one share after the other.
+    looks : ndarray of int64, shape (power of two,)
+        A tree of when to look at which of `shares`; see ``compiled/shares.py``.
+    joined_ns : ndarray of int64, shape (cells,)
+        When each cell that waits in one of `shares` has joined it; empty if there are none.
     """
 
     clock: Array
@@ -278,6 +319,10 @@ class World(NamedTuple):
     reports: Array
     followed: Array
     ends_ns: Array
+    shares: Array
+    lines: Array
+    looks: Array
+    joined_ns: Array
 
 
 def empty_world(program: Program, log_rows: int) -> World:
@@ -311,7 +356,9 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
     clock["calendar_end"] = ROOT
     clock["seed_state"] = seed_state(program.seed)
-    clock["direct_ns"] = NEVER_NS
+    clock["direct_ns"] = clock["look_ns"] = NEVER_NS
+    shares, lines = _shares(program)
+    resources["share"][shares["resource"]] = 1 + np.arange(len(shares))
     return World(
         clock=clock,
         steps=np.zeros(0, dtype=STEP),
@@ -347,7 +394,29 @@ def empty_world(program: Program, log_rows: int) -> World:
         reports=np.zeros(1, dtype=REPORT),
         followed=_followed(program),
         ends_ns=np.full((len(program.followed), 1), PENDING, dtype=np.int64),
+        shares=shares,
+        lines=lines,
+        looks=np.full(2 << max(len(shares) - 1, 1).bit_length(), NEVER_NS, dtype=np.int64),
+        joined_ns=np.zeros(0, dtype=np.int64),
     )
+
+
+def _shares(program: Program) -> tuple[Array, Array]:
+    """Return the queues that classes share, and their classes."""
+    indices = program.resources.share_indices
+    shared = np.flatnonzero(indices >= 0)
+    kinds = [program.resources.shares[index] for index in indices[shared].tolist()]
+    counts = [len(kind.classes) for kind in kinds]
+    shares = np.zeros(len(shared), dtype=SHARE)
+    shares["resource"], shares["lines"] = shared, counts
+    shares["first_line"] = np.cumsum([0, *counts])[:-1]
+    shares["kind"] = [kind.kind for kind in kinds]
+    lines = np.zeros(sum(counts), dtype=LINE)
+    for name in ("strict", "weight", "reservation", "limit"):
+        lines[name] = [getattr(one, name) for kind in kinds for one in kind.classes]
+    for name in ("reservation_ns", "limit_ns", "proportion", "seen_ns"):
+        lines[name] = TAG_BEFORE
+    return shares, lines
 
 
 def _followed(program: Program) -> np.ndarray[Any, Any]:

@@ -147,6 +147,8 @@ class Direction:
         self._set_calendar(calendar)
         for resource in resources:
             engine.stopped[resource] = True
+            if engine.shares[resource] is not None:
+                engine.look_at(resource, None)
             if engine.disciplines[resource] in (FIFO, BATCH):
                 engine.free[resource] = 0
 
@@ -163,7 +165,10 @@ class Direction:
         engine = self.engine
         for resource in sorted(resources):
             discipline = engine.disciplines[resource]
-            if discipline in (FIFO, BATCH):
+            if engine.shares[resource] is not None:
+                # What a director gives back is awake.
+                engine.dispatch(resource, awake=int(engine.program.resources.capacities[resource]))
+            elif discipline in (FIFO, BATCH):
                 engine.serve_waiting(resource)
             elif discipline == POOL:
                 engine.grant_units(resource)
@@ -247,6 +252,11 @@ class Direction:
             engine.queues[resource] = kept
         assert not engine.ready, "requests are cut off before anything goes on"
         touched: set[int] = set()
+        for resource, share in enumerate(engine.shares):
+            left = share.leave(cut) if share is not None else 0
+            if left:
+                engine.waited_ns[resource] += now_ns * left
+                touched.add(resource)
         for request in cut:
             for pool, units in request.units.items():
                 if units:

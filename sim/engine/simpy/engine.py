@@ -44,7 +44,8 @@ from stripesim.sim.engine.program import (
 )
 from stripesim.sim.engine.simpy.director import Direction
 from stripesim.sim.engine.simpy.opcodes import act, holds
-from stripesim.sim.engine.simpy.requests import MERGE, Log, Path, Request, Signal, Stream, Ticket
+from stripesim.sim.engine.simpy.requests import LOOK_KEY, MERGE, Log, Path, Request, Signal, Stream, Ticket
+from stripesim.sim.engine.simpy.shares import Item, ShareQueue
 
 _STEP_MASK = STEPS_MAX - 1
 # Predecessors outstanding of a step that is skipped: never 0 again, however many report.
@@ -97,6 +98,11 @@ class SimpyEngine(simpy.Environment):
         self.sleep_bins: list[list[int]] = []
         self.wake_ns: list[int] = resources.wake_ns.tolist()
         self._kinds: list[int] = resources.kind_indices.tolist()
+        # What waits at a resource that classes share.
+        self.shares: list[ShareQueue | None] = [
+            ShareQueue(resources.shares[share], seed_state(program.seed), resource) if share >= 0 else None
+            for resource, share in enumerate(resources.share_indices.tolist())
+        ]
         self.ready: deque[tuple[Request, int]] = deque()
         self.batches: dict[int, list[tuple[Request, int]]] = {}
         self.held = [False] * program.groups
@@ -196,7 +202,8 @@ class SimpyEngine(simpy.Environment):
             )
         ]
         waited_ns = [
-            waited + len(queue) * end_ns for waited, queue in zip(self.waited_ns, self.queues, strict=True)
+            waited + (len(queue) + len(share or ())) * end_ns
+            for waited, queue, share in zip(self.waited_ns, self.queues, self.shares, strict=True)
         ]
         for gate, tickets in self.gates.items():
             waited_ns[gate] += end_ns * sum(ticket.waiting is not None for ticket in tickets)
@@ -238,7 +245,7 @@ class SimpyEngine(simpy.Environment):
     def _loop(self) -> int:
         """Take calendar entries until none is left or the bound is passed; return the end [ns]."""
         calendar, queues, free = self.calendar, self.queues, self.free
-        complete, is_batch = self._complete, self.is_batch
+        complete, is_batch, shares = self._complete, self.is_batch, self.shares
         reports = self.direction.reports if self.direction else ()
         bound_ns = inf if self.program.until_ns is None else self.program.until_ns
         while calendar:
@@ -263,7 +270,10 @@ class SimpyEngine(simpy.Environment):
                         self._end_batch(resource, key)
                     else:
                         self.uses += 1
-                        if queues[resource]:
+                        if shares[resource] is not None:
+                            heappop(calendar)
+                            self.free_server(resource)
+                        elif queues[resource]:
                             demand_ns, key, waiter = queues[resource].popleft()
                             self.waited_ns[resource] += now_ns
                             self.busy_ns[resource] += demand_ns
@@ -346,7 +356,9 @@ class SimpyEngine(simpy.Environment):
                         demand = (mean * factor + FACTOR_HALF) >> FACTOR_BITS
                     if path.dynamics and (thread := path.dynamics.threads[after]) in request.woken:
                         demand += self.wake_ns[row[path.roles[thread]]]
-                    if not free[resource]:
+                    if self.shares[resource] is not None:
+                        self._join_shared(resource, request, after, demand)
+                    elif not free[resource]:
                         self.waited_ns[resource] -= now_ns
                         self.queues[resource].append((demand, key, request))
                     else:
@@ -375,6 +387,9 @@ class SimpyEngine(simpy.Environment):
         """Take a unit of a pool or wait for it; or give one back."""
         if word == ACQUIRE:
             if pool >= 0:
+                if self.shares[pool] is not None:
+                    self._join_shared(pool, request, step, 0)
+                    return
                 if self.stopped[pool] or not self.free[pool]:
                     self.waited_ns[pool] -= int(self._now)
                     self.queues[pool].append((0, request.key | step, request))
@@ -383,10 +398,14 @@ class SimpyEngine(simpy.Environment):
                 if request.path.dynamics:
                     request.woken.add(step)
         elif pool >= 0:
-            if self.stopped[pool] or not self.queues[pool]:
-                self.sleep(pool)
             self.change_unit(pool, request, 1)
-            self.grant_units(pool)
+            if self.shares[pool] is not None:
+                if not self.dispatch(pool, awake=1):
+                    self.sleep(pool)
+            elif self.stopped[pool] or not self.queues[pool]:
+                self.sleep(pool)
+            else:
+                self.grant_units(pool)
         self.ready.append((request, step))
 
     def change_unit(self, pool: int, request: Request, change: int) -> None:
@@ -414,10 +433,86 @@ class SimpyEngine(simpy.Environment):
 
     def free_server(self, resource: int) -> None:
         """Free a server and let those that wait for one go on, the first first."""
-        if not self.queues[resource]:
-            self.sleep(resource)
         self.free[resource] += 1
-        self.serve_waiting(resource)
+        if self.shares[resource] is not None:
+            if not self.dispatch(resource, awake=1):
+                self.sleep(resource)
+        elif self.queues[resource]:
+            self.serve_waiting(resource)
+        else:
+            self.sleep(resource)
+
+    def _join_shared(self, resource: int, request: Request, step: int, demand_ns: int) -> None:
+        """Let a step join a queue that classes share; it goes on at once if it may."""
+        share, dynamics = self.shares[resource], request.path.dynamics
+        assert share is not None
+        of, cost = (dynamics.classes[step], dynamics.costs[step]) if dynamics else (0, 1)
+        self.waited_ns[resource] -= int(self._now)
+        share.join(of, Item(demand_ns, request.key | step, request, cost, int(self._now)))
+        self.dispatch(resource, awake=0)
+
+    def dispatch(self, resource: int, awake: int) -> int:
+        """Let free servers or units take what may go on of a queue that classes share.
+
+        Parameters
+        ----------
+        awake : int
+            How many of them are awake; the others have to be woken.
+
+        Returns
+        -------
+        int
+            How many took something.
+        """
+        share, now_ns = self.shares[resource], int(self._now)
+        assert share is not None
+        taken = 0
+        while self.free[resource] > 0 and not self.stopped[resource]:
+            item = share.take(now_ns)
+            if item is None:
+                break
+            self.waited_ns[resource] += now_ns
+            self._go_on(resource, item, woken=taken >= awake)
+            taken += 1
+        look_ns = None
+        if self.free[resource] > 0 and not self.stopped[resource] and len(share):
+            look_ns = share.next_ns()
+        self.look_at(resource, look_ns)
+        return taken
+
+    def _go_on(self, resource: int, item: Item, *, woken: bool) -> None:
+        """Give a free server or unit to an item of a queue that classes share."""
+        request, step = item.request, item.key & _STEP_MASK
+        if self.disciplines[resource] == POOL:
+            self.change_unit(resource, request, -1)
+            if woken and request.path.dynamics:
+                request.woken.add(step)
+            self.ready.append((request, step))
+            return
+        self.free[resource] -= 1
+        demand_ns = item.demand_ns + (self.wake_ns[resource] if woken else 0)
+        self.busy_ns[resource] += demand_ns
+        heappush(self.calendar, (int(self._now) + demand_ns, item.key, _EID, request))
+
+    def look_at(self, resource: int, look_ns: int | None) -> None:
+        """Look at a queue that classes share when something of it may go on; None: not on its own account."""
+        share = self.shares[resource]
+        assert share is not None
+        share.look_ns = look_ns
+        if look_ns is None or look_ns in share.scheduled:
+            return
+
+        def due() -> bool:
+            if share.look_ns != look_ns:
+                share.scheduled.discard(look_ns)
+            return share.look_ns == look_ns
+
+        def look() -> None:
+            share.scheduled.discard(look_ns)
+            self.dispatch(resource, awake=0)
+
+        share.scheduled.add(look_ns)
+        self.signal(look_ns, LOOK_KEY + resource, Signal(look, due=due))
 
     def sleep(self, resource: int) -> None:
         """Count that a server or a unit becomes idle because nothing waits for it."""
@@ -556,7 +651,7 @@ class SimpyEngine(simpy.Environment):
             return
         resources = self.program.resources
         assert self.free == resources.capacities.tolist(), "a server or a lock is held after the end"
-        assert not any(self.queues), "a request waits after the end"
+        assert not any(self.queues) and not any(self.shares), "a request waits after the end"
         logs = [*self.streams, *self.spawned]
         assert all(PENDING not in log.completed_ns for log in logs), "a request was lost"
         assert not self.pins, "a key is pinned after the end"

@@ -21,6 +21,8 @@ ONE, ALL, MERGE = range(3)
 # Calendar keys of what is no step, below every step's key: the director's moments, ends of
 # services whose steps were cut off, timeouts, arrivals.
 DIRECTOR_KEY, LOST_KEY, TIMEOUT_KEY, ARRIVAL_KEY = (-(order << 60) for order in (4, 3, 2, 1))
+# Looks at queues that classes share: after timeouts, before arrivals.
+LOOK_KEY = -(3 << 59)
 
 
 class Path:
@@ -64,7 +66,10 @@ class Path:
 class Dynamics:
     """What a template has beyond the plain words, as plain lists."""
 
-    __slots__ = ("keys", "merges", "once", "spawned", "tests", "threads", "tickets", "yes_counts")
+    __slots__ = (
+        *("classes", "costs", "keys", "merges", "once"),
+        *("spawned", "tests", "threads", "tickets", "yes_counts"),
+    )
 
     def __init__(self, template: Template, spawned: Sequence[int]) -> None:
         dynamics = template.dynamics
@@ -78,6 +83,8 @@ class Dynamics:
         self.spawned = [spawned[index] if index >= 0 else -1 for index in dynamics.spawns.tolist()]
         self.once = [amounts if amounts.any() else None for amounts in dynamics.once]
         self.threads: list[int] = dynamics.threads.tolist()
+        self.classes: list[int] = dynamics.classes.tolist()
+        self.costs: list[int] = dynamics.costs.tolist()
 
 
 class Ticket:

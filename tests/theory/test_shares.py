@@ -1,0 +1,155 @@
+"""Queues that classes share against closed forms: what mClock guarantees, what weights divide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from stripesim.sim.engine.compiled import engine as engine_compiled
+from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.program import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.engine.shares import MCLOCK, WPQ, Share, ShareClass
+from stripesim.sim.engine.simpy import engine as engine_simpy
+
+Run = Callable[[Program], EngineRun]
+both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
+
+SERVER, THREADS = range(2)
+SECOND_NS = 1_000_000_000
+
+
+@dataclass
+class Book:
+    templates: Sequence[Template]
+    bindings: IntArray
+
+
+@dataclass
+class Loop:
+    """A closed loop on one template, without an end."""
+
+    depth: int
+    template: int
+
+    def take(self, count: int) -> RequestChunk:
+        nothing = np.zeros(count, dtype=np.int64)
+        return RequestChunk(nothing + self.template, nothing, nothing)
+
+
+def served(share: Share, costs: Sequence[int], *, demand_ns: int, run: Run, depth: int = 8) -> list[int]:
+    """Return how many items of each class are served in a second by one server of a fixed demand."""
+    templates = []
+    for number, cost in enumerate(costs):
+        graph = GraphBuilder(f"class {number}")
+        use = graph.use(SERVER, demand_ns, after=[graph.issue], label="use")
+        graph.in_class(use, number, cost)
+        templates.append(graph.finish(reply=use))
+    program = Program(
+        resources=Resources(
+            ("server",),
+            ("server",),
+            np.array([1]),
+            np.array([FIFO]),
+            shares=(share,),
+            share_indices=np.array([0]),
+        ),
+        book=Book(templates, np.array([[SERVER]])),
+        streams=[Loop(depth, number) for number in range(len(costs))],
+        until_ns=SECOND_NS,
+    )
+    return [int((stream.completed_ns >= 0).sum()) for stream in run(program).streams]
+
+
+@both
+def test_a_reservation_binds_exactly_however_small_the_weight(run: Run) -> None:
+    # 1,000 items a second in all. Class 0 is promised 300 of them and has hardly any weight.
+    classes = (ShareClass(weight=1, reservation=300), ShareClass(weight=1_000_000))
+    few, many = served(Share(MCLOCK, classes), [1, 1], demand_ns=1_000_000, run=run)
+    # One item may be in service at either end of the second.
+    assert few == pytest.approx(300, abs=1)
+    assert few + many == 1000
+
+
+@both
+def test_a_limit_binds_exactly_while_the_server_is_idle(run: Run) -> None:
+    # A limit of 200 items a second of 1,000; nobody else wants anything, the server idles.
+    (count,) = served(Share(MCLOCK, (ShareClass(limit=200),)), [1], demand_ns=1_000_000, run=run)
+    assert count == 200
+
+
+@both
+def test_what_is_left_is_divided_by_weight_once_reservation_and_limit_have_had_theirs(run: Run) -> None:
+    # Of 1,000: class 2 is limited to 100; the other 900 go 2 to 1, each above its reservation.
+    classes = (
+        ShareClass(weight=2, reservation=100),
+        ShareClass(weight=1, reservation=100),
+        ShareClass(weight=50, limit=100),
+    )
+    counts = served(Share(MCLOCK, classes), [1, 1, 1], demand_ns=1_000_000, run=run)
+    # A limited class may be in service at the end of the second; dividing is off by an item at either end.
+    assert counts == [pytest.approx(600, abs=2), pytest.approx(300, abs=2), pytest.approx(100, abs=1)]
+
+
+@both
+def test_costs_count_and_not_items(run: Run) -> None:
+    # Equal weights, one class with items that cost four times as much: a quarter as many of them.
+    counts = served(Share(MCLOCK, (ShareClass(), ShareClass())), [4, 1], demand_ns=1_000_000, run=run)
+    assert counts == [pytest.approx(200, abs=1), pytest.approx(800, abs=1)]
+
+
+@both
+def test_weights_of_wpq_divide_a_saturated_server(run: Run) -> None:
+    # Ceph's own numbers: clients at 63, recovery at 3 (5 in later releases); equal costs.
+    classes = (ShareClass(weight=63), ShareClass(weight=3))
+    many, few = served(Share(WPQ, classes), [1, 1], demand_ns=50_000, run=run)
+    # 20,000 draws: four standard deviations of the binomial's share are 0.006.
+    assert few / (many + few) == pytest.approx(3 / 66, abs=0.006)
+
+
+@both
+def test_wpq_draws_again_what_costs_much(run: Run) -> None:
+    # Equal weights. An item of the highest cost goes on with 1 - 0.9 = 0.1 (0.11 with the coin's own
+    # rounding on a cost of 100), one of cost 1 always: 0.11 to 1.
+    classes = (ShareClass(weight=10), ShareClass(weight=10))
+    heavy, light = served(Share(WPQ, classes), [100, 1], demand_ns=50_000, run=run)
+    assert heavy / light == pytest.approx(0.11, abs=0.012)
+
+
+@both
+def test_what_is_strict_goes_before_everything(run: Run) -> None:
+    classes = (ShareClass(weight=1000), ShareClass(strict=196), ShareClass(strict=255))
+    counts = served(Share(WPQ, classes), [1, 1, 1], demand_ns=1_000_000, run=run)
+    # The first item of class 0 found the server idle.
+    assert counts == [1, 0, 999]
+
+
+@both
+def test_threads_of_a_pool_are_shared_like_servers(run: Run) -> None:
+    # Two threads, 1 ms each item: 2,000 a second; 500 promised to the class without much weight.
+    templates = []
+    for number in range(2):
+        graph = GraphBuilder(f"class {number}")
+        thread = graph.acquire(THREADS, after=[graph.issue], label="thread")
+        graph.in_class(thread, number, 1)
+        work = graph.delay(-1, 1_000_000, after=[thread], label="work")
+        templates.append(graph.finish(reply=graph.release(THREADS, after=[work], label="back")))
+    share = Share(MCLOCK, (ShareClass(weight=1, reservation=500), ShareClass(weight=1_000_000)))
+    program = Program(
+        resources=Resources(
+            ("none", "threads"),
+            ("none", "threads"),
+            np.array([1, 2]),
+            np.array([FIFO, POOL]),
+            shares=(share,),
+            share_indices=np.array([-1, 0]),
+        ),
+        book=Book(templates, np.array([[0, 1]])),
+        streams=[Loop(8, 0), Loop(8, 1)],
+        until_ns=SECOND_NS,
+    )
+    few, many = (int((stream.completed_ns >= 0).sum()) for stream in run(program).streams)
+    assert few == pytest.approx(500, abs=2)
+    assert few + many == 2000
