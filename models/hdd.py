@@ -111,8 +111,8 @@ class HddModel(MeasuredModel):
 
     def single(self) -> HddModel:
         """One disk of the set."""
-        told = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
-        return replace(self, raid0_drives=1, provenance=told)
+        provenance = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
+        return replace(self, raid0_drives=1, provenance=provenance)
 
     def blocks_bytes(self, size_bytes: int) -> int:
         """Round a size up to whole blocks [B]."""

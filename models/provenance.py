@@ -86,12 +86,12 @@ class MeasuredModel:
 
     def __post_init__(self) -> None:
         numbers = set(self.number_names())
-        told = set(self.provenance)
+        given = set(self.provenance)
         where = type(self).__name__
-        if numbers - told:
-            raise ValueError(f"{where}: no provenance for {', '.join(sorted(numbers - told))}")
-        if told - numbers:
-            raise ValueError(f"{where}: provenance for unknown {', '.join(sorted(told - numbers))}")
+        if numbers - given:
+            raise ValueError(f"{where}: no provenance for {', '.join(sorted(numbers - given))}")
+        if given - numbers:
+            raise ValueError(f"{where}: provenance for unknown {', '.join(sorted(given - numbers))}")
 
     def number_names(self) -> list[str]:
         """Return the names of the fields that hold numbers, in order of declaration."""

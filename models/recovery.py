@@ -120,8 +120,8 @@ class RecoveryModel(MeasuredModel):
 
     def given(self, **numbers: Any) -> RecoveryModel:
         """Return the model with numbers that a cluster's configuration gives."""
-        told = {name: Provenance("given", "configuration of the scenario") for name in numbers}
-        return replace(self, **numbers, provenance={**self.provenance, **told})
+        provenance = {name: Provenance("given", "configuration of the scenario") for name in numbers}
+        return replace(self, **numbers, provenance={**self.provenance, **provenance})
 
 
 def min_size(*, kind: str, k: int, width: int) -> int:

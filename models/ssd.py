@@ -99,8 +99,8 @@ class SsdModel(MeasuredModel):
 
     def single(self) -> SsdModel:
         """One drive of the set."""
-        told = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
-        return replace(self, raid0_drives=1, provenance=told)
+        provenance = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}
+        return replace(self, raid0_drives=1, provenance=provenance)
 
     def blocks_bytes(self, size_bytes: int) -> int:
         """Round a size up to whole blocks [B]."""
@@ -115,9 +115,9 @@ class SsdModel(MeasuredModel):
         """What the channels make of one request, in parallel [B]: like parts of at least `PART_BYTES`."""
         parts = max(1, min(self.servers, piece_bytes // PART_BYTES))
         size, rest = divmod(self.blocks_bytes(piece_bytes) // self.block_bytes, parts)
-        told = [(size + (index < rest)) * self.block_bytes for index in range(parts)]
-        told[-1] -= self.blocks_bytes(piece_bytes) - piece_bytes
-        return told
+        parts_listed = [(size + (index < rest)) * self.block_bytes for index in range(parts)]
+        parts_listed[-1] -= self.blocks_bytes(piece_bytes) - piece_bytes
+        return parts_listed
 
     def read_ns(self, size_bytes: int) -> float:
         """Mean time to read `size_bytes` [ns], equation (1)."""

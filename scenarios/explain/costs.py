@@ -119,9 +119,12 @@ def cell_costs(
     latencies_ns = requested.completed_ns[chosen] - requested.issued_ns[chosen]
     if sum(totals_ns.values()) != latencies_ns.sum():
         raise RuntimeError(f"costs of {cell.scheme}: the parts of the latency do not add up to it")
-    told: dict[str, Any] = {"cost_requests": len(chosen), "cost_latency_mean_ns": float(latencies_ns.mean())}
-    told |= {key: totals_ns[key] / len(chosen) for key in COST_KEYS}
-    return {**told, "cost_dominant": dominant(told)}
+    row_costs: dict[str, Any] = {
+        "cost_requests": len(chosen),
+        "cost_latency_mean_ns": float(latencies_ns.mean()),
+    }
+    row_costs |= {key: totals_ns[key] / len(chosen) for key in COST_KEYS}
+    return {**row_costs, "cost_dominant": dominant(row_costs)}
 
 
 def _sample(result: RunResult) -> IntArray:

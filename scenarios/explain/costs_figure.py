@@ -60,10 +60,10 @@ def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """
     if COST_KEYS[0] not in rows.columns:
         return {}
-    told = rows.filter(pl.col(COST_KEYS[0]).is_not_null())
+    costed = rows.filter(pl.col(COST_KEYS[0]).is_not_null())
     figures = {}
-    for pattern, op in told.select("pattern", "op").unique(maintain_order=True).iter_rows():
-        here = told.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
+    for pattern, op in costed.select("pattern", "op").unique(maintain_order=True).iter_rows():
+        here = costed.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
         # Bars of one block size side by side, schemes in the order of the scenario.
         listed = here.with_row_index().sort("block_size_bytes", "index", nulls_last=True).to_dicts()
         figures[f"costs-{pattern}-{op}"] = _draw(listed, pattern, op)
@@ -161,15 +161,15 @@ def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
     for scheme in dict.fromkeys(row["scheme"] for row in rows):
         mine = [row for row in rows if row["scheme"] == scheme]
         ends = mine if len(mine) == 1 else [mine[0], mine[-1]]
-        told = []
+        costed = []
         for row in ends:
             name = row["cost_dominant"]
             step = name.removesuffix("_wait")
             words = ("waiting for " if name.endswith("_wait") else "") + STEP_WORDS[step]
             share = 100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"]
             size = "" if row["block_size_bytes"] is None else f" at {format_size(row['block_size_bytes'])}"
-            told.append(f"{words} ({three_digits(round(share))} %){size}")
-        sentences.append(f"Largest part of {scheme_label(scheme)}: {', '.join(told)}.")
+            costed.append(f"{words} ({three_digits(round(share))} %){size}")
+        sentences.append(f"Largest part of {scheme_label(scheme)}: {', '.join(costed)}.")
     counts = [row["cost_requests"] for row in rows]
     low, high = min(counts), max(counts)
     sentences.append(f"Means of {low if low == high else f'{low} to {high}'} requests a bar.")

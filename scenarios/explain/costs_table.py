@@ -34,7 +34,7 @@ STEP_WORDS: Final[Mapping[str, str]] = {
     "device": "device",
     "log": "log",
     "pause": "saving old stripes",
-    "hung": "issue anew, after a fault",
+    "hung": "resent after a fault",
 }
 # Two lines each and hardly wider than a number, so that all fit on 100 columns.
 _HEADS: Final[Mapping[str, str]] = {
@@ -75,17 +75,17 @@ def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     that no row spends time on are left out. Of more than `ROWS_MAX` cells only those of one request size
     are shown, 4 KiB where there is such a one, else the smallest.
     """
-    told = [row for row in rows if row.get(COST_KEYS[0]) is not None]
-    if not told:
+    costed = [row for row in rows if row.get(COST_KEYS[0]) is not None]
+    if not costed:
         return
     title = "Cost by step [%]"
-    sizes = sorted({row.get("block_size_bytes") or 0 for row in told})
-    if len(told) > ROWS_MAX and len(sizes) > 1:
+    sizes = sorted({row.get("block_size_bytes") or 0 for row in costed})
+    if len(costed) > ROWS_MAX and len(sizes) > 1:
         shown = _USUAL_SIZE_BYTES if _USUAL_SIZE_BYTES in sizes else sizes[0]
-        told = [row for row in told if row.get("block_size_bytes") == shown]
+        costed = [row for row in costed if row.get("block_size_bytes") == shown]
         title += f", {format_size(shown)} of {len(sizes)} sizes (all: --out, figures costs-…)"
     steps = [
-        step for step in STEPS if any(_part(row, step, waiting=w) for row in told for w in (False, True))
+        step for step in STEPS if any(_part(row, step, waiting=w) for row in costed for w in (False, True))
     ]
     table = Table(
         box=SIMPLE_HEAD, caption=_NOTE, caption_justify="left", pad_edge=False, padding=(0, 1, 0, 0),
@@ -95,7 +95,7 @@ def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     table.add_column("mean\n[ms]", justify="right", no_wrap=True)
     for step in steps:
         table.add_column(_HEADS[step], justify="right", no_wrap=True)
-    for row in told:
+    for row in costed:
         largest = dominant(row)
         lines = [
             [_share(row, step, waiting=waiting, largest=largest) for step in steps]

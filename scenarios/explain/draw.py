@@ -76,7 +76,7 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
     """
     end_ns = max(timeline.end_ns for timeline in timelines)
     marks = [timeline.latency_ns for timeline in timelines]
-    drawn = [bar for timeline in timelines for told in timeline.steps for bar in bars(told)]
+    drawn = [bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)]
     axis = TimeAxis.around(busy_stretches(drawn, marks), end_ns)
     layouts = [_layout(timeline) for timeline in timelines]
     rows = [len(names) for names, _ in layouts]
@@ -94,9 +94,9 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
 
 def _layout(timeline: Timeline) -> tuple[list[str], dict[int | str, int]]:
     """Name the rows of a panel and say which row each lane has; shards with nothing to do share one."""
-    active = {told.branch for told in timeline.steps if bars(told)}
+    active = {entry.branch for entry in timeline.steps if bars(entry)}
     lanes: list[tuple[int | str, str]] = []
-    if any(told.lane == "client" for told in timeline.steps):
+    if any(entry.lane == "client" for entry in timeline.steps):
         lanes.append(("client", "client"))
     lanes += [("primary", "primary"), ("locks", "locks")]
     lanes += [(n, _shard_name(timeline, n)) for n in range(timeline.width) if n in active]
@@ -113,9 +113,9 @@ def _panel(
 ) -> None:
     """Draw one timeline."""
     rows: list[list[_Bar]] = [[] for _ in names]
-    for told in timeline.steps:
-        if found := _bars(told):
-            rows[place[_lane(told)]] += found
+    for entry in timeline.steps:
+        if found := _bars(entry):
+            rows[place[_lane(entry)]] += found
     for number, row in enumerate(rows):
         if number % 2:
             axes.axhspan(number - 0.5, number + 0.5, color="#F6F6F6", zorder=0)
@@ -151,9 +151,9 @@ def _draw_cut(axes: Axes, axis: TimeAxis, timeline: Timeline, low: int, high: in
     left, right = axis.place(low), axis.place(high)
     axes.axvspan(left, right, facecolor="white", edgecolor="#888888", hatch="////", linewidth=0, zorder=6)
     pauses = [
-        f"“{told.step.label}”\ntakes {_time_words(told.step.duration_ns)}"
-        for told in timeline.steps
-        if told.category == "pause" and told.step.start_ns < high and told.step.end_ns > low
+        f"“{entry.step.label}”\ntakes {_time_words(entry.step.duration_ns)}"
+        for entry in timeline.steps
+        if entry.category == "pause" and entry.step.start_ns < high and entry.step.end_ns > low
     ]
     words = pauses[0] if pauses else f"axis cut:\n{_time_words(high - low)}"
     axes.text(
@@ -175,15 +175,15 @@ def _shard_name(timeline: Timeline, shard: int) -> str:
     return f"{'primary’s ' if shard == timeline.primary else ''}shard {shard} ({kind}{here})"
 
 
-def _lane(told: TimelineStep) -> int | str:
-    if told.branch is not None:
-        return told.branch
-    return "client" if told.lane == "client" else "primary"
+def _lane(entry: TimelineStep) -> int | str:
+    if entry.branch is not None:
+        return entry.branch
+    return "client" if entry.lane == "client" else "primary"
 
 
-def _bars(told: TimelineStep) -> list[_Bar]:
-    for_shard = told.branch is not None and told.step.role in ("primary.cpu", "primary.worker", "pg.exec")
-    label = told.step.label.removeprefix("messenger, ")
+def _bars(entry: TimelineStep) -> list[_Bar]:
+    for_shard = entry.branch is not None and entry.step.role in ("primary.cpu", "primary.worker", "pg.exec")
+    label = entry.step.label.removeprefix("messenger, ")
     return [
         _Bar(
             category,
@@ -191,9 +191,9 @@ def _bars(told: TimelineStep) -> list[_Bar]:
             low,
             high,
             for_shard=for_shard,
-            key=(told.step.label, told.step.role),
+            key=(entry.step.label, entry.step.role),
         )
-        for category, low, high in bars(told)
+        for category, low, high in bars(entry)
     ]
 
 

@@ -77,7 +77,7 @@ class RecordingEngine(SimpyEngine):
     Parameters
     ----------
     program : Program
-        With one request; several would share a template and could not be told apart.
+        With one request; several would share a template and could not be distinguished.
 
     Notes
     -----
@@ -97,13 +97,13 @@ class RecordingEngine(SimpyEngine):
         self._template_of[id(found)] = template
         return found
 
-    def _account(self, path: Any, *told: Any, **named: Any) -> None:
+    def _account(self, path: Any, *rest: Any, **named: Any) -> None:
         # Of what follows the path only the step's number matters here; the rest is the engine's affair.
-        step = next(value for value in told if type(value) is int)
+        step = next(value for value in rest if type(value) is int)
         path = getattr(path, "path", path)
         template = self._template_of[id(path)]
         self.completions_ns.setdefault(template, {}).setdefault(step, int(self.now))
-        super()._account(path, *told, **named)
+        super()._account(path, *rest, **named)
 
 
 def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
@@ -136,16 +136,16 @@ def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
     chosen, binding = int(streams[0].templates[0]), int(streams[0].bindings[0])
     reply_ns = int(streams[0].completed_ns[0])
     templates = program.book.templates
-    told = engine.completions_ns
-    if told.get(chosen, {}).get(templates[chosen].reply) != reply_ns:
+    ends_ns = engine.completions_ns
+    if ends_ns.get(chosen, {}).get(templates[chosen].reply) != reply_ns:
         raise RecordingError("explain: the recording does not hold the request's reply")
     row = [*program.book.bindings[binding].tolist(), -1]
     names = program.resources.names
-    detached = [number for number in told if number != chosen]
+    detached = [number for number in ends_ns if number != chosen]
     steps: list[RecordedStep] = []
     graphs = [chosen, *detached]
     for number, template in enumerate(graphs):
-        steps += _steps(number, templates[template], told[template], row, names)
+        steps += _steps(number, templates[template], ends_ns[template], row, names)
     steps.sort(key=lambda step: (step.start_ns, step.graph, step.index))
     return steps, reply_ns, graphs
 

@@ -368,7 +368,7 @@ class _Explanation:
             return osd != lost
 
         group.up = group.aligned(targets[0].tolist(), is_up)
-        group.welcome()
+        group.add_empty_copies()
         group.members = group.decide(is_up)
         operations = OperationBook(pool, book, Layout(pool))
         found = [one for one in operations.operations(group, 0, is_up) if not one.moves]

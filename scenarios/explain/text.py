@@ -42,7 +42,7 @@ _BYTES: Final = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """Steps that are alike, told in one line.
+    """Steps that are alike, in one line.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def lane_words(shards: Sequence[int], primary: int) -> str:
             runs[-1][1] = shard
         else:
             runs.append([shard, shard])
-    told = ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in runs)
+    listed = ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in runs)
     if len(shards) == 1:
-        return f"shard {told}{' (primary)' if primary in shards else ''}"
-    return f"shards {told}"
+        return f"shard {listed}{' (primary)' if primary in shards else ''}"
+    return f"shards {listed}"
 
 
 def byte_words(counted: dict[str, int]) -> str:
@@ -164,42 +164,42 @@ def table_rows(timeline: Timeline) -> list[TableRow]:
     """
     groups: dict[tuple[Any, ...], list[TimelineStep]] = {}
     seen: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
-    for told in timeline.steps:
-        step = told.step
-        if not (step.duration_ns or step.wait_ns or _shown_lock(told)):
+    for entry in timeline.steps:
+        step = entry.step
+        if not (step.duration_ns or step.wait_ns or _shown_lock(entry)):
             continue
-        side = "primary" if told.branch is not None and told.lane == "primary" else told.lane
-        where = "shards" if told.branch is not None else side
+        side = "primary" if entry.branch is not None and entry.lane == "primary" else entry.lane
+        where = "shards" if entry.branch is not None else side
         part = step.role.rpartition("]")[2] or step.role
         # The same words a second time on the same shard are another round; pieces of one transfer share
         # what they wait for.
-        rounds = seen.setdefault((step.graph, told.branch, step.label, step.role), [])
+        rounds = seen.setdefault((step.graph, entry.branch, step.label, step.role), [])
         if step.predecessors not in rounds:
             rounds.append(step.predecessors)
         number = rounds.index(step.predecessors)
-        groups.setdefault((step.graph, where, side == "primary", step.label, part, number), []).append(told)
+        groups.setdefault((step.graph, where, side == "primary", step.label, part, number), []).append(entry)
     rows = [_row(timeline, group) for group in groups.values()]
     return sorted(rows, key=lambda row: row.start_ns)
 
 
-def _shown_lock(told: TimelineStep) -> bool:
-    return told.step.role == "pg.lock"
+def _shown_lock(entry: TimelineStep) -> bool:
+    return entry.step.role == "pg.lock"
 
 
 def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
-    steps = [told.step for told in group]
-    shards = sorted({told.branch for told in group if told.branch is not None})
-    lanes = {told.lane for told in group}
+    steps = [entry.step for entry in group]
+    shards = sorted({entry.branch for entry in group if entry.branch is not None})
+    lanes = {entry.lane for entry in group}
     lane = group[0].lane
     if shards:
         here = lane_words(shards, timeline.primary)
         lane = f"primary, for {here}" if lanes == {"primary"} and shards != [timeline.primary] else here
     counted: dict[str, int] = {}
     sources: dict[str, int] = {}
-    for told in group:
-        for name, amount in told.step.counted.items():
+    for entry in group:
+        for name, amount in entry.step.counted.items():
             counted[name] = counted.get(name, 0) + amount
-        for share in told.shares:
+        for share in entry.shares:
             sources[share.parameter] = max(
                 sources.get(share.parameter, share.change_ns), share.change_ns, key=abs
             )
@@ -237,18 +237,18 @@ def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None
     lanes: dict[str, list[TimelineStep]] = {"client": [], "primary": []}
     for shard in range(timeline.width):
         lanes[lane_words([shard], timeline.primary)] = []
-    for told in timeline.steps:
-        name = "client" if told.lane == "client" else "primary"
-        if told.branch is not None:
-            name = lane_words([told.branch], timeline.primary)
-        lanes[name].append(told)
+    for entry in timeline.steps:
+        name = "client" if entry.lane == "client" else "primary"
+        if entry.branch is not None:
+            name = lane_words([entry.branch], timeline.primary)
+        lanes[name].append(entry)
     margin = max(map(len, lanes)) + 2
     cells = max(columns, 40) - margin
     lines = []
     for name, steps in lanes.items():
         spent = [dict.fromkeys(GLYPHS, 0.0) for _ in range(cells)]
-        for told in steps:
-            for category, low, high in bars(told):
+        for entry in steps:
+            for category, low, high in bars(entry):
                 _spend(spent, category, low / end_ns * cells, high / end_ns * cells)
         text = "".join(_glyph(cell) for cell in spent)
         lines.append(f"{name:<{margin}}{text}".rstrip())
@@ -264,16 +264,16 @@ def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None
     return lines
 
 
-def bars(told: TimelineStep) -> list[tuple[str, int, int]]:
+def bars(entry: TimelineStep) -> list[tuple[str, int, int]]:
     """Split a step into stretches of time: category, start and end [ns]; waiting first, coding last."""
-    step, found = told.step, []
+    step, found = entry.step, []
     if step.wait_ns:
         found.append(("wait", step.ready_ns, step.start_ns))
-    if told.category and step.duration_ns:
-        if step.duration_ns > told.coding_ns:
-            found.append((told.category, step.start_ns, step.end_ns - told.coding_ns))
-        if told.coding_ns:
-            found.append(("coding", step.end_ns - told.coding_ns, step.end_ns))
+    if entry.category and step.duration_ns:
+        if step.duration_ns > entry.coding_ns:
+            found.append((entry.category, step.start_ns, step.end_ns - entry.coding_ns))
+        if entry.coding_ns:
+            found.append(("coding", step.end_ns - entry.coding_ns, step.end_ns))
     return found
 
 

@@ -138,8 +138,8 @@ class Timeline:
     def totals(self) -> dict[str, int]:
         """Sum what the steps account, by counter."""
         found: dict[str, int] = {}
-        for told in self.steps:
-            for name, amount in told.step.counted.items():
+        for entry in self.steps:
+            for name, amount in entry.step.counted.items():
                 found[name] = found.get(name, 0) + amount
         return found
 
@@ -147,11 +147,11 @@ class Timeline:
         """Split the latency over `CATEGORIES`, along the critical path [ns]; the parts add up to it."""
         found = dict.fromkeys(CATEGORIES, 0)
         for index in self.path:
-            told = self.steps[index]
-            found["wait"] += told.step.wait_ns
-            if told.category:
-                found["coding"] += told.coding_ns
-                found[told.category] += told.step.duration_ns - told.coding_ns
+            entry = self.steps[index]
+            found["wait"] += entry.step.wait_ns
+            if entry.category:
+                found["coding"] += entry.coding_ns
+                found[entry.category] += entry.step.duration_ns - entry.coding_ns
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class Timeline:
             "latency_by_category_ns": self.latency_by_category_ns(),
             "totals": self.totals(),
             "critical_path": list(self.path),
-            "steps": [told.to_json() for told in self.steps],
+            "steps": [entry.to_json() for entry in self.steps],
             "holds": [asdict(hold) for hold in self.holds],
             "parameters": list(self.parameters.values()),
         }

@@ -156,19 +156,19 @@ def plan_of(
     ValueError
         If the faults contradict the cluster, or a trace cannot be used; one line, with the key.
     """
-    told = scenario.faults
-    assert told is not None
+    faults = scenario.faults
+    assert faults is not None
     places = Places(osd_hosts, scenario.cluster.racks if scenario.cluster.crush_map is None else None)
-    failures = [places.failure(event) for event in told.events]
-    if told.drawn is not None:
+    failures = [places.failure(event) for event in faults.events]
+    if faults.drawn is not None:
         failures += drawn_failures(scenario, places)
-    if told.replay is not None:
+    if faults.replay is not None:
         failures += replayed_failures(scenario, places)
     plan = FaultPlan(
         failures=tuple(failures),
         corruptions=tuple(
             Corruption(osd=one.osd, time_ns=_ns(one.at_s), shards_count=one.shards)
-            for one in told.corruptions
+            for one in faults.corruptions
         ),
         up_sets=up_sets,
         image_objects=scenario.images_bytes // scenario.cluster.object_bytes,
@@ -176,22 +176,22 @@ def plan_of(
         osd_racks=places.osd_racks,
         prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
-        series_ns=_ns(told.series_s),
+        series_ns=_ns(faults.series_s),
     )
     try:
         plan.check(osd_hosts)
     except FaultError as error:
-        where = scenario.where(_key_of(told, error, len(failures)))
+        where = scenario.where(_key_of(faults, error, len(failures)))
         raise ValueError(f"{where}: got {error.got}, wanted {error.wanted}") from error
     return plan
 
 
-def _key_of(told: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
+def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
     """Return the key behind a fault of a plan."""
     if error.event >= failures:
         return ("faults", "corruptions", error.event - failures, "osd")
-    if not told.events:
-        return ("faults", "replay" if told.drawn is None else "drawn")
+    if not faults.events:
+        return ("faults", "replay" if faults.drawn is None else "drawn")
     keys = {"OSD": "osds", "host": "hosts", "a failure": "at_s"}
     key = next((key for words, key in keys.items() if error.got.startswith(words)), None)
     where: KeyPath = ("faults", "events", error.event)
@@ -204,16 +204,16 @@ def _key_of(told: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
 def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
     """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
     assert scenario.faults is not None
-    told = scenario.faults.drawn
-    assert told is not None
-    lifetime, downtime = _distributions(scenario, told)
+    drawn = scenario.faults.drawn
+    assert drawn is not None
+    lifetime, downtime = _distributions(scenario, drawn)
     horizon_s = scenario.duration_s
     assert horizon_s is not None, "the rules ask for workload.duration_s"
-    units = places.hosts if told.unit == "host" else len(places.osd_hosts)
+    units = places.hosts if drawn.unit == "host" else len(places.osd_hosts)
     found: list[Failure] = []
     for unit in range(units):
         draw = np.random.default_rng([scenario.seed, 9, unit])
-        at_s = _draw(lifetime, draw) / told.speed
+        at_s = _draw(lifetime, draw) / drawn.speed
         while at_s < horizon_s:
             if len(found) >= FAILURES_MAX:
                 where = scenario.where(("faults", "drawn", "lifetime"))
@@ -221,11 +221,11 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
                     f"{where}: got more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s, "
                     "wanted fewer: longer lifetimes, or a smaller faults.drawn.speed"
                 )
-            back_s = None if downtime is None else at_s + _draw(downtime, draw) / told.speed
-            found.append(_of_unit(places, told.unit, unit, at_s, back_s, told.kind))
+            back_s = None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
+            found.append(_of_unit(places, drawn.unit, unit, at_s, back_s, drawn.kind))
             if back_s is None:
                 break
-            at_s = back_s + max(1e-9, _draw(lifetime, draw) / told.speed)
+            at_s = back_s + max(1e-9, _draw(lifetime, draw) / drawn.speed)
     return sorted(found, key=lambda failure: (failure.time_ns, failure.osds))
 
 
@@ -242,24 +242,24 @@ def _of_unit(places: Places, unit: str, number: int, at_s: float, back_s: float 
     return replace(failure, kind=kind)  # type: ignore[arg-type]
 
 
-def _draw(told: LifetimeSpec, draw: np.random.Generator) -> float:
-    if told.distribution == "exponential":
-        assert told.scale_s is not None
-        return float(draw.exponential(told.scale_s))
-    if told.distribution == "weibull":
-        assert told.scale_s is not None
-        assert told.shape is not None
-        return float(told.scale_s * draw.weibull(told.shape))
-    assert told.median_s is not None
-    assert told.sigma is not None
-    return float(draw.lognormal(np.log(told.median_s), told.sigma))
+def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
+    if lifetime.distribution == "exponential":
+        assert lifetime.scale_s is not None
+        return float(draw.exponential(lifetime.scale_s))
+    if lifetime.distribution == "weibull":
+        assert lifetime.scale_s is not None
+        assert lifetime.shape is not None
+        return float(lifetime.scale_s * draw.weibull(lifetime.shape))
+    assert lifetime.median_s is not None
+    assert lifetime.sigma is not None
+    return float(draw.lognormal(np.log(lifetime.median_s), lifetime.sigma))
 
 
-def _distributions(scenario: Scenario, told: DrawnSpec) -> tuple[LifetimeSpec, LifetimeSpec | None]:
-    if told.trace is None:
-        assert told.lifetime is not None
-        return told.lifetime, told.downtime
-    return _fitted(str(scenario.resolve(told.trace)), told.trace_format)
+def _distributions(scenario: Scenario, drawn: DrawnSpec) -> tuple[LifetimeSpec, LifetimeSpec | None]:
+    if drawn.trace is None:
+        assert drawn.lifetime is not None
+        return drawn.lifetime, drawn.downtime
+    return _fitted(str(scenario.resolve(drawn.trace)), drawn.trace_format)
 
 
 @cached_by_content(maxsize=4)
@@ -284,26 +284,26 @@ def _fitted(path: str, trace_format: str | None) -> tuple[LifetimeSpec, Lifetime
 def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     """Return the outages that a trace recorded, scaled, from the chosen moment on."""
     assert scenario.faults is not None
-    told = scenario.faults.replay
-    assert told is not None
-    outages = _outages(str(scenario.resolve(told.trace)), told.trace_format)
-    units = places.hosts if told.unit == "host" else len(places.osd_hosts)
+    replayed = scenario.faults.replay
+    assert replayed is not None
+    outages = _outages(str(scenario.resolve(replayed.trace)), replayed.trace_format)
+    units = places.hosts if replayed.unit == "host" else len(places.osd_hosts)
     nodes = list(dict.fromkeys(node for node, _, _ in outages))
     if len(nodes) > units:
         where = scenario.where(("faults", "replay", "trace"))
         raise ValueError(
-            f"{where}: {told.trace}: got {len(nodes)} nodes, "
-            f"wanted at most the cluster's {units} {told.unit}s"
+            f"{where}: {replayed.trace}: got {len(nodes)} nodes, "
+            f"wanted at most the cluster's {units} {replayed.unit}s"
         )
     numbers = {node: number for number, node in enumerate(nodes)}
     found = []
     for node, start_s, stop_s in outages:
-        at_s = max(0.0, (start_s - told.from_s) / told.speed)
-        back_s = None if stop_s is None else (stop_s - told.from_s) / told.speed
+        at_s = max(0.0, (start_s - replayed.from_s) / replayed.speed)
+        back_s = None if stop_s is None else (stop_s - replayed.from_s) / replayed.speed
         if back_s is not None and _ns(back_s) <= _ns(at_s):
             continue
         if scenario.duration_s is None or at_s < scenario.duration_s:
-            found.append(_of_unit(places, told.unit, numbers[node], at_s, back_s, told.kind))
+            found.append(_of_unit(places, replayed.unit, numbers[node], at_s, back_s, replayed.kind))
     return found
 
 

@@ -238,7 +238,7 @@ class Cluster:
         return np.concatenate([self.osd_resource(one, kind) for kind in _OSD_KINDS])
 
     def resources_of_host(self, host: int) -> IntArray:
-        """Indices of all that stops with a host besides its OSDs: processors and network."""
+        """Indices of all that stops with a host, except for its OSDs: processors and network."""
         one = np.array([host], dtype=np.int64)
         return np.concatenate([self.host_resource(one, kind) for kind in _HOST_KINDS])
 

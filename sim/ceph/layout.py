@@ -25,7 +25,7 @@ class Layout:
         The different ways a placement group has looked so far.
     views : ndarray of int64, shape (groups,)
         Index into `contexts` of each placement group. What is catching up is missing to reads and writes
-        alike; writes reach it besides.
+        alike; writes reach it as well.
     bindings : ndarray of int64, shape (groups,)
         Binding row of each placement group.
     """

@@ -127,7 +127,7 @@ class RequestPlanner:
         self.depth = workload.depth
         self.timeout_ns = timeout_ns
         self._layout = layout or Layout(pool)
-        # What is needed to plan a request anew; kept only where that can happen.
+        # What is needed to plan a request again; kept only where that can happen.
         self._keep = layout is not None
         self._shapes: list[IntArray] = []
         self._pool = pool
@@ -201,7 +201,7 @@ class RequestPlanner:
         What the planner knew of an object's size and of the caches when it planned the request first still
         counts; what changes is who takes part.
         """
-        assert self._keep, "only a planner with a layout can plan anew"
+        assert self._keep, "only a planner with a layout can plan again"
         if len(self._shapes) > 1:
             self._shapes = [np.concatenate(self._shapes)]
         groups = self.planned.groups[indices]
@@ -374,7 +374,7 @@ class RequestPlanner:
         return found
 
     def _essence(self, key: tuple[int, ...]) -> tuple[object, ...]:
-        """Return what a template depends on besides the models: for an erasure code the plan, in stripes."""
+        """Return what a template depends on beyond the models: of an erasure code the plan, in stripes."""
         write, view, offset, length, size, head, tail = key
         context = self._layout.contexts[view]
         if not self._erasure:

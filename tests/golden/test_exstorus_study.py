@@ -15,7 +15,7 @@ from stripesim.scenarios.studies.exstorus2019.parameters import write_model
 from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS, Setting, kernel_factors
 from stripesim.scenarios.studies.exstorus2019.study import STUDY
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
-from stripesim.sim.systems.striped_fs.costs import HddModel
+from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel
 
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
 ISSUE_TARGETS = {
@@ -203,7 +203,7 @@ def test_unknown_and_missing_experiments_are_refused():
 def test_a_wrong_parameter_file_is_told_in_one_line():
     with pytest.raises(ParametersError, match=r"parameters\.toml: ") as caught:
         model_from(
-            HddModel, {"disks_count": {"value": 1.0, "provenance": "assumed"}}, "parameters.toml: [hdd]"
+            SlaveDiskModel, {"disks_count": {"value": 1.0, "provenance": "assumed"}}, "parameters.toml: [hdd]"
         )
     assert "\n" not in str(caught.value)
 

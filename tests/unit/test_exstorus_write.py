@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from stripesim.models.provenance import Provenance
-from stripesim.sim.systems.striped_fs.costs import HddModel, StripedWriteModel, VolumeGeometry
+from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel, StripedWriteModel, VolumeGeometry
 from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem, StripedSystemError
 from stripesim.sim.systems.striped_fs.write import STEPS, record_template, step_times, write_files
 
@@ -48,7 +48,7 @@ def hdd(**changed):
         "dirty_bytes": 1 << 30,
         "disks_count": 2,
     } | changed
-    return HddModel(**numbers, provenance={n: Provenance("assumed", "by hand") for n in numbers})
+    return SlaveDiskModel(**numbers, provenance={n: Provenance("assumed", "by hand") for n in numbers})
 
 
 def system(gbit_per_s=1.0, **changed):

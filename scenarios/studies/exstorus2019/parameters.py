@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from stripesim.scenarios.studies.parameters import ParameterFile
-from stripesim.sim.systems.striped_fs.costs import HddModel, StripedWriteModel
+from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel, StripedWriteModel
 
 _FILE = ParameterFile("exstorus2019")
 
@@ -17,6 +17,6 @@ def write_model() -> StripedWriteModel:
 
 
 @cache
-def hdd_model() -> HddModel:
+def hdd_model() -> SlaveDiskModel:
     """The disks under the slaves."""
-    return _FILE.model(HddModel, "hdd")
+    return _FILE.model(SlaveDiskModel, "hdd")

@@ -273,7 +273,7 @@ class FaultDirector:
         for change in changes:
             if change.what in ("down", "up", "out", "in"):
                 self.timeline.note(now_ns, change.what, f"osd.{change.subject}, map {self._monitor.epoch}")
-                self._outages.heed(now_ns, change)
+                self._outages.on_change(now_ns, change)
         raw = self._plan.up_sets(tuple(sorted(self._monitor.out))).tolist() if remapped else None
         for group in self.groups:
             up = group.up if raw is None else group.aligned(raw[group.number], self._is_up)
@@ -297,7 +297,7 @@ class FaultDirector:
         group.interval += 1
         group.since_epoch = self._monitor.epoch
         group.peered = group.active = False
-        group.welcome()
+        group.add_empty_copies()
         group.members = group.decide(self._is_up)
         self._actions.append(SetGroup(group.number, held=True, interrupt=True))
         self._cut_recovery(group)
@@ -356,7 +356,7 @@ class FaultDirector:
         self._note_writes()
         if self.recovery.cancel(now_ns, group):
             self._cut_recovery(group)
-        group.welcome()
+        group.add_empty_copies()
         group.members = members = group.decide(self._is_up)
         group.peered = True
         shards = range(len(group.up))

@@ -163,7 +163,7 @@ class Group:
                 return osd
         return NO_OSD
 
-    def welcome(self) -> None:
+    def add_empty_copies(self) -> None:
         """Give every OSD that joins and holds nothing an empty copy."""
         for shard, osd in enumerate(self.up):
             if osd != NO_OSD and (osd, self.content(shard)) not in self.copies:

@@ -88,7 +88,7 @@ class Monitor:
             self._mark_down(now_ns, osd, why)
 
     def silent(self, now_ns: int, osd: int) -> None:
-        """Mark an OSD down that has told the monitors nothing for too long."""
+        """Mark an OSD down that the monitors have not heard from for too long."""
         self._mark_down(now_ns, osd, "silent to the monitors")
 
     def forget_reports(self, osd: int) -> None:
@@ -190,7 +190,7 @@ class Heartbeats:
     An OSD pings its peers at ``phase + n · interval`` and looks for silent ones at ``phase + n · tick``.
     Kraken counts the grace from the last answer, so that silence is noticed ``grace − interval`` to ``grace``
     (and a tick) after it began; later versions count from the first ping that was not answered: ``grace`` to
-    ``grace + interval``. Deviation: Ceph draws the time to the next ping anew each time.
+    ``grace + interval``. Deviation: Ceph draws the time to each next ping again.
 
     References
     ----------

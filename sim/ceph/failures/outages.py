@@ -64,7 +64,7 @@ class Outages:
         for number, corruption in enumerate(plan.corruptions):
             agenda.at(corruption.time_ns, self._corrupt, corruption, number)
 
-    def heed(self, now_ns: int, change: Change) -> None:
+    def on_change(self, now_ns: int, change: Change) -> None:
         """React to what a new map says of an OSD."""
         osd = change.subject
         if change.what == "down" and osd in self._booting:
@@ -81,8 +81,8 @@ class Outages:
 
     def _fail(self, now_ns: int, failure: Failure) -> None:
         self._act(Stop(self._resources(failure)))
-        told = ", ".join(f"osd.{osd}" for osd in failure.osds)
-        self._timeline.note(now_ns, "failed", f"{told} ({failure.kind})")
+        names = ", ".join(f"osd.{osd}" for osd in failure.osds)
+        self._timeline.note(now_ns, "failed", f"{names} ({failure.kind})")
         for osd in failure.osds:
             self._dead[osd] = failure
             self._booting.discard(osd)
@@ -139,9 +139,9 @@ class Outages:
 
     def _return(self, now_ns: int, failure: Failure) -> None:
         self._act(Start(self._resources(failure)))
-        told = ", ".join(f"osd.{osd}" for osd in failure.osds)
+        names = ", ".join(f"osd.{osd}" for osd in failure.osds)
         emptied = "" if failure.keeps_data else " (empty)"
-        self._timeline.note(now_ns, "returned", told + emptied)
+        self._timeline.note(now_ns, "returned", names + emptied)
         for osd in failure.osds:
             del self._dead[osd]
             self._monitor.forget_reports(osd)

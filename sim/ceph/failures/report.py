@@ -54,7 +54,7 @@ def describe_faults(
 def _endings(streams: Sequence[StreamRun], requested: Requested) -> dict[str, Any]:
     """Count how requests ended; every one ended in one of three ways."""
     completed = requested.completed_ns
-    told = {
+    row = {
         "requests_issued": len(completed),
         "requests_failed": int((completed == FAILED).sum()),
         "requests_pending": int((completed == PENDING).sum()),
@@ -62,8 +62,8 @@ def _endings(streams: Sequence[StreamRun], requested: Requested) -> dict[str, An
         "retries": sum(int(stream.retries.sum()) for stream in streams),
     }
     done = int((completed >= 0).sum())
-    assert done + told["requests_failed"] + told["requests_pending"] == told["requests_issued"]
-    return told
+    assert done + row["requests_failed"] + row["requests_pending"] == row["requests_issued"]
+    return row
 
 
 def _first(timeline: Timeline, what: str, after_ns: int = 0) -> int | None:
@@ -76,7 +76,7 @@ def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, in
 
     ``before`` the first failure; then ``degraded`` while some placement group is not clean and none
     recovers yet; ``recovery`` from the first recovery operation to the moment when all are clean;
-    ``after``: all clean again. A later failure begins anew with ``degraded``.
+    ``after``: all clean again. A later failure starts again with ``degraded``.
     """
     starts = [_first(timeline, what) for what in ("failed", "corrupted")]
     failed = min((time_ns for time_ns in starts if time_ns is not None), default=end_ns)
@@ -109,7 +109,7 @@ def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, 
     def since(start_ns: int | None, stop_ns: int | None) -> float | None:
         return None if start_ns is None or stop_ns is None else (stop_ns - start_ns) / 1e9
 
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         "detection_s": since(failed, down),
         "down_out_s": since(down, out),
         "checking_s": since(failed, recovering),
@@ -123,13 +123,13 @@ def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, 
         for start_ns, stop_ns in spans:
             inside |= (completed > start_ns) & (completed <= stop_ns)
         seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
-        told[f"iops_{phase}"] = float(inside.sum()) / seconds
+        row[f"iops_{phase}"] = float(inside.sum()) / seconds
         if inside.any():
             latencies = (completed - requested.issued_ns)[inside]
-            told[f"latency_p50_{phase}_ns"], told[f"latency_p99_{phase}_ns"] = (
+            row[f"latency_p50_{phase}_ns"], row[f"latency_p99_{phase}_ns"] = (
                 float(value) for value in np.percentile(latencies, [50, 99])
             )
-    return told
+    return row
 
 
 def operation_totals(stream: StreamRun, book: Book) -> IntArray:
@@ -156,7 +156,7 @@ def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -
     done = stream.completed_ns >= 0
     shards = np.array([len(operation.shards) for operation in director.recovery.log], dtype=np.int64)
     rebuilt_bytes = int(shards[: len(done)][done].sum()) * director.shard_bytes
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         "recovery_operations": int(done.sum()),
         "recovery_operations_cut": int((~done).sum()),
         "recovery_bytes": rebuilt_bytes,
@@ -164,9 +164,9 @@ def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -
     totals = operation_totals(stream, book)[done].sum(axis=0)
     for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
         moved = int(totals[COUNTER_INDEX[counter]])
-        told[f"recovery_{counter}"] = moved
-        told[f"recovery_{counter}_per_lost_byte"] = moved / rebuilt_bytes if rebuilt_bytes else None
-    return told
+        row[f"recovery_{counter}"] = moved
+        row[f"recovery_{counter}_per_lost_byte"] = moved / rebuilt_bytes if rebuilt_bytes else None
+    return row
 
 
 def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class RecoveryFeed:
 
     def replan(self, indices: IntArray) -> RequestChunk:
         """Operations that were cut off are not issued again."""
-        raise AssertionError(f"recovery operations {indices.tolist()} cannot be planned anew")
+        raise AssertionError(f"recovery operations {indices.tolist()} cannot be planned again")
 
 
 class OperationBook:

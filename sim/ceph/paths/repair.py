@@ -103,7 +103,7 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
     work_ns = sum(shard != context.primary for shard in writes) * models.cpu.sub_op_send_ns
     coding_ns = 0.0
     if plan.decode_stripes:
-        # Kernel costs are told for a stripe's data, also where a code reads less than that.
+        # Kernel costs are given for a stripe's data, also where a code reads less than that.
         stripe_bytes = context.geometry.stripe_bytes
         one_ns = models.rebuild_ns(context.scheme.name, stripe_bytes, plan.erasures)
         coding_ns = plan.decode_stripes * one_ns

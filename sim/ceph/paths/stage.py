@@ -16,7 +16,7 @@ from stripesim.sim.engine.graph import NO_SHARD, SSD_READ, SSD_WRITE, GraphBuild
 
 Item = TypeVar("Item")
 
-# Most steps that one transfer, or one chain of reads of a shard, becomes. What has more pieces is told in
+# Most steps that one transfer, or one chain of reads of a shard, becomes. What has more pieces becomes
 # steps that stand for several, one after another, so that a graph holds any object; the times add up alike.
 TRANSFER_STEPS_MAX = 64
 CHAIN_STEPS_MAX = 24
@@ -32,7 +32,7 @@ class ObjectExtent(TypedDict):
 
 @dataclass(frozen=True)
 class PathContext:
-    """Everything a path depends on besides the request itself.
+    """Everything a path depends on, except for the request itself.
 
     Parameters
     ----------
@@ -104,8 +104,10 @@ class PathContext:
             return planned
         wider = plan(missing=self.missing - self.catching_up)
         more = tuple(extent for extent in wider.writes if extent.shard in self.catching_up)
-        told = tuple(shard for shard in wider.metadata_shards if shard in self.catching_up)
-        return replace(planned, writes=planned.writes + more, metadata_shards=planned.metadata_shards + told)
+        caught_up = tuple(shard for shard in wider.metadata_shards if shard in self.catching_up)
+        return replace(
+            planned, writes=planned.writes + more, metadata_shards=planned.metadata_shards + caught_up
+        )
 
 
 class Stage:
@@ -403,18 +405,18 @@ class Stage:
 
     def lookup(self, shard: int, after: int) -> int:
         """Find where an object's bytes lie: the mean of what look-ups read; no step if all is in memory."""
-        told = self.models.lookup
-        if told is None or not told.miss_fraction:
+        model = self.models.lookup
+        if model is None or not model.miss_fraction:
             return after
         return self.graph.use(
             roles.shard_role(shard, roles.SSD),
-            told.miss_fraction * self.models.ssd.read_ns(told.read_bytes),
+            model.miss_fraction * self.models.ssd.read_ns(model.read_bytes),
             after=[after],
             label="metadata read",
             spread=SSD_READ,
             phase=Phase.DEVICE,
             shard=shard,
-            device_read_bytes=round(told.miss_fraction * told.read_bytes),
+            device_read_bytes=round(model.miss_fraction * model.read_bytes),
         )
 
     def ssd_chain(self, shard: int, sizes_bytes: Sequence[int], after: int, label: str = "SSD read") -> int:

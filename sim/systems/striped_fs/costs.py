@@ -233,7 +233,7 @@ class StripedWriteModel(MeasuredModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HddModel(MeasuredModel):
+class SlaveDiskModel(MeasuredModel):
     """The disk on which a slave keeps a chunk.
 
     Parameters

@@ -17,7 +17,7 @@ from stripesim.models.nic import NicModel
 from stripesim.models.provenance import Provenance
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import FIFO, POOL, UNBOUND, Resources
-from stripesim.sim.systems.striped_fs.costs import HddModel, StripedWriteModel, VolumeGeometry
+from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel, StripedWriteModel, VolumeGeometry
 
 ENCODERS = ("master", "client")
 
@@ -80,7 +80,7 @@ class StripedSystem:
         ``master``: the client sends a record once; ``client``: it encodes and sends k + m blocks.
     write_back : bool
         Whether a record's transfer to the master runs while the record before it is distributed.
-    hdd : HddModel, optional
+    hdd : SlaveDiskModel, optional
         Disks under the slaves; None: slaves answer from memory that never fills.
 
     Raises
@@ -97,7 +97,7 @@ class StripedSystem:
     kernel_factor: float = 1.0
     encode_at: str = "master"
     write_back: bool = True
-    hdd: HddModel | None = None
+    hdd: SlaveDiskModel | None = None
 
     def __post_init__(self) -> None:
         if self.servers < self.geometry.width:
