@@ -6,11 +6,19 @@ from fractions import Fraction
 
 from stripesim.models.coding.errors import SchemeError
 from stripesim.models.coding.geometry import StripeGeometry
+from stripesim.models.coding.optimised import ShardMap
+from stripesim.models.coding.optimised.extents import align, length
+from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy
 from stripesim.models.coding.protocol import RedundancyScheme
 
 
 def stored_bytes(
-    scheme: RedundancyScheme, geometry: StripeGeometry, object_bytes: int, *, min_alloc_bytes: int = 1
+    scheme: RedundancyScheme,
+    geometry: StripeGeometry,
+    object_bytes: int,
+    *,
+    min_alloc_bytes: int = 1,
+    policy: EcPolicy = WHOLE_STRIPES,
 ) -> int:
     r"""Bytes that all shards of one object occupy [B].
 
@@ -23,6 +31,8 @@ def stored_bytes(
         Size of the object as written [B], at least 1.
     min_alloc_bytes : int
         Allocation unit of the store [B]; 1 where it is left out.
+    policy : EcPolicy
+        An optimised pool stores whole pages, not whole stripes: a byte takes one page and m more.
 
     Raises
     ------
@@ -56,6 +66,9 @@ def stored_bytes(
         raise SchemeError(f"{scheme.name}: object_bytes: got {object_bytes}, wanted 1 or more")
     if min_alloc_bytes < 1:
         raise SchemeError(f"{scheme.name}: min_alloc_bytes: got {min_alloc_bytes}, wanted 1 or more")
+    if policy.optimised and scheme.kind == "erasure":
+        stored = ShardMap(geometry, scheme.width).stored(object_bytes)
+        return sum(length(align(runs, min_alloc_bytes)) for runs in stored.values())
     shard_bytes = object_bytes if scheme.kind == "replicated" else geometry.shard_size_bytes(object_bytes)
     return scheme.width * (-(-shard_bytes // min_alloc_bytes) * min_alloc_bytes)
 
@@ -79,5 +92,5 @@ def padded_amplification(
     >>> padded_amplification(code, code.geometry(4 << 20), 64 << 20)
     Fraction(15, 8)
     """
-    told = stored_bytes(scheme, geometry, object_bytes, min_alloc_bytes=min_alloc_bytes)
-    return Fraction(told, object_bytes)
+    stored = stored_bytes(scheme, geometry, object_bytes, min_alloc_bytes=min_alloc_bytes)
+    return Fraction(stored, object_bytes)

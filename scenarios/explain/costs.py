@@ -9,6 +9,7 @@ import numpy as np
 
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.sim.ceph.clients.loops import ClientStream
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.draws import seed_state
@@ -156,7 +157,7 @@ def _last_parts(owners: IntArray, completed_ns: IntArray) -> list[int]:
 def _splitters(scenario: Scenario, result: RunResult, templates: IntArray) -> dict[int, PathSplitter]:
     """Make what splits the paths of requests on these templates."""
     planner = result.foreground
-    assert isinstance(planner, RequestPlanner)
+    assert isinstance(planner, RequestPlanner | ClientStream)
     tables, state = factor_tables(planner.pool), seed_state(scenario.seed)
     return {
         index: PathSplitter(result.book.templates[index], tables, state)

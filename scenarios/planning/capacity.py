@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.calibration.parameters.sets import ParameterSet
-from stripesim.models.coding import parse_scheme
+from stripesim.models.coding import parse_scheme, stored_bytes
 from stripesim.models.drive import (
     SECONDS_PER_DAY,
     DriveCapacity,
@@ -140,9 +140,8 @@ def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Dr
     """
     scheme = parse_scheme(scheme_name)
     pool = build_pool(scenario, scheme, models)
-    shard_bytes: float = pool.object_bytes
-    if scheme.kind == "erasure":
-        shard_bytes = pool.geometry.stripe_count(pool.object_bytes) * pool.stripe_unit_bytes
+    # Of an optimised pool's shards the mean; all others are of one length.
+    shard_bytes = stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec) / scheme.width
     per_group = shard_bytes / pool.object_bytes
     acting = pool.cluster.acting
     placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)

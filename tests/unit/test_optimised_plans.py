@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.coding import EcPolicy, SchemeError, parse_scheme
+from stripesim.models.coding import EcPolicy, SchemeError, parse_scheme, stored_bytes
 from stripesim.models.generations import generation
 from stripesim.scenarios.explain.request import explain
 
@@ -187,6 +187,14 @@ def test_a_degraded_read_takes_the_first_k_shards_where_the_lost_one_was_wanted(
 def test_other_plug_ins_are_refused_with_the_reason(scheme):
     with pytest.raises(SchemeError, match=r"got an optimised pool, wanted a classic one: .*plug-in"):
         write(scheme, 16 * KIB, 0, 4 * KIB)
+
+
+def test_a_small_object_takes_a_page_and_its_parities():
+    code = parse_scheme("rs:4,2")
+    assert stored_bytes(code, code.geometry(4 * KIB), 1, policy=FAST) == 3 * PAGE
+    assert stored_bytes(code, code.geometry(4 * KIB), 1) == 6 * PAGE
+    # Five pages: shard 0 has two, shards 1 to 3 one, both parities two.
+    assert stored_bytes(code, code.geometry(4 * KIB), 5 * PAGE, policy=FAST) == 9 * PAGE
 
 
 def pages_of(code, unit, offset, length):

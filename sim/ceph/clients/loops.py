@@ -8,6 +8,7 @@ import numpy as np
 
 from stripesim.sim.ceph.clients.workload import SyntheticLoops
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
+from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import CHUNK, RequestChunk
 
@@ -103,6 +104,11 @@ class ClientStream:
     def planned(self) -> Planned:
         """All that was planned of this client so far."""
         return self._loops.planner.planned.at(self._all_places())
+
+    @property
+    def pool(self) -> Pool:
+        """The pool that it plans on."""
+        return self._loops.planner.pool
 
     def _all_places(self) -> IntArray:
         if len(self._places) > 1:
