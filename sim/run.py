@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stripesim.sim.ceph.clients.loops import ClientLoops
-from stripesim.sim.ceph.clients.workload import SyntheticLoops, Workload
+from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import FaultDirector, FaultPlan, describe_faults
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
@@ -17,18 +17,11 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
+from stripesim.sim.observe.limits import ResourceUse, limits_of_run, limits_text, resource_use
 from stripesim.sim.observe.offered import offered
-from stripesim.sim.observe.recording import (
-    Bottleneck,
-    Requested,
-    account,
-    completions_sha256,
-    describe,
-    join_parts,
-    joined_requests,
-    joined_streams,
-    resource_use,
-)
+from stripesim.sim.observe.recording import account, completions_sha256, describe
+from stripesim.sim.observe.requested import Requested, join_parts, joined_requests, joined_streams
+from stripesim.sim.observe.window import Window, window_of
 
 AnyWorkload = Workload | SyntheticLoops
 
@@ -69,8 +62,12 @@ class RunResult:
         Uses of resources completed.
     sha256 : str
         Fingerprint of the completion times.
-    resources : tuple of Bottleneck
+    resources : tuple of ResourceUse
         Use of each class of resource.
+    limits : tuple of dict
+        Classes near their limit; see `stripesim.sim.observe.limits.limits_of_run`.
+    window : Window or None
+        The part of the run that `row` measures; None if no request completed.
     timeline : dict, optional
         Of a run under faults, see `stripesim.sim.ceph.failures.report.describe_faults`.
     """
@@ -85,7 +82,9 @@ class RunResult:
     background: tuple[dict[str, int], ...]
     uses: int
     sha256: str
-    resources: tuple[Bottleneck, ...]
+    resources: tuple[ResourceUse, ...]
+    limits: tuple[dict[str, Any], ...]
+    window: Window | None
     timeline: dict[str, Any] | None = None
 
 
@@ -107,6 +106,10 @@ class Load:
         The same of what its requests spawned.
     is_closed : bool
         Whether its clients keep requests in flight rather than issue them by the clock.
+    is_drawn : bool
+        Whether each request is an independent draw.
+    dry_ns : int
+        When the first of its streams issued its last request [ns].
     """
 
     sources: tuple[Foreground, ...]
@@ -115,6 +118,8 @@ class Load:
     stream: StreamRun
     spawned: StreamRun | None
     is_closed: bool
+    is_drawn: bool
+    dry_ns: int
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
@@ -158,6 +163,7 @@ def simulate(
     faults: FaultPlan | None = None,
     timeout_ns: int = 0,
     followed: IntArray | None = None,
+    warm_up: float | None = None,
 ) -> RunResult:
     """Run a workload on a pool.
 
@@ -189,6 +195,9 @@ def simulate(
         Time after which a client gives a request up [ns]; 0: never, as librados; only with `faults`.
     followed : ndarray of int64, optional
         Parts of foreground requests whose steps are noted; see `Program.followed`.
+    warm_up : float, optional
+        Share of a closed loop that is left out at its start; None: the transient by MSER-5, which differs
+        from run to run. See `stripesim.sim.observe.window.window_of`.
 
     Returns
     -------
@@ -241,7 +250,7 @@ def simulate(
             newest_only=frozenset(index for index in range(foremost) if newest_only and streams[index].depth),
         )
     )
-    return _result(pool, book, _loads(clients, run), run, {}, further=foremost)
+    return _result(pool, book, _loads(clients, run, loads), run, {}, further=foremost, warm_up=warm_up)
 
 
 def _planners(
@@ -275,10 +284,18 @@ def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
     return [*ClientLoops(planner, load).streams] if isinstance(load, SyntheticLoops) else [planner]
 
 
-def _loads(clients: Sequence[Sequence[Foreground]], run: EngineRun) -> list[Load]:
+def _is_drawn(load: AnyWorkload) -> bool:
+    """Tell whether each request of a workload is an independent draw."""
+    synthetic = getattr(load, "workload", None)
+    return isinstance(synthetic, Synthetic) and synthetic.pattern == "rand"
+
+
+def _loads(
+    clients: Sequence[Sequence[Foreground]], run: EngineRun, workloads: Sequence[AnyWorkload]
+) -> list[Load]:
     """Put together what came of each workload."""
     found, start = [], 0
-    for sources in clients:
+    for sources, drawn in zip(clients, map(_is_drawn, workloads), strict=True):
         stop = start + len(sources)
         parts = [
             join_parts(stream, source.planned)
@@ -293,10 +310,19 @@ def _loads(clients: Sequence[Sequence[Foreground]], run: EngineRun) -> list[Load
                 stream=joined_streams(run.streams[start:stop]),
                 spawned=spawned,
                 is_closed=bool(sources[0].depth),
+                is_drawn=drawn,
+                dry_ns=min((int(part.issued_ns[-1]) for part in parts if len(part.issued_ns)), default=0),
             )
         )
         start = stop
     return found
+
+
+def _window(load: Load, run: EngineRun, *, is_steady: bool, warm_up: float | None) -> Window | None:
+    """Choose the part of a run in which a workload is measured; None if nothing of it completed."""
+    if not load.requested.done.any():
+        return None
+    return window_of(load.requested, run.end_ns, is_steady=is_steady, dry_ns=load.dry_ns, warm_up=warm_up)
 
 
 def _result(
@@ -308,18 +334,39 @@ def _result(
     *,
     further: int,
     timeline: dict[str, Any] | None = None,
+    warm_up: float | None = None,
 ) -> RunResult:
     """Put together what came of a run; `more` joins its row, streams from `further` on are the background."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
     requested = joined_requests([load.requested for load in loads])
+    is_steady = timeline is None and all(load.is_closed for load in loads)
+    windows = [
+        _window(load, run, is_steady=timeline is None and load.is_closed, warm_up=warm_up) for load in loads
+    ]
+    dry_ns = min(load.dry_ns for load in loads)
+    window = (
+        windows[0]
+        if len(loads) == 1
+        else None
+        if not requested.done.any()
+        else window_of(requested, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up)
+    )
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
-    row = describe(pool.cluster, run, requested, together) | more
+    uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
+    limits = limits_of_run(uses)
+    shared = {**limits, "limits": limits_text(limits["limits"])}
+    is_drawn = timeline is None
+    row = describe(
+        pool.cluster, run, requested, together, window, is_drawn=is_drawn and all(x.is_drawn for x in loads)
+    )
+    row |= shared | more
     row |= offered(requested, run.end_ns, is_closed=any(load.is_closed for load in loads))
     row["engine_wall_s"] = run.wall_s
     rows = [
-        describe(pool.cluster, run, load.requested, counted)
+        describe(pool.cluster, run, load.requested, counted, own, is_drawn=is_drawn and load.is_drawn)
+        | shared
         | offered(load.requested, run.end_ns, is_closed=load.is_closed)
-        for load, counted in zip(loads, counts, strict=True)
+        for load, counted, own in zip(loads, counts, windows, strict=True)
     ]
     return RunResult(
         row=row,
@@ -332,7 +379,9 @@ def _result(
         background=tuple(account(stream, book) for stream in run.streams[further:]),
         uses=run.uses,
         sha256=completions_sha256(requested),
-        resources=resource_use(pool.cluster, run),
+        resources=uses,
+        limits=tuple(limits["limits"]),
+        window=window,
         timeline=timeline,
     )
 
@@ -375,7 +424,7 @@ def _under_faults(
             followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
         )
     )
-    found = _loads(clients, run)
+    found = _loads(clients, run, loads)
     requested = joined_requests([load.requested for load in found])
     more, timeline = describe_faults(director, plan, run, requested, book, feed=feed)
     return _result(pool, book, found, run, more, further=feed + 1, timeline=timeline)

@@ -15,7 +15,6 @@ from stripesim.sim.ceph.planner import RequestPlanner
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.critical_path import SERVED_STEPS, STEPS, WAITED_STEPS, PathSplitter
-from stripesim.sim.observe.recording import steady_window
 from stripesim.sim.run import RunResult, factor_tables
 
 __all__ = ["COST_KEYS", "SAMPLE_MAX", "cell_costs", "cost_key", "dominant"]
@@ -131,10 +130,9 @@ def cell_costs(
 def _sample(result: RunResult) -> IntArray:
     """Choose requests to follow, by number among the client's requests, ascending."""
     requested = result.first
-    if not requested.done.any():
+    if result.window is None:
         return np.zeros(0, dtype=np.int64)
-    _, _, steady = steady_window(requested, result.engine_run.end_ns)
-    candidates = np.flatnonzero(steady)[:_CANDIDATES_MAX]
+    candidates = np.flatnonzero(result.window.holds(requested))[:_CANDIDATES_MAX]
     if len(candidates) <= SAMPLE_MAX:
         return candidates
     return candidates[np.linspace(0, len(candidates) - 1, SAMPLE_MAX).round().astype(np.int64)]

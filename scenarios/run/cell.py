@@ -9,6 +9,7 @@ from stripesim.scenarios.run.build import build_cell, build_models, check_scheme
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.observe.window import WARM_UP
 from stripesim.sim.run import RunResult, simulate
 
 __all__ = ["ALL_LOADS", "load_rows_of", "row_of", "run_cell", "run_cells"]
@@ -49,6 +50,7 @@ def run_cell(
         seed=scenario.seed,
         engine=engine,
         followed=followed,
+        warm_up=WARM_UP,
     )
 
 

@@ -254,15 +254,25 @@ _LISTED: Final = (
     Column(
         "bottleneck",
         pl.String,
-        "class of resources that requests waited for longest, all waiting added up; `none`",
+        "class of resources that limits the run: at least 70 % busy on average, or the lock that requests "
+        "spend 70 % of their time in line for; `none`",
         "bottleneck",
     ),
     Column("bottleneck_utilisation", pl.Float64, "utilisation of the busiest member of that class, 0 to 1"),
+    Column("bottleneck_mean_utilisation", pl.Float64, "mean utilisation of that class, 0 to 1"),
+    Column(
+        "limits",
+        pl.String,
+        "classes of resources at least 70 % busy, the busiest first, each with mean and highest utilisation "
+        "(a list in JSON); a hot spot is one of which only some members are",
+    ),
     Column(
         "steady_state_start_s",
         pl.Float64,
-        "where the steady window begins [s]: the end of the transient by MSER-5",
+        "end of the transient of a closed loop by MSER-5 [s]; 0 under faults, for traces and open loops",
     ),
+    Column("window_start_s", pl.Float64, "start of the part of the run that is measured [s]"),
+    Column("window_end_s", pl.Float64, "end of that part [s]"),
     Column("simulated_s", pl.Float64, "simulated time of the whole run"),
     Column(
         "engine_wall_s",

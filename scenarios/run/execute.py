@@ -46,6 +46,8 @@ class ScenarioResult:
         Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing.
     stopped : bool
         Whether a KeyboardInterrupt ended the run: rows are those of the cells that were done.
+    limits : tuple of tuple of dict
+        Of each row, the classes of resources near their limit.
     """
 
     rows: pl.DataFrame
@@ -60,6 +62,7 @@ class ScenarioResult:
     timelines: list[dict[str, Any]] = field(default_factory=list)
     holes: tuple[str, ...] = ()
     stopped: bool = False
+    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
@@ -67,7 +70,10 @@ class ScenarioResult:
 
         document: dict[str, Any] = {
             "provenance": self.provenance,
-            "rows": self.rows.to_dicts(),
+            "rows": [
+                {**row, "limits": limits}
+                for row, limits in zip(self.rows.iter_rows(named=True), self.limits, strict=True)
+            ],
             "completions_sha256": self.completions_sha256,
             "requests": self.requests,
             "uses": self.uses,
@@ -110,6 +116,7 @@ def run_scenario(
     rows: list[dict[str, Any]] = []
     timelines: list[dict[str, Any]] = []
     fingerprint = hashlib.sha256()
+    limits: list[tuple[dict[str, Any], ...]] = []
     requests = uses = 0
     wall_s = 0.0
     stopped = False
@@ -122,6 +129,7 @@ def run_scenario(
                 cell_costs(scenario, cell, result, engine, models) if costs else {}
             )
             rows += found
+            limits += [result.limits] * len(found)
             requests += int(row["requests"])
             resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
             if result.timeline is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from stripesim.sim.observe.recording import Requested
+from stripesim.sim.observe.requested import Requested
 
 __all__ = ["SATURATED_BELOW", "offered"]
 
@@ -27,7 +27,8 @@ def offered(requested: Requested, end_ns: int, *, is_closed: bool) -> dict[str, 
     Returns
     -------
     dict
-        ``offered_iops`` [1/s] and ``saturated``; both None for a closed loop.
+        ``offered_iops`` [1/s] and ``saturated``; both None for a closed loop. Where it is saturated, also
+        what takes the place of the ends of intervals: None.
 
     Notes
     -----
@@ -45,4 +46,8 @@ def offered(requested: Requested, end_ns: int, *, is_closed: bool) -> dict[str, 
     served = int((requested.done & (requested.completed_ns <= stop_ns)).sum())
     left = issued - served
     saturated = served < SATURATED_BELOW * issued and left > 10 + 4 * sqrt(issued)
-    return {"offered_iops": issued / (stop_ns / 1e9), "saturated": saturated}
+    found: dict[str, Any] = {"offered_iops": issued / (stop_ns / 1e9), "saturated": saturated}
+    if saturated:
+        # The queue grows all along: no part of such a run is like another.
+        found |= {f"{name}_ci_{end}": None for name in ("throughput", "latency") for end in ("low", "high")}
+    return found

@@ -15,7 +15,8 @@ from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
 from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun, bound_rows
-from stripesim.sim.observe.recording import Requested, account
+from stripesim.sim.observe.recording import account
+from stripesim.sim.observe.requested import Requested
 
 
 def describe_faults(

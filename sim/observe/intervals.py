@@ -1,0 +1,114 @@
+"""How sure a mean of one run is: batch means, where the batches are nearly independent."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from stripesim.sim.observe.steady_state import Floats, Interval
+
+__all__ = ["batches_of", "ratio_interval"]
+
+# From many short batches to few long ones, each twice as long as those before.
+_BATCHES = (160, 80)
+_BATCHES_MIN = 20
+# Moments of completion that a batch holds at least: a client in bursts has few.
+_MOMENTS_MIN = 4
+# If few long batches say so much less of the variance than many short ones, what one batch has more the
+# next has less. Of independent ones in 20 batches, 1 run in 60 falls below.
+_SHRUNK_BELOW = 0.4
+
+
+def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
+    """Cut completions into batches at moments of completion.
+
+    Parameters
+    ----------
+    times_ns : ndarray of float, shape (n,)
+        Completions of a window, ascending [ns].
+    start_ns : float
+        Start of the window [ns].
+
+    Returns
+    -------
+    spans_ns : ndarray of float, shape (batches,)
+        Length of each batch [ns]; no batches if there are too few moments.
+    starts : ndarray of int64, shape (batches,)
+        Number of the first completion of each batch.
+
+    Notes
+    -----
+    A client that issues in bursts notices many completions at one moment. Batches end at such moments and
+    hold as many of them each, hence whole periods of the load.
+    """
+    empty = np.zeros(0), np.zeros(0, dtype=np.int64)
+    if not len(times_ns):
+        return empty
+    ends = np.flatnonzero(np.r_[times_ns[1:] != times_ns[:-1], True])
+    count = next((count for count in _BATCHES if len(ends) >= count * _MOMENTS_MIN), 0)
+    if not count:
+        return empty
+    last = ends[np.arange(1, count + 1) * len(ends) // count - 1]
+    edges = np.r_[start_ns, times_ns[last]]
+    return np.diff(edges), np.r_[0, last[:-1] + 1]
+
+
+def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
+    r"""Return the ratio of two sums with a 95 % interval, from batches.
+
+    Parameters
+    ----------
+    totals, sizes : ndarray of float, shape (batches,)
+        What each batch adds to the numerator and to the denominator: bytes and time for a rate, latencies
+        and requests for a mean.
+
+    Returns
+    -------
+    Interval
+        Its bounds are None where batches of no length are independent, and where the interval would reach
+        zero.
+
+    Notes
+    -----
+    With the ratio :math:`R = \sum Y_i / \sum T_i` and residuals :math:`z_i = Y_i - R T_i`, its variance is
+    that of the mean residual over :math:`\bar T`. Neighbouring batches must not be correlated: positively
+    where the load drifts or batches are shorter than its memory, negatively where what one batch
+    completes is missing to the next (at a server that never rests: its rate is far more certain than
+    batches say). Batches are doubled in length until neighbours are uncorrelated at that length and at all
+    longer ones; where the variance of the mean shrinks with their length, no interval is given.
+
+    References
+    ----------
+    Law: Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
+    """
+    from scipy.stats import t as student
+
+    mean = float(totals.sum() / sizes.sum()) if len(sizes) and sizes.sum() > 0 else 0.0
+    residuals = totals - mean * sizes
+    good: Floats | None = None
+    first = _variance_of_sum(residuals)
+    while len(residuals) >= _BATCHES_MIN:
+        if abs(_correlation(residuals)) <= 2 / sqrt(len(residuals)):
+            good = residuals if good is None else good
+        else:
+            good = None
+        last = _variance_of_sum(residuals)
+        residuals = residuals.reshape(-1, 2).sum(axis=1)
+    if good is None or mean <= 0 or last < _SHRUNK_BELOW * first:
+        return Interval(mean, None, None)
+    size = sizes.sum() / len(good)
+    half = float(student.ppf(0.975, len(good) - 1) * good.std(ddof=1) / sqrt(len(good)) / size)
+    return Interval(mean, mean - half, mean + half) if half < mean else Interval(mean, None, None)
+
+
+def _variance_of_sum(values: Floats) -> float:
+    """Variance of the sum of values, if they are independent."""
+    return float(values.var(ddof=1)) * len(values) if len(values) > 1 else 0.0
+
+
+def _correlation(values: Floats) -> float:
+    """Correlation of neighbours; 1 where all values are the same: nothing can be said then."""
+    centred = values - values.mean()
+    spread = float((centred**2).sum())
+    return float((centred[1:] * centred[:-1]).sum()) / spread if spread > 0 else 1.0

@@ -1,0 +1,91 @@
+"""The client's requests of a run, joined from the parts and streams that the engine knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.sim.ceph.planner import Planned
+from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import StreamRun
+
+__all__ = ["Requested", "join_parts", "joined_requests", "joined_streams"]
+
+
+@dataclass(frozen=True)
+class Requested:
+    """The client's requests, parts joined, in order of issue.
+
+    Parameters
+    ----------
+    issued_ns, completed_ns : ndarray of int64, shape (n,)
+        First part issued, last part completed [ns]; else the worst that a part came to:
+        `FAILED`, `PENDING`.
+    lengths_bytes : ndarray of int64, shape (n,)
+    is_write : ndarray of bool, shape (n,)
+    """
+
+    issued_ns: IntArray
+    completed_ns: IntArray
+    lengths_bytes: IntArray
+    is_write: npt.NDArray[np.bool_]
+
+    @cached_property
+    def done(self) -> npt.NDArray[np.bool_]:
+        """Which requests completed."""
+        completed: npt.NDArray[np.bool_] = self.completed_ns >= 0
+        return completed
+
+    @property
+    def latencies_ns(self) -> IntArray:
+        """Latencies of the completed requests, in order of issue [ns]."""
+        return (self.completed_ns - self.issued_ns)[self.done]
+
+
+def join_parts(stream: StreamRun, planned: Planned) -> Requested:
+    """Join the parts of requests that crossed objects."""
+    issued = len(stream.issued_ns)
+    owners = planned.owners[:issued]
+    if not issued:
+        empty = np.empty(0, dtype=np.int64)
+        return Requested(empty, empty, empty, np.empty(0, dtype=bool))
+    first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
+    last, worst = (pick.reduceat(stream.completed_ns, first) for pick in (np.maximum, np.minimum))
+    return Requested(
+        issued_ns=stream.issued_ns[first],
+        completed_ns=np.where(worst < 0, worst, last),
+        lengths_bytes=np.add.reduceat(planned.lengths_bytes[:issued], first),
+        is_write=planned.is_write[:issued][first],
+    )
+
+
+def joined_requests(parts: Sequence[Requested]) -> Requested:
+    """Join the requests of several streams, in order of issue; at one moment in the order of the streams."""
+    if len(parts) == 1:
+        return parts[0]
+    issued_ns = np.concatenate([part.issued_ns for part in parts])
+    order = np.argsort(issued_ns, kind="stable")
+    return Requested(
+        issued_ns[order],
+        np.concatenate([part.completed_ns for part in parts])[order],
+        np.concatenate([part.lengths_bytes for part in parts])[order],
+        np.concatenate([part.is_write for part in parts])[order],
+    )
+
+
+def joined_streams(streams: Sequence[StreamRun]) -> StreamRun:
+    """Join what was noted of several streams, one behind the other."""
+    if len(streams) == 1:
+        return streams[0]
+    names = ("issued_ns", "completed_ns", "templates", "bindings", "groups", "retries")
+    columns = {name: np.concatenate([getattr(stream, name) for stream in streams]) for name in names}
+    return StreamRun(
+        **columns,
+        taken=np.sum([stream.taken for stream in streams], axis=0),
+        taken_uses=sum(stream.taken_uses for stream in streams),
+        counted=streams[0].counted,
+    )

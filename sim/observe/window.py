@@ -1,0 +1,98 @@
+"""Which part of a run is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.sim.observe.requested import Requested
+from stripesim.sim.observe.steady_state import mser5
+
+__all__ = ["WARM_UP", "Window", "window_of"]
+
+#: Share of a closed loop's run that is left out at its start, the same for all schemes.
+WARM_UP = 0.2
+# Fewer completions in a window say nothing; then everything counts.
+_COMPLETIONS_MIN = 20
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a run that rates and latencies are of.
+
+    Parameters
+    ----------
+    start_ns, end_ns : float
+        Requests count that complete behind the start, up to the end [ns].
+    is_whole : bool
+        Whether nothing was left out: latencies are then of all requests that completed, those too that
+        completed after the last had been issued.
+    transient_ns : float
+        End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
+    """
+
+    start_ns: float
+    end_ns: float
+    is_whole: bool
+    transient_ns: float
+
+    def holds(self, requested: Requested) -> npt.NDArray[np.bool_]:
+        """Tell which requests the latencies are of."""
+        if self.is_whole:
+            return requested.done
+        completed = requested.completed_ns
+        inside: npt.NDArray[np.bool_] = (completed > self.start_ns) & (completed <= self.end_ns)
+        return inside & requested.done
+
+
+def window_of(
+    requested: Requested,
+    run_end_ns: int,
+    *,
+    is_steady: bool,
+    dry_ns: int | None = None,
+    warm_up: float | None = None,
+) -> Window:
+    """Choose the window of a run.
+
+    Parameters
+    ----------
+    requested : Requested
+        At least one of them completed.
+    run_end_ns : int
+        End of the run [ns].
+    is_steady : bool
+        Whether the load is a closed loop that nothing disturbs. Faults, traces and open loops are measured
+        whole: what happens early in them is part of the answer.
+    dry_ns : int, optional
+        When the first client issued its last request [ns]; None: when the last request was issued.
+    warm_up : float, optional
+        Share of a closed loop to leave out at the start, 0 to 1; None: the transient by MSER-5, which
+        differs from run to run.
+
+    Notes
+    -----
+    A closed loop is measured up to the moment at which a client has nothing left to issue: after that it
+    runs dry. The share to leave out counts requests where requests bound the run, else time, so that
+    it is the same part of what each scheme does.
+    """
+    done = requested.done
+    complete = bool(done.all())
+    last_ns = float(requested.issued_ns[-1] if complete else run_end_ns)
+    if not is_steady:
+        # One request, or all at one moment: their rate is over the time that they took.
+        end_ns = last_ns if last_ns > 0 and len(requested.issued_ns) > 1 else float(run_end_ns)
+        return Window(0.0, end_ns, True, 0.0)
+    order = np.argsort(requested.completed_ns[done], kind="stable")
+    times = requested.completed_ns[done][order].astype(np.float64)
+    skipped = mser5(requested.latencies_ns[order].astype(np.float64))
+    transient_ns = float(times[skipped - 1]) if skipped else 0.0
+    start_ns, end_ns = transient_ns, last_ns
+    if warm_up is not None:
+        start_ns = float(times[int(warm_up * len(times)) - 1]) if complete else warm_up * end_ns
+        end_ns = min(end_ns, float(dry_ns)) if complete and dry_ns is not None else end_ns
+    if ((times > start_ns) & (times <= end_ns)).sum() < _COMPLETIONS_MIN:
+        return Window(0.0, float(times[-1]), True, transient_ns)
+    return Window(start_ns, end_ns, False, transient_ns)
