@@ -42,8 +42,8 @@ def _alone(report: RunReport, scheme: str) -> list[str]:
         rates = span(report.values(kind, scheme, "throughput_bytes_per_s"), 1e-6).replace("…", "to")
         p99s = span(report.values(kind, scheme, "latency_p99_ns"), 1e-6).replace("…", "to")
         sentences.append(
-            f"{request_words(*kind)}: {rates} MB/s, 99th percentile of latency {p99s} ms; held back by "
-            f"{_bottleneck(report, kind, scheme)}."
+            f"{request_words(*kind)}: {rates} MB/s, 99th percentile of latency {p99s} ms{_over(report)}; "
+            f"{_limited(report, kind, scheme)}."
         )
     return sentences
 
@@ -68,8 +68,8 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
         if rate:
             tail = f", {p99} 99th percentile of latency" if p99 else ""
             sentences.append(
-                f"{request_words(*kind)}: {rate} throughput{tail}; held back by "
-                f"{_bottleneck(report, kind, scheme)}."
+                f"{request_words(*kind)}: {rate} throughput{tail}{_over(report)}; "
+                f"{_limited(report, kind, scheme)}."
             )
     repair, repair_first = report.repair_seconds(scheme), report.repair_seconds(first)
     if repair and repair_first:
@@ -80,6 +80,16 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     return sentences
 
 
-def _bottleneck(report: RunReport, kind: Kind, scheme: str) -> str:
-    names = dict.fromkeys(row["bottleneck"] for row in report.rows_of(kind, scheme) if row["bottleneck"])
-    return " or ".join(f"the {RESOURCE_WORDS.get(name, name)}" for name in names) or "nothing"
+def _over(report: RunReport) -> str:
+    """Say that figures are of the whole run, where it has phases."""
+    return " over the whole run, failures and recovery included" if report.result.timelines else ""
+
+
+def _limited(report: RunReport, kind: Kind, scheme: str) -> str:
+    """Name what limits a scheme, as the table of bottlenecks does."""
+    rows = report.rows_of(kind, scheme)
+    names = dict.fromkeys(row["bottleneck"] for row in rows if row["bottleneck"] not in (None, "none"))
+    if not names:
+        return "no resource is near its limit"
+    sometimes = " at some sizes" if any(row["bottleneck"] == "none" for row in rows) else ""
+    return "limited by " + " or ".join(f"the {RESOURCE_WORDS.get(name, name)}" for name in names) + sometimes

@@ -16,7 +16,8 @@ from stripesim.scenarios.report.storage import storage_notes, storage_tables
 from stripesim.scenarios.report.study import parameter_table, pretty
 from stripesim.scenarios.report.words import bytes_text, moment_text, size_text
 from stripesim.scenarios.run.execute import ScenarioResult
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.run.sentences import load_sentences
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 
 __all__ = ["report_of_run"]
 
@@ -55,6 +56,7 @@ def report_of_run(
         introduction=scenario.description or f"{_listed(scenario.schemes)}, compared.",
         meta=[_cluster_words(report), _load_words(scenario), _meta(report)],
         findings=findings(report),
+        sentences=load_sentences(report.rows),
         warnings=[*result.warnings, *result.holes],
         inside=(
             f"Every key of this scenario that the parameter set {scenario.cluster.parameters} speaks of lies "
@@ -107,16 +109,25 @@ def _cluster_words(report: RunReport) -> str:
 
 def _load_words(scenario: Scenario) -> str:
     """The load in one line."""
-    load = scenario.workload
-    words = {
-        "closed": f"{load.queue_depth} requests always in flight",
-        "open": f"{load.rate_per_s or 0:g} requests a second, by chance",
-        "trace": f"the trace {load.trace}",
-    }[load.kind]
+    words = "; ".join(_one_load(load) for load in scenario.loads)
     losses = "" if scenario.repair is None else f"; OSDs lost and rebuilt: {len(scenario.repair.lost_osds)}"
     if scenario.degraded is not None:
         losses += f"; OSDs down: {len(scenario.degraded.missing_osds)}"
-    return f"Load: {words}, {load.image} image of {size_text(load.image_bytes)}{losses}."
+    return f"Load: {words}{losses}."
+
+
+def _one_load(load: WorkloadSpec) -> str:
+    """One workload in a few words."""
+    words = {
+        "closed": f"{load.queue_depth} requests always in flight",
+        "open": f"{load.rate_per_s or 0:g} requests a second, Poisson arrivals",
+        "trace": f"the trace {load.trace}",
+    }[load.kind]
+    image = f"{load.image} image of {size_text(load.image_bytes)}"
+    if load.clients == 1:
+        return f"{words}, {image}"
+    per_client = " for each" if load.kind == "closed" else ""
+    return f"{load.clients} clients, {words}{per_client}, each with a {image}"
 
 
 def _contents(extra: list[tuple[str, str]], has_figures: bool) -> list[tuple[str, str]]:

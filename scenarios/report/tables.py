@@ -85,6 +85,11 @@ def comparison_notes(report: RunReport) -> list[str]:
             f"A factor compares with {scheme_label(report.schemes[0])}. Bold: best of its row, where schemes "
             f"differ by {_NOTABLE:.0%} or more. All meet the same requests and the same luck."
         )
+    if report.result.timelines:
+        notes.append(
+            "Rates and latencies are of the whole run, failures and recovery included; “Failures and repair as "
+            "simulated” has them by phase."
+        )
     notes.append("MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes.")
     if any(len(report.sizes_of(kind)) > 1 for kind in report.kinds):
         notes.append(
@@ -218,15 +223,16 @@ def bottlenecks(report: RunReport) -> Table:
 
 
 def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
-    """Name the one bottleneck that some rows have in common."""
+    """Name the one bottleneck that some rows have in common, and what else is near its limit."""
     if not rows or rows[0]["bottleneck"] is None:
         return Cell("–")
     name = rows[0]["bottleneck"]
-    waited, used = (
-        span([float(round(100 * row[column])) for row in rows])
-        for column in ("bottleneck_wait_fraction", "bottleneck_utilisation")
-    )
-    return Cell(RESOURCE_WORDS.get(name, name), f"{waited} % of waiting, {used} % in use")
+    near = list(dict.fromkeys(row["limits"] for row in rows if row.get("limits")))
+    note = f"near a limit: {' or '.join(near)}" if near else ""
+    if name != "none":
+        used = span([float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows])
+        note = f"{used} % in use on average; {note}"
+    return Cell(RESOURCE_WORDS.get(name, name), note)
 
 
 def utilisation(report: RunReport) -> list[Table]:

@@ -42,7 +42,7 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "pg.lock": "lock of a placement group",
         "pg.exec": "execution of a placement group",
         "pg.pipeline": "write pipeline of a placement group",
-        "none": "no resource: nobody waited",
+        "none": "no resource: none is near its limit",
     }
 )
 

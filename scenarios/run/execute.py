@@ -161,6 +161,7 @@ def run_scenario(
         timelines=timelines,
         holes=(*hole_warnings(scenario), *pristine_warnings(scenario)),
         stopped=stopped,
+        limits=tuple(limits),
     )
 
 

@@ -237,6 +237,7 @@ _SHOWN: Final[Sequence[_Shown]] = (
     *(_Shown(key, _text(key), justify="left") for key in ("scheme", "op", "pattern")),
     _Shown("workload", _text("workload"), justify="left"),
     _Shown("block", _block),
+    _Shown("phase", _text("phase"), justify="left"),
     _number("iops", rank=4),
     _number("throughput_bytes_per_s"),
     _number("latency_mean_ns"),
@@ -248,6 +249,41 @@ _SHOWN: Final[Sequence[_Shown]] = (
     _number("context_switches_per_op", rank=7),
     _Shown("bottleneck", _bottleneck, justify="left", no_wrap=False),
 )
+
+
+#: Phases of a run under faults, as its rows call them and as tables do.
+PHASES: Final = {"before": "before", "degraded": "degraded", "recovery": "recovering", "after": "after"}
+
+
+def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
+    """Put the phases of a run under faults below its rows; rows without phases stay as they are.
+
+    Parameters
+    ----------
+    rows
+        Result rows; under faults with columns such as ``latency_p99_degraded_ns``.
+
+    Returns
+    -------
+    pl.DataFrame
+        With a column ``phase``, if any row has phases: ``whole run``, then each phase that the run had.
+    """
+    named = [phase for phase in PHASES if f"iops_{phase}" in rows.columns]
+    if not named:
+        return rows
+    listed: list[dict[str, Any]] = []
+    for row in rows.iter_rows(named=True):
+        listed.append({**row, "phase": "whole run"})
+        for phase in named:
+            if row[f"iops_{phase}"] is None:
+                continue
+            own = {
+                name: row.get(f"{name.removesuffix('_ns')}_{phase}_ns")
+                for name in ("latency_mean_ns", "latency_p50_ns", "latency_p99_ns")
+            }
+            identity = {name: row[name] for name in (*_IDENTITY, "workload") if name in row}
+            listed.append({**identity, **own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
+    return pl.DataFrame(listed, infer_schema_length=None)
 
 
 def print_table(rows: pl.DataFrame, console: Console) -> None:
@@ -266,7 +302,9 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
     p99 the 99th percentile. B/B are bytes moved by devices or by the private network for each byte the client
     asked for. The percentage after the bottleneck is its utilisation. A value that is not there reads "–".
     """
-    columns = [column for column in _SHOWN if column.header != "workload" or "workload" in rows.columns]
+    rows = with_phases(rows)
+    optional = {"workload", "phase"} - set(rows.columns)
+    columns = [column for column in _SHOWN if column.header not in optional]
     shown = len(columns)
     unlimited = console.options.update(width=10_000)
     while True:

@@ -131,13 +131,6 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
         )
     ]
     lines = [endings, ", ".join(f"{word} {value:,.1f} s" for word, value in spans if value is not None)]
-    phases = [
-        f"{phase} {row[f'latency_p50_{phase}_ns'] / 1e6:,.2f} / "
-        f"{row[f'latency_p99_{phase}_ns'] / 1e6:,.1f} ms at {row[f'iops_{phase}']:,.0f}/s"
-        for phase in ("before", "degraded", "recovery", "after")
-        if row.get(f"latency_p50_{phase}_ns") is not None
-    ]
-    lines.append("latency p50 / p99: " + "; ".join(phases))
     if row["recovery_bytes"]:
         moved = ", ".join(
             f"{word} {row[f'recovery_{key}_per_lost_byte']:.2f}"

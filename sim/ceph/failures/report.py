@@ -119,14 +119,20 @@ def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, 
         "clean_at_end": timeline.all_clean,
     }
     completed = requested.completed_ns
+    issued = requested.issued_ns
     for phase, spans in phase_spans(timeline, end_ns).items():
-        inside = np.zeros(len(completed), dtype=bool)
+        inside, asked = np.zeros(len(completed), dtype=bool), np.zeros(len(completed), dtype=bool)
         for start_ns, stop_ns in spans:
             inside |= (completed > start_ns) & (completed <= stop_ns)
+            asked |= (issued > start_ns) & (issued <= stop_ns)
         seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
         row[f"iops_{phase}"] = float(inside.sum()) / seconds
-        if inside.any():
-            latencies = (completed - requested.issued_ns)[inside]
+        # A request that hung while groups peered belongs to the phase in which it was asked, not to the
+        # recovery that let it go on.
+        asked &= completed >= 0
+        if asked.any():
+            latencies = (completed - issued)[asked]
+            row[f"latency_mean_{phase}_ns"] = float(latencies.mean())
             row[f"latency_p50_{phase}_ns"], row[f"latency_p99_{phase}_ns"] = (
                 float(value) for value in np.percentile(latencies, [50, 99])
             )
