@@ -87,8 +87,8 @@ def comparison_notes(report: RunReport) -> list[str]:
         )
     if report.result.timelines:
         notes.append(
-            "Rates and latencies are of the whole run, failures and recovery included; “Failures and repair as "
-            "simulated” has them by phase."
+            "Rates and latencies are of the whole run, failures and recovery included; “Failures and repair "
+            "as simulated” has them by phase."
         )
     notes.append("MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes.")
     if any(len(report.sizes_of(kind)) > 1 for kind in report.kinds):

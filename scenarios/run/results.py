@@ -281,7 +281,7 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
                 name: row.get(f"{name.removesuffix('_ns')}_{phase}_ns")
                 for name in ("latency_mean_ns", "latency_p50_ns", "latency_p99_ns")
             }
-            identity = {name: row[name] for name in (*_IDENTITY, "workload") if name in row}
+            identity: dict[str, Any] = {name: row[name] for name in (*_IDENTITY, "workload") if name in row}
             listed.append({**identity, **own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
     return pl.DataFrame(listed, infer_schema_length=None)
 
