@@ -97,7 +97,7 @@ def independent_rows(matrix: Bytes, order: Sequence[int], wanted: int) -> list[i
     matrix : ndarray of uint8, shape (rows, columns)
         A generator matrix: a row for each shard.
     order : sequence of int
-        Rows that may be taken, the dearest last.
+        Rows that may be taken, the most expensive last.
     wanted : int
         Rows after which to stop.
 

@@ -65,9 +65,9 @@ class BlueStoreCacheModel(MeasuredModel):
         self.check_positive("cache_bytes", "onode_bytes", "kv_onode_bytes", "kv_block_bytes")
         self.check_not_negative("kv_fraction", "meta_fraction", "data_fraction")
         self.check_not_negative("extent_bytes_per_data_byte", "kv_bytes_per_data_byte")
-        told = self.kv_fraction + self.meta_fraction + self.data_fraction
-        if told > 1 + 1e-9:
-            raise ValueError(f"BlueStoreCacheModel: shares: got {told:g} in sum, wanted at most 1")
+        total = self.kv_fraction + self.meta_fraction + self.data_fraction
+        if total > 1 + 1e-9:
+            raise ValueError(f"BlueStoreCacheModel: shares: got {total:g} in sum, wanted at most 1")
 
     def memory_bytes(self, objects: float, object_bytes: float) -> float:
         """Memory that the metadata of so many objects of that size [B] need [B]."""

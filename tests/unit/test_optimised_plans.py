@@ -68,11 +68,11 @@ def test_explain_counts_the_same(row):
         stripe_unit_bytes=int(row["stripe_unit_bytes"]),
         direct_reads=row["direct_reads"] == "1",
     )
-    told = timeline.to_json()
-    assert told["shard_reads"] == int(row["shard_reads"])
-    assert told["shard_writes"] == int(row["shard_writes"])
-    assert told["metadata_writes"] <= int(row["metadata_writes_max"])
-    assert told["method"] == row["method"]
+    document = timeline.to_json()
+    assert document["shard_reads"] == int(row["shard_reads"])
+    assert document["shard_writes"] == int(row["shard_writes"])
+    assert document["metadata_writes"] <= int(row["metadata_writes_max"])
+    assert document["method"] == row["method"]
 
 
 def write(scheme, unit, offset, length, size=OBJECT, policy=FAST, **more):
@@ -245,8 +245,8 @@ def test_a_write_moves_the_pages_that_its_parities_need(k, m, unit, offset, leng
         assert rows_of(plan.reads) == rest
         assert plan.method == ("reconstruct" if rest else "full stripe")
     grows = offset + length > size
-    told = set(range(k + m)) if grows else {0, *range(k, k + m)}
-    assert set(plan.metadata_shards) == told - shards(plan.writes)
+    informed = set(range(k + m)) if grows else {0, *range(k, k + m)}
+    assert set(plan.metadata_shards) == informed - shards(plan.writes)
 
 
 @given(

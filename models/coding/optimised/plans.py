@@ -200,7 +200,7 @@ def plan_write(
         method = "parity delta"
     reads, lost = shard_map.sources(old if method == "parity delta" else rest, stored=stored, missing=missing)
     writes = {shard: runs for shard, runs in old.items() if shard not in missing}
-    told = range(shard_map.width) if grows else (0, *shard_map.parities)
+    informed = range(shard_map.width) if grows else (0, *shard_map.parities)
     encoded = data if method == "parity delta" else dict.fromkeys(range(k), rows)
     return WritePlan(
         reads=_extents(reads),
@@ -214,7 +214,7 @@ def plan_write(
         decode_stripes=len(lost),
         decode_data_bytes=k * extents.length(lost),
         erasures=sum(shard in missing for shard in rest) if lost else 0,
-        metadata_shards=tuple(shard for shard in told if shard not in missing and shard not in writes),
+        metadata_shards=tuple(shard for shard in informed if shard not in missing and shard not in writes),
         method=method,
     )
 
