@@ -14,12 +14,14 @@ from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetErro
 from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import generation, generations
+from stripesim.models.hdd import HddModel
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_mappings
+from stripesim.models.qos import Device
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, load_cell
@@ -28,6 +30,7 @@ from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.qos import OpQueue, mclock, wpq
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.run import AnyWorkload
 
@@ -89,7 +92,27 @@ def build_models(scenario: Scenario) -> Models:
         kernel_backend=told.kernel_backend,
         encode_buffers=ceph_buffers() if told.encode_buffers else None,
         ec=ec_policy(scenario),
+        op_queue=_op_queue(scenario, "hdd" if isinstance(drive.device(), HddModel) else "ssd"),
     )
+
+
+def _op_queue(scenario: Scenario, device: Device) -> OpQueue | None:
+    """Return the queue in front of worker threads; None: in order of arrival.
+
+    Raises
+    ------
+    ValueError
+        If a profile is named for a queue that has none.
+    """
+    cluster = scenario.cluster
+    if cluster.op_queue == "mclock_scheduler":
+        return mclock(scenario.generation, cluster.mclock_profile, device)
+    if cluster.mclock_profile:
+        raise ValueError(
+            f'{scenario.where(("cluster", "mclock_profile"))}: got "{cluster.mclock_profile}" with op_queue '
+            f'"{cluster.op_queue}", wanted op_queue "mclock_scheduler"'
+        )
+    return wpq() if cluster.op_queue == "wpq" else None
 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:

@@ -151,6 +151,14 @@ class ClusterSpec(Table):
     pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = Field(
         default=None, description="How long a PG's lock is held; leave out to take what the generation does."
     )
+    op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = Field(
+        default="fifo",
+        description="How an OSD's worker threads choose between clients and recovery: in order of arrival, "
+        "by Ceph's weighted priority queue, or by mClock with the generation's costs and defaults.",
+    )
+    mclock_profile: Literal["high_client_ops", "balanced", "high_recovery_ops"] | None = Field(
+        default=None, description="Profile of mclock_scheduler; leave out to take the generation's default."
+    )
 
 
 class WorkloadSpec(Table):

@@ -20,6 +20,7 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import MeasuredModel
 from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import BATCH, BY_CLIENT, FIFO, GATE, POOL, UNBOUND, Resources
 
@@ -46,7 +47,7 @@ class Models:
     the kernel without copies (Ceph's own tables hold both) and it is one of `BUFFERED_KERNELS`; None:
     nothing. `lookup` is what finding an
     object's metadata reads from the device; None: it is in memory. `ec` is how erasure-coded objects are read
-    and written.
+    and written. `op_queue` is how worker threads choose what comes next; None: in order of arrival.
     """
 
     client: ClientModel
@@ -62,6 +63,7 @@ class Models:
     encode_buffers: EncodeBufferModel | None = None
     lookup: MetadataLookup | None = None
     ec: EcPolicy = WHOLE_STRIPES
+    op_queue: OpQueue | None = None
 
     def described(self) -> dict[str, MeasuredModel]:
         """Return the models whose numbers have a provenance, by name."""
@@ -187,11 +189,15 @@ class Cluster:
         owners += [(f"osd.{osd}.", kind) for osd in range(self.osds) for kind in _OSD_KINDS]
         owners += [(f"pg.{group:x}.", kind) for group in range(self.groups) for kind in _GROUP_KINDS]
         kinds = tuple(kind for _, kind in owners)
+        queue = models.op_queue
+        shared = [0 if queue and kind == "worker" else -1 for kind in kinds]
         return Resources(
             names=tuple(f"{owner}{kind.removeprefix('pg.')}" for owner, kind in owners),
             kinds=kinds,
             capacities=np.array([capacities.get(kind, 1) for kind in kinds], dtype=np.int64),
             disciplines=np.array([disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64),
+            shares=(queue.share,) if queue else (),
+            share_indices=np.array(shared, dtype=np.int64),
         )
 
     def _client_owners(self) -> list[tuple[str, str]]:

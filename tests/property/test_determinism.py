@@ -39,6 +39,14 @@ KINDS = {
         "cluster.hosts=5",
         "repair.recovery_max_active=1",
     ),
+    "wpq": ("repair.lost_osds=[2]", "workload.patterns=rand", "cluster.hosts=5", "cluster.op_queue=wpq"),
+    "mclock": (
+        "repair.lost_osds=[2]",
+        "workload.patterns=rand",
+        "cluster.hosts=5",
+        "cluster.op_queue=mclock_scheduler",
+        "cluster.mclock_profile=high_recovery_ops",
+    ),
     "open": ("workload.kind=open", "workload.rate_per_s=3000", "workload.patterns=rand"),
     "bare": ('schemes=["none"]',),
 }

@@ -66,6 +66,7 @@ def move_path(context: PathContext, *, source: int, target: int, shard_bytes: in
     while shard_bytes > 0:
         piece_bytes = min(most, shard_bytes)
         shard_bytes -= piece_bytes
+        stage.recovers(piece_bytes)
         remote = sum(shard != context.primary for shard in (source, target))
         work_ns = models.cpu.op_prepare_ns + remote * models.cpu.sub_op_send_ns
         step = stage.primary_cpu(work_ns, [step], "start move")
@@ -88,6 +89,7 @@ def _rounds(context: PathContext, object_size_bytes: int) -> list[int]:
 def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> int:
     """Read, decode, push and commit one piece of the object."""
     context, models = stage.context, stage.models
+    stage.recovers(size_bytes)
     plan = context.scheme.plan_repair(
         lost=lost,
         object_size_bytes=size_bytes,

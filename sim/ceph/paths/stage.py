@@ -12,6 +12,7 @@ from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase
+from stripesim.sim.ceph.qos import CLIENT, IMMEDIATE, RECOVERY
 from stripesim.sim.engine.graph import NO_SHARD, SSD_READ, SSD_WRITE, GraphBuilder
 
 Item = TypeVar("Item")
@@ -123,11 +124,27 @@ class Stage:
         self.graph = graph
         self.context = context
         self.models = context.models
+        # Of what comes to a worker thread next: its class, and its bytes where it is not immediate.
+        self._op_class, self._op_bytes = IMMEDIATE, 0
+
+    def recovers(self, size_bytes: int) -> None:
+        """Let what worker threads do from here on be recovery of so many bytes."""
+        self._op_class, self._op_bytes = RECOVERY, size_bytes
+
+    def _queued(self, step: int) -> int:
+        """Give the wait for a worker thread its class and cost; a client's own is its operation's first."""
+        queue = self.models.op_queue
+        if queue:
+            self.graph.in_class(step, self._op_class, queue.cost(self._op_bytes))
+        if self._op_class == CLIENT:
+            self._op_class, self._op_bytes = IMMEDIATE, 0
+        return step
 
     # The client and the public network.
 
     def request(self, payload_bytes: int) -> int:
         """Client to primary: submission, both sides of the wire, the messenger; return the arrival."""
+        self._op_class, self._op_bytes = CLIENT, payload_bytes
         return self.client_out(self.models.messages.request_header_bytes + payload_bytes, self.submit())
 
     def reply(self, payload_bytes: int, after: int) -> int:
@@ -307,6 +324,7 @@ class Stage:
             phase=Phase.PRIMARY_CPU,
             shard=shard,
         )
+        self._queued(step)
         step = self.on_core(
             roles.PRIMARY_CPU,
             cpu_ns,
@@ -333,13 +351,14 @@ class Stage:
 
     def shard_thread(self, shard: int, after: Iterable[int], label: str) -> int:
         """Wait for a worker thread of a shard's OSD."""
-        return self.graph.acquire(
+        step = self.graph.acquire(
             roles.shard_role(shard, roles.WORKER),
             after=after,
             label=f"thread for {label}",
             phase=Phase.SHARD_CPU,
             shard=shard,
         )
+        return self._queued(step)
 
     def on_core(
         self,

@@ -1,0 +1,156 @@
+"""How an OSD's op queue ranks clients, recovery and background work: the defaults of Ceph's two schedulers.
+
+References
+----------
+Ceph, ``src/osd/scheduler/mClockScheduler.cc``; defaults in ``src/common/options/osd.yaml.in``.
+Two states of the code were read: that of v17.2 (costs in time, commit 06a093ea) and that since v18.2 (costs
+in bytes, commit 5a4ed80e).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Device = Literal["ssd", "hdd"]
+Profile = Literal["high_client_ops", "balanced", "high_recovery_ops"]
+PROFILES: tuple[Profile, ...] = ("high_client_ops", "balanced", "high_recovery_ops")
+
+# WPQ: osd_client_op_priority, osd_recovery_op_priority, osd_scrub_priority. What has osd_op_queue_cut_off
+# ("high", CEPH_MSG_PRIO_HIGH) or more is strict; replies between OSDs have that.
+CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = 63, 3, 5, 196
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """What a profile gives one class.
+
+    Parameters
+    ----------
+    reservation_fraction, limit_fraction : float
+        Of the OSD's capacity, at least and at most; 0: none.
+    weight : int
+        Share of the rest.
+    """
+
+    reservation_fraction: float
+    weight: int
+    limit_fraction: float
+
+
+@dataclass(frozen=True)
+class Allocations:
+    """What a profile gives clients, recovery, and best effort (scrub, snap trim)."""
+
+    client: Allocation
+    recovery: Allocation
+    best_effort: Allocation
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What an OSD is taken to be capable of, on one kind of device.
+
+    Parameters
+    ----------
+    iops : float
+        Random writes of 4 KiB a second (``osd_mclock_max_capacity_iops_*``). The default stands here; an OSD
+        of Ceph replaces it by what it measures at its first start.
+    bytes_per_s : float
+        Sequential bandwidth (``osd_mclock_max_sequential_bandwidth_*``) [B/s]; since v18.
+    cost_per_io, cost_per_byte : float
+        Before v18 (``osd_mclock_cost_per_io_usec_*``, ``…_byte_usec_*``), in ms on SSDs, in s on HDDs.
+    """
+
+    iops: float
+    bytes_per_s: float = 0.0
+    cost_per_io: float = 0.0
+    cost_per_byte: float = 0.0
+
+
+@dataclass(frozen=True)
+class MclockDefaults:
+    """mClock as a release has it.
+
+    Parameters
+    ----------
+    profile : str
+        The one that is active by default.
+    bytes_based : bool
+        Whether costs are bytes (since v18) and rates bytes a second, or scaled times and operations a second.
+    profiles : dict
+        Allocations by profile.
+    capacities : dict
+        By kind of device.
+    """
+
+    profile: Profile
+    bytes_based: bool
+    profiles: dict[Profile, Allocations]
+    capacities: dict[Device, Capacity]
+
+    def cost(self, item_bytes: int, device: Device) -> int:
+        """Return what an item costs (``mClockScheduler::calc_scaled_cost``).
+
+        >>> mclock_defaults("reef").cost(4096, "ssd"), mclock_defaults("reef").cost(4 << 20, "ssd")
+        (58525, 4194304)
+        >>> mclock_defaults("quincy").cost(4096, "ssd"), mclock_defaults("quincy").cost(4 << 20, "ssd")
+        (1, 46)
+        """
+        capacity = self.capacities[device]
+        if self.bytes_based:
+            return max(item_bytes, int(capacity.bytes_per_s / capacity.iops), 1)
+        return max(round(capacity.cost_per_io + capacity.cost_per_byte * item_bytes), 1)
+
+    def rate(self, device: Device) -> float:
+        """Return the whole capacity of an OSD, in cost a second."""
+        capacity = self.capacities[device]
+        return capacity.bytes_per_s if self.bytes_based else capacity.iops
+
+
+_BY_TIME = MclockDefaults(
+    profile="high_client_ops",
+    bytes_based=False,
+    profiles={
+        "high_client_ops": Allocations(
+            Allocation(0.50, 2, 0), Allocation(0.25, 1, 1.0), Allocation(0.25, 2, 0)
+        ),
+        "balanced": Allocations(Allocation(0.40, 1, 1.0), Allocation(0.40, 1, 1.5), Allocation(0.20, 2, 0)),
+        "high_recovery_ops": Allocations(
+            Allocation(0.30, 1, 0.8), Allocation(0.60, 2, 2.0), Allocation(0, 2, 0)
+        ),
+    },
+    capacities={
+        # 50 us and 0.011 us a byte, taken in ms; 25,000 us and 5.2 us a byte, taken in s.
+        "ssd": Capacity(iops=21_500, cost_per_io=0.050, cost_per_byte=0.000_011),
+        "hdd": Capacity(iops=315, cost_per_io=0.025, cost_per_byte=0.000_005_2),
+    },
+)
+
+_BY_BYTES = MclockDefaults(
+    profile="balanced",
+    bytes_based=True,
+    profiles={
+        "high_client_ops": Allocations(Allocation(0.6, 2, 0), Allocation(0.4, 1, 0), Allocation(0, 1, 0.7)),
+        "balanced": Allocations(Allocation(0.5, 1, 0), Allocation(0.5, 1, 0), Allocation(0, 1, 0.9)),
+        "high_recovery_ops": Allocations(Allocation(0.3, 1, 0), Allocation(0.7, 2, 0), Allocation(0, 1, 0)),
+    },
+    capacities={
+        "ssd": Capacity(iops=21_500, bytes_per_s=1200 * 2**20),
+        "hdd": Capacity(iops=315, bytes_per_s=150 * 2**20),
+    },
+)
+
+# Before Quincy mClock was an experiment; what was read of Quincy stands for those releases.
+_TIME_BASED = ("kraken", "pacific", "quincy")
+
+
+def mclock_defaults(generation: str) -> MclockDefaults:
+    """Return mClock as a release has it.
+
+    Parameters
+    ----------
+    generation : str
+        Name of a release, as in `stripesim.models.generations`.
+    """
+    return _BY_TIME if generation in _TIME_BASED else _BY_BYTES

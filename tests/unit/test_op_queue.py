@@ -1,0 +1,46 @@
+"""The op queue of OSDs: what the profiles of each release become."""
+
+from __future__ import annotations
+
+import pytest
+
+from stripesim.models.qos import PROFILES, mclock_defaults
+from stripesim.sim.ceph.qos import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, mclock, wpq
+from stripesim.sim.engine.shares import MCLOCK, WPQ
+
+
+@pytest.mark.parametrize("generation", ["quincy", "reef", "squid"])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_reservations_of_a_profile_never_exceed_the_capacity(generation: str, profile: str) -> None:
+    given = mclock_defaults(generation).profiles[profile]  # type: ignore[index]
+    parts = (given.client, given.recovery, given.best_effort)
+    assert sum(part.reservation_fraction for part in parts) <= 1 + 1e-9
+    assert all(part.weight >= 1 for part in parts)
+
+
+def test_reef_reserves_bytes_a_second() -> None:
+    share = mclock("reef", "high_client_ops").share
+    assert share.kind == MCLOCK
+    # 60 % and 40 % of 1200 MiB/s for clients and recovery; best effort up to 70 %.
+    assert share.classes[CLIENT].reservation == round(0.6 * 1200 * 2**20)
+    assert share.classes[RECOVERY].reservation == round(0.4 * 1200 * 2**20)
+    assert share.classes[BEST_EFFORT].limit == round(0.7 * 1200 * 2**20)
+    assert share.classes[CLIENT].weight == 2
+    assert share.classes[IMMEDIATE].strict > 0
+
+
+def test_quincy_reserves_operations_a_second_and_limits_recovery() -> None:
+    share = mclock("quincy").share
+    assert share.classes[CLIENT].reservation == 10_750
+    assert share.classes[RECOVERY].limit == 21_500
+
+
+def test_releases_differ_in_the_default_profile() -> None:
+    assert mclock_defaults("quincy").profile == "high_client_ops"
+    assert mclock_defaults("reef").profile == "balanced"
+
+
+def test_wpq_weighs_clients_21_to_1_against_recovery() -> None:
+    share = wpq().share
+    assert share.kind == WPQ
+    assert share.classes[CLIENT].weight == 21 * share.classes[RECOVERY].weight
