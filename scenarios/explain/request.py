@@ -14,6 +14,7 @@ from stripesim.models.generations import generations
 from stripesim.scenarios.explain.place import critical_path, holds, located
 from stripesim.scenarios.explain.record import record
 from stripesim.scenarios.explain.sensitivity import shares_of
+from stripesim.scenarios.explain.stand_in import with_stand_in
 from stripesim.scenarios.explain.timeline import CATEGORIES, Hold, Timeline, TimelineStep
 from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
@@ -134,17 +135,16 @@ def explain(
     releases: list[str | None] = [generation] if generation is None or isinstance(generation, str) else []
     releases = releases or [*(generation or ())]
     offers = [release for release in releases if release in _offering_direct_reads()]
-    found = []
+    found: list[Timeline] = []
     for release in releases:
         direct = direct_reads and (release in offers or not offers)
         given = [*unit, *(["cluster.direct_reads=true"] if direct else [])]
         read = _scenario(op, names, size_bytes, release, image, scenario, [*given, *sets])
-        models = build_models(read)
-        check_schemes(read, models)
-        found += [
-            _Explanation(read, models, name, op, size_bytes, offset_bytes, state, lost_shard).timeline()
-            for name in read.schemes
-        ]
+        for name in read.schemes:
+            models, stand_in = with_stand_in(build_models(read), name)
+            check_schemes(read.model_copy(update={"schemes": (name,)}), models)
+            one = _Explanation(read, models, name, op, size_bytes, offset_bytes, state, lost_shard)
+            found.append(replace(one.timeline(), kernel_stand_in=stand_in))
     return found
 
 

@@ -108,6 +108,8 @@ class Timeline:
     method : str
         How a write computes parities, see `stripesim.models.coding.WritePlan`; of a read ``direct`` or
         ``primary``.
+    kernel_stand_in : str
+        Code whose kernel costs are taken because this one was never timed; empty where it was.
     parameters : dict
         Each parameter that a step names, with unit, provenance and source.
     """
@@ -134,6 +136,7 @@ class Timeline:
     metadata_reads: int = 0
     metadata_writes: int = 0
     method: str = ""
+    kernel_stand_in: str = ""
 
     def totals(self) -> dict[str, int]:
         """Sum what the steps account, by counter."""
@@ -159,6 +162,7 @@ class Timeline:
         plain = (
             "scheme", "op", "state", "generation", "size_bytes", "offset_bytes", "primary", "latency_ns",
             "end_ns", "shard_reads", "shard_writes", "metadata_reads", "metadata_writes", "method",
+            "kernel_stand_in",
         )  # fmt: skip
         return {
             **{name: getattr(self, name) for name in plain},

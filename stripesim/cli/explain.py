@@ -71,6 +71,12 @@ def print_timelines(timelines: Sequence[Timeline], console: Console, *, steps: b
         for line in drawing(timeline, columns=min(console.width, 140), end_ns=end_ns):
             console.print(_coloured(line), soft_wrap=True)
         console.print(f"{latency_words(timeline)}; {shard_words(timeline)}", highlight=False)
+        if timeline.kernel_stand_in:
+            console.print(
+                f"{timeline.scheme} was never timed: coding costs are those of {timeline.kernel_stand_in}; "
+                f"`stripesim kernel --scheme {timeline.scheme} --save` measures them",
+                highlight=False,
+            )
         console.print()
     legend = "   ".join(f"{glyph} {WORDS[name]}" for name, glyph in GLYPHS.items())
     console.print(f"{legend}   L PG lock held", highlight=False)

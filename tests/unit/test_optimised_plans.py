@@ -260,3 +260,9 @@ def test_a_read_moves_the_pages_that_hold_its_bytes(k, unit, offset, length):
     plan = read(code.name, unit, offset, length, FAST)
     assert rows_of(plan.reads) == pages_of(code, unit, offset, length)
     assert sum(extent.length_bytes for extent in plan.reads) == PAGE * len(rows_of(plan.reads))
+
+
+def test_a_code_that_was_never_timed_is_explained_with_the_costs_of_a_similar_one():
+    (timeline,) = explain("write", "rs:10,2", 5000, offset_bytes=3000, generation="umbrella")
+    assert timeline.kernel_stand_in == "rs:8,2"
+    assert (timeline.shard_reads, timeline.shard_writes, timeline.method) == (4, 4, "parity delta")
