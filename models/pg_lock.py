@@ -1,4 +1,4 @@
-"""The lock of a placement group, and the daemon's worker threads that take it."""
+"""The lock of a placement group."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ class PgLockModel(MeasuredModel):
         processes the operation; sub-operations and commits of several operations overlap
         (as the code of v11.2.0 has it). ``coded``: to the commit in erasure-coded pools, to
         dispatch in replicated ones. ``none``: no lock (ablation).
-    worker_threads_count : int
-        Threads of one OSD that process operations: shards × threads per shard.
 
     Notes
     -----
@@ -37,11 +35,9 @@ class PgLockModel(MeasuredModel):
     """
 
     scope: str
-    worker_threads_count: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("worker_threads_count")
         if self.scope not in SCOPES:
             raise ValueError(f"PgLockModel: scope: got {self.scope!r}, wanted one of {', '.join(SCOPES)}")
 

@@ -13,8 +13,7 @@ from stripesim.calibration.kernels.store import default_table, named_table
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
 from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.generations import generation, generations
-from stripesim.models.hdd import HddModel
+from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
@@ -22,9 +21,10 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_mappings
 from stripesim.models.qos import Device
+from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, load_cell
+from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, WorkloadSpec, load_cell
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
@@ -69,7 +69,7 @@ def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
     told = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
-    drive = _parameter_set(scenario, "ssd", "ssd", "hdd")
+    drive = _parameter_set(scenario, "ssd", "ssd", "hdd").device()
     release = generation(scenario.generation)
     try:
         table = named_table(told.kernel_table) if told.kernel_table else default_table()
@@ -85,14 +85,15 @@ def build_models(scenario: Scenario) -> Models:
         public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": told.public_gbit_per_s * 1e9}),
         private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": told.private_gbit_per_s * 1e9}),
         messages=chosen.model(MessageModel, "messages"),
-        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": told.pg_lock_scope or release.pg_lock_scope}),
-        ssd=drive.device(),
+        pg_lock=PgLockModel(scope=told.pg_lock_scope or release.pg_lock_scope, provenance={}),
+        threads=_threads(told, chosen, release.op_threads("hdd" if drive.rotational else "ssd")),
+        ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
         kernel=table,
         kernel_backend=told.kernel_backend,
         encode_buffers=ceph_buffers() if told.encode_buffers else None,
         ec=ec_policy(scenario),
-        op_queue=_op_queue(scenario, "hdd" if isinstance(drive.device(), HddModel) else "ssd"),
+        op_queue=_op_queue(scenario, "hdd" if drive.rotational else "ssd"),
     )
 
 
@@ -147,6 +148,23 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
     if release.ec.optimised and not optimised:
         return WHOLE_STRIPES
     return replace(release.ec, direct_reads=direct)
+
+
+def _threads(cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads) -> ThreadModel:
+    """Return an OSD's threads: as the scenario says, else the parameter set, else the release of Ceph."""
+    said = {
+        "op_shards_count": cluster.op_shards,
+        "op_threads_per_shard_count": cluster.op_threads_per_shard,
+        "messenger_threads_count": cluster.messenger_threads,
+    }
+    given = {key: value for key, value in said.items() if value is not None}
+    fitted = chosen.table("threads") or {}
+    defaults = {
+        "op_shards_count": release.shards_count,
+        "op_threads_per_shard_count": release.threads_per_shard_count,
+    }
+    given |= {key: value for key, value in defaults.items() if key not in given and key not in fitted}
+    return chosen.model(ThreadModel, "threads", given)
 
 
 def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:

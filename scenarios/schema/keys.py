@@ -96,6 +96,18 @@ class ClusterSpec(Table):
     )
     crush_rule: str | None = Field(default=None, min_length=1, description="Rule of crush_map to place by.")
     cores_per_host: Count = Field(default=24, description="CPU cores of each storage host [count].")
+    op_shards: Count | None = Field(
+        default=None,
+        description="Queues of operations of one OSD (osd_op_num_shards) [count]; leave out to take what the "
+        "parameter set or the generation has.",
+    )
+    op_threads_per_shard: Count | None = Field(
+        default=None, description="Threads that serve one of these (osd_op_num_threads_per_shard) [count]."
+    )
+    messenger_threads: Count | None = Field(
+        default=None,
+        description="Threads of one OSD that send and receive messages (ms_async_op_threads) [count].",
+    )
     client_cores: Count = Field(default=36, description="CPU cores of the client machine [count].")
     public_gbit_per_s: GbitPerS = Field(
         default=10.0,

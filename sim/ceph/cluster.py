@@ -19,6 +19,7 @@ from stripesim.models.object_store.metadata_cache import MetadataLookup
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import MeasuredModel
+from stripesim.models.threads import ThreadModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
@@ -28,7 +29,10 @@ NO_OSD = 2147483647
 
 # Resources of a host and of an OSD, in order, with the discipline of each.
 _HOST_KINDS = ("cpu", "public.tx", "public.rx", "private.tx", "private.rx")
-_OSD_KINDS = ("worker", "ssd", "kv", "sync")
+# An OSD has a pool of threads ("worker") for each of its queues of operations, before these.
+_OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
+#: Kinds of resources that are threads: one that finds nothing to do goes to sleep.
+THREAD_KINDS = ("worker", "messenger", "kv", "finisher")
 _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 
@@ -56,6 +60,7 @@ class Models:
     private_nic: NicModel
     messages: MessageModel
     pg_lock: PgLockModel
+    threads: ThreadModel
     ssd: DeviceModel
     store: ObjectStoreModel
     kernel: KernelTable
@@ -176,17 +181,21 @@ class Cluster:
     def resources(self) -> Resources:
         """All resources: the clients', each host's, each OSD's, each placement group's lock."""
         models = self.models
+        wake_ns = round(models.threads.wake_ns)
         capacities = {
             "client.submit": models.client.submit_threads_count,
             "cpu": models.cpu.cores_per_host,
-            "worker": models.pg_lock.worker_threads_count,
+            "worker": models.threads.op_threads_per_shard_count,
+            "messenger": max(1, models.threads.messenger_threads_count),
             "ssd": models.ssd.servers,
         }
-        pools = ("worker", "kv", "pg.lock", "pg.exec")
+        pools = (*THREAD_KINDS, "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
         owners = self._client_owners()
         owners += [(f"host.{host}.", kind) for host in range(self.hosts) for kind in _HOST_KINDS]
-        owners += [(f"osd.{osd}.", kind) for osd in range(self.osds) for kind in _OSD_KINDS]
+        queues = [f"queue.{queue}." for queue in range(self._op_shards)] if self._op_shards > 1 else [""]
+        osd_owners = [*((queue, "worker") for queue in queues), *(("", kind) for kind in _OSD_KINDS)]
+        owners += [(f"osd.{osd}.{part}", kind) for osd in range(self.osds) for part, kind in osd_owners]
         owners += [(f"pg.{group:x}.", kind) for group in range(self.groups) for kind in _GROUP_KINDS]
         kinds = tuple(kind for _, kind in owners)
         queue = models.op_queue
@@ -198,6 +207,7 @@ class Cluster:
             disciplines=np.array([disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64),
             shares=(queue.share,) if queue else (),
             share_indices=np.array(shared, dtype=np.int64),
+            wake_ns=np.array([wake_ns if kind in THREAD_KINDS else 0 for kind in kinds], dtype=np.int64),
         )
 
     def _client_owners(self) -> list[tuple[str, str]]:
@@ -231,17 +241,36 @@ class Cluster:
     def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
         """Index of an OSD's resource, for an array of OSDs."""
         first = self._first_host_resource + self.hosts * len(_HOST_KINDS)
-        return first + osds * len(_OSD_KINDS) + _OSD_KINDS.index(kind)
+        return first + osds * self._osd_size + self._op_shards + _OSD_KINDS.index(kind)
+
+    def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
+        """Index of the threads that process a placement group's operations on an OSD.
+
+        Notes
+        -----
+        Ceph v16.2.15, ``src/osd/osd_types.h`` (``spg_t::hash_to_shard``).
+        """
+        first = self.osd_resource(osds, _OSD_KINDS[0])
+        return first - self._op_shards + groups % self._op_shards
+
+    @property
+    def _op_shards(self) -> int:
+        return self.models.threads.op_shards_count
+
+    @property
+    def _osd_size(self) -> int:
+        """Number of resources of one OSD."""
+        return self._op_shards + len(_OSD_KINDS)
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
         """Index of a placement group's resource, for an array of groups."""
-        first = self._first_host_resource + self.hosts * len(_HOST_KINDS) + self.osds * len(_OSD_KINDS)
+        first = self._first_host_resource + self.hosts * len(_HOST_KINDS) + self.osds * self._osd_size
         return first + groups * len(_GROUP_KINDS) + _GROUP_KINDS.index(kind)
 
     def resources_of_osd(self, osd: int) -> IntArray:
         """Indices of all that stops with an OSD."""
-        one = np.array([osd], dtype=np.int64)
-        return np.concatenate([self.osd_resource(one, kind) for kind in _OSD_KINDS])
+        first = self.worker_resource(np.array([osd]), np.zeros(1, dtype=np.int64))
+        return first + np.arange(self._osd_size)
 
     def resources_of_host(self, host: int) -> IntArray:
         """Indices of all that stops with a host, except for its OSDs: processors and network."""
@@ -274,15 +303,17 @@ class Cluster:
         rows[:, roles.CLIENT_SUBMIT : roles.CLIENT_RX + 1] = range(3) if self.one_client else BY_CLIENT
         rows[:, roles.PUBLIC_TX] = self.host_resource(home, "public.tx")
         rows[:, roles.PUBLIC_RX] = rows[:, roles.PUBLIC_WIRE] = self.host_resource(home, "public.rx")
-        rows[:, roles.PRIMARY_WORKER] = self.osd_resource(primary, "worker")
+        rows[:, roles.PRIMARY_WORKER] = self.worker_resource(primary, groups)
+        if self.models.threads.messenger_threads_count:
+            rows[:, roles.PRIMARY_MESSENGER] = self.osd_resource(primary, "messenger")
         rows[:, roles.PRIMARY_CPU] = self.host_resource(home, "cpu")
         rows[:, roles.PG_LOCK] = self.group_resource(groups, "pg.lock")
         rows[:, roles.PG_EXEC] = self.group_resource(groups, "pg.exec")
         rows[:, roles.PG_PIPELINE] = self.group_resource(groups, "pg.pipeline")
-        self._bind_shards(rows, acting, home[:, None])
+        self._bind_shards(rows, acting, home[:, None], groups[:, None])
         return rows
 
-    def _bind_shards(self, rows: IntArray, acting: IntArray, home: IntArray) -> None:
+    def _bind_shards(self, rows: IntArray, acting: IntArray, home: IntArray, groups: IntArray) -> None:
         present = acting != NO_OSD
         member = np.where(present, acting, 0)
         host = self.osd_hosts[member]
@@ -293,7 +324,10 @@ class Cluster:
             columns = [roles.shard_role(shard, part) for shard in shards]
             rows[:, columns] = np.where(where, resources, UNBOUND)
 
-        fill(roles.WORKER, self.osd_resource(member, "worker"), present)
+        fill(roles.WORKER, self.worker_resource(member, groups), present)
+        if self.models.threads.messenger_threads_count:
+            fill(roles.MESSENGER, self.osd_resource(member, "messenger"), present)
+        fill(roles.FINISHER, self.osd_resource(member, "finisher"), present)
         fill(roles.CPU, self.host_resource(host, "cpu"), present)
         fill(roles.SSD, self.osd_resource(member, "ssd"), present)
         fill(roles.KV, self.osd_resource(member, "kv"), present)

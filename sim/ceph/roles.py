@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Once per request.
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(6)
-PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE = range(6, 11)
+PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER = range(6, 12)
 _FIXED = (
     "client.submit",
     "client.tx",
@@ -17,13 +17,14 @@ _FIXED = (
     "pg.lock",
     "pg.exec",
     "pg.pipeline",
+    "primary.messenger",
 )
 
 # Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are
 # unbound where the two share a host.
 # `client side` is the public network of the shard's host, for clients that read shards themselves.
 WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = range(11)
-CLIENT_SIDE_TX, CLIENT_SIDE_RX = 11, 12
+CLIENT_SIDE_TX, CLIENT_SIDE_RX, MESSENGER, FINISHER = range(11, 15)
 _PER_SHARD = (
     "worker",
     "cpu",
@@ -38,6 +39,8 @@ _PER_SHARD = (
     "back.rx",
     "public.tx",
     "public.rx",
+    "messenger",
+    "finisher",
 )
 
 FIXED_ROLES = len(_FIXED)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.sim.ceph.cluster import Cluster
+from stripesim.sim.ceph.cluster import THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
 from stripesim.sim.engine.program import ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
@@ -70,6 +70,22 @@ def completions_sha256(requested: Requested) -> str:
     return hashlib.sha256(requested.completed_ns.astype("<i8").tobytes()).hexdigest()
 
 
+def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> dict[str, int]:
+    """Add to what the plans account what the run counted: threads that went to sleep and had to be woken.
+
+    Only where the threads of the messenger are modelled; elsewhere a plan states switches by hand-off.
+    """
+    threads = cluster.models.threads
+    if not threads.messenger_threads_count:
+        return counted
+    sleeps = int(run.sleeps[np.isin(cluster.resources.kinds, THREAD_KINDS)].sum())
+    return {
+        **counted,
+        "context_switches": counted["context_switches"] + sleeps,
+        "cpu_ns": counted["cpu_ns"] + sleeps * round(threads.wake_ns),
+    }
+
+
 def describe(
     cluster: Cluster,
     run: EngineRun,
@@ -100,6 +116,7 @@ def describe(
     Rates and latencies are those of the window. Per-byte and per-operation figures, and the processors'
     utilisation, are those of the whole run, as counters read before and after a run give them.
     """
+    counted = with_wake_ups(cluster, run, counted)
     done = requested.done
     row: dict[str, Any] = {"requests": int(done.sum()), "simulated_s": run.end_ns / 1e9}
     if window is None:

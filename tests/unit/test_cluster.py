@@ -1,13 +1,17 @@
 """Resources of a cluster, and the binding of roles to them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.cluster import NO_OSD, Cluster
+from stripesim.sim.ceph.clients.workload import Replay, Requests
+from stripesim.sim.ceph.cluster import NO_OSD, THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Pool, UnavailableError, image_prefix
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, POOL, UNBOUND
+from stripesim.sim.run import simulate
 
 PRIVATE = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX, roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
 
@@ -34,7 +38,7 @@ def test_counts(cluster):
 
 def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, models):
     resources = cluster.resources
-    assert len(set(resources.names)) == len(resources) == 3 + 3 * 5 + 6 * 4 + 3 * 3
+    assert len(set(resources.names)) == len(resources) == 3 + 3 * 5 + 6 * 6 + 3 * 3
     by_name = {
         name: (kind, int(capacity), int(discipline))
         for name, kind, capacity, discipline in zip(
@@ -46,11 +50,59 @@ def test_resources_have_unique_names_and_the_capacities_of_the_models(cluster, m
     assert by_name["host.0.private.tx"] == ("private.tx", 1, FIFO)
     assert by_name["osd.5.ssd"] == ("ssd", models.ssd.channels * models.ssd.raid0_drives, FIFO)
     assert by_name["osd.0.sync"] == ("sync", 1, BATCH)
-    assert by_name["osd.0.worker"] == ("worker", models.pg_lock.worker_threads_count, POOL)
+    assert by_name["osd.0.worker"] == ("worker", models.threads.op_threads_per_shard_count, POOL)
     assert by_name["osd.2.kv"] == ("kv", 1, POOL)
     assert by_name["pg.2.lock"] == ("pg.lock", 1, POOL)
     assert by_name["pg.2.exec"] == ("pg.exec", 1, POOL)
     assert by_name["pg.2.pipeline"] == ("pg.pipeline", 1, GATE)
+
+
+def test_a_placement_group_belongs_to_one_queue_of_operations(cluster, models, change):
+    sharded = replace(
+        cluster,
+        models=change(
+            models,
+            threads={"op_shards_count": 2, "op_threads_per_shard_count": 3, "messenger_threads_count": 4},
+        ),
+    )
+    names = sharded.resources.names
+    assert len(set(names)) == len(names) == 3 + 3 * 5 + 6 * 7 + 3 * 3
+    found = [bound(sharded, group) for group in range(3)]
+    assert [row["primary.worker"][6:] for row in found] == [
+        "queue.0.worker",
+        "queue.1.worker",
+        "queue.0.worker",
+    ]
+    assert found[1]["shard[2].worker"] == f"osd.{cluster.acting[1, 2]}.queue.1.worker"
+    assert found[0]["primary.messenger"] == f"osd.{cluster.acting[0, 0]}.messenger"
+    by_name = dict(zip(names, sharded.resources.capacities.tolist(), strict=True))
+    assert (by_name["osd.0.queue.1.worker"], by_name["osd.0.messenger"]) == (3, 4)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
+    make_pool, models, change, engine
+):
+    threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "sync_wakes_count": 20}
+    pool = make_pool(change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3")
+    one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
+    found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
+    kinds = np.array(pool.cluster.resources.kinds)
+    sleeps = {kind: int(found.engine_run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
+    # The request, two sub-writes, two answers and the reply: ten ends of messages on OSDs.
+    assert sleeps["messenger"] == 10
+    # Dispatch, send, two answers and the finish at the primary; three transactions.
+    assert sleeps["worker"] == 5 + 3
+    assert sleeps["kv"] == 6
+    assert sleeps["finisher"] == 3
+    assert found.row["context_switches_per_op"] == 10 + 8 + 6 + 3 + 3 * 20
+    plain = simulate(
+        make_pool(change(models, threads={**threads, "wake_ns": 0.0}), "rep:3"),
+        Replay(one, queue_depth=1),
+        engine=engine,
+    )
+    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (27 - 3 + 3 * 20) + 3000
+    assert found.row["latency_mean_ns"] > plain.row["latency_mean_ns"]
 
 
 def test_index_functions_agree_with_names(cluster):

@@ -9,6 +9,7 @@ from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import Provenance
+from stripesim.models.threads import ThreadModel
 
 CPU_NUMBERS = {f.name: 0.0 for f in fields(CpuModel) if f.name != "provenance"} | {"cores_per_host": 1}
 MESSAGE_NUMBERS = {f.name: 1 for f in fields(MessageModel) if f.name != "provenance"}
@@ -22,9 +23,8 @@ def cpu(**numbers):
     return CpuModel(**told({**CPU_NUMBERS, **numbers}))
 
 
-def lock(scope="commit", threads=1):
-    origin = {"worker_threads_count": Provenance("assumed", "a test")}
-    return PgLockModel(scope=scope, worker_threads_count=threads, provenance=origin)
+def lock(scope="commit"):
+    return PgLockModel(scope=scope, provenance={})
 
 
 def test_a_message_costs_its_base_and_its_bytes():
@@ -67,8 +67,22 @@ def test_lock_knows_its_scopes():
     assert lock("none").of_pool(erasure=True).scope == "none"
     with pytest.raises(ValueError, match="scope: got 'ever', wanted one of commit, coded, dispatch, none"):
         lock("ever")
-    with pytest.raises(ValueError, match="worker_threads_count: got 0"):
-        lock(threads=0)
+
+
+def test_threads_refuse_an_osd_without_any_and_negative_costs():
+    numbers = {
+        "op_shards_count": 8,
+        "op_threads_per_shard_count": 2,
+        "messenger_threads_count": 3,
+        "wake_ns": 1000.0,
+        "sync_wakes_count": 0,
+        "read_wakes_count": 0,
+    }
+    assert ThreadModel(**told(numbers)).wake_ns == 1000
+    with pytest.raises(ValueError, match="op_shards_count: got 0"):
+        ThreadModel(**told({**numbers, "op_shards_count": 0}))
+    with pytest.raises(ValueError, match="wake_ns: got -1"):
+        ThreadModel(**told({**numbers, "wake_ns": -1}))
 
 
 @pytest.mark.parametrize(

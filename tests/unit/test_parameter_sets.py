@@ -15,9 +15,9 @@ from stripesim.models.hdd import HddModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
-from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.provenance import KINDS, unit_of
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
+from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import parameters_of
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
@@ -29,7 +29,7 @@ TABLES = {
     "public_nic": (NicModel, {"rate_bits_per_s": 1.0}),
     "private_nic": (NicModel, {"rate_bits_per_s": 1.0}),
     "messages": (MessageModel, {}),
-    "pg_lock": (PgLockModel, {"scope": "commit"}),
+    "threads": (ThreadModel, {"op_shards_count": 8, "op_threads_per_shard_count": 2}),
     "ssd": (SsdModel, {}),
     "hdd": (HddModel, {}),
     "store": (ObjectStoreModel, {}),
@@ -78,6 +78,8 @@ def test_every_table_that_ships_builds_its_model(name):
     chosen = ParameterSet(name)
     for table in tables_of(name):
         kind, given = TABLES[table]
+        # The queues of operations are the release's where the set leaves them out.
+        given = {key: value for key, value in given.items() if key not in chosen.table(table)}
         model = chosen.model(kind, table, given)
         for row in model.parameters():
             assert row["provenance"] in KINDS

@@ -20,6 +20,7 @@ from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
 from stripesim.models.placement import CrushMap, parse_map, pg_mappings
 from stripesim.models.ssd import SsdModel
+from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.pool import Pool
@@ -78,7 +79,15 @@ def models_for(scheme: RedundancyScheme) -> Models:
         public_nic=chosen.model(NicModel, "public_nic", rate),
         private_nic=chosen.model(NicModel, "private_nic", rate),
         messages=chosen.model(MessageModel, "messages"),
-        pg_lock=chosen.model(PgLockModel, "pg_lock", {"scope": RELEASE.pg_lock_scope}),
+        pg_lock=PgLockModel(scope=RELEASE.pg_lock_scope, provenance={}),
+        threads=chosen.model(
+            ThreadModel,
+            "threads",
+            {
+                "op_shards_count": RELEASE.op_threads().shards_count,
+                "op_threads_per_shard_count": RELEASE.op_threads().threads_per_shard_count,
+            },
+        ),
         ssd=chosen.model(SsdModel, "ssd"),
         store=chosen.model(ObjectStoreModel, "store"),
         kernel=kernel_for(scheme),

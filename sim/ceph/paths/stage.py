@@ -13,6 +13,7 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.qos import CLIENT, IMMEDIATE, RECOVERY
+from stripesim.sim.engine.conditions import idle
 from stripesim.sim.engine.graph import NO_SHARD, SSD_READ, SSD_WRITE, GraphBuilder
 
 Item = TypeVar("Item")
@@ -282,8 +283,30 @@ class Stage:
 
     def messenger(self, cpu: int, size_bytes: int, after: int, what: str, *, shard: int = NO_SHARD) -> int:
         """One side of one message, on a messenger thread; `shard`: of a message to or from that shard."""
-        cpu_ns = self.models.cpu.message_ns(size_bytes)
-        return self.on_core(cpu, cpu_ns, [after], f"messenger, {what}", shard=shard)
+        cpu_ns, label = self.models.cpu.message_ns(size_bytes), f"messenger, {what}"
+        if not self.models.threads.messenger_threads_count:
+            return self.on_core(cpu, cpu_ns, [after], label, shard=shard)
+        at_primary = cpu == roles.PRIMARY_CPU
+        thread = roles.PRIMARY_MESSENGER if at_primary else roles.shard_role(shard, roles.MESSENGER)
+        phase = Phase.PRIMARY_CPU if at_primary else Phase.SHARD_CPU
+        return self.with_thread(thread, cpu, cpu_ns, [after], label, phase=phase, shard=shard)
+
+    def with_thread(
+        self,
+        thread: int,
+        cpu: int,
+        cpu_ns: float,
+        after: Iterable[int],
+        label: str,
+        *,
+        phase: Phase,
+        shard: int = NO_SHARD,
+    ) -> int:
+        """Take a thread of a class, let it work on a core, give it back."""
+        graph = self.graph
+        taken = graph.acquire(thread, after=after, label=f"thread for {label}", phase=phase, shard=shard)
+        step = self.on_core(cpu, cpu_ns, [taken], label, phase=phase, shard=shard, thread=taken)
+        return graph.release(thread, after=[step], label=f"thread back from {label}", shard=shard)
 
     def primary_cpu(
         self,
@@ -317,19 +340,20 @@ class Stage:
                     roles.PG_EXEC, after=steps, label=f"PG for {label}", phase=Phase.LOCK, shard=shard
                 )
             ]
-        step = graph.acquire(
+        thread = graph.acquire(
             roles.PRIMARY_WORKER,
             after=steps,
             label=f"thread for {label}",
             phase=Phase.PRIMARY_CPU,
             shard=shard,
         )
-        self._queued(step)
+        self._queued(thread)
         step = self.on_core(
             roles.PRIMARY_CPU,
             cpu_ns,
-            [step],
+            [thread],
             label,
+            thread=thread,
             coding_ns=coding_ns,
             encode_bytes=encode_bytes,
             shard=shard,
@@ -343,11 +367,10 @@ class Stage:
 
     def shard_cpu(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
         """A stage of a shard's OSD, on a worker thread."""
-        graph = self.graph
         worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
-        step = self.shard_thread(shard, after, label)
-        step = self.on_core(cpu, cpu_ns, [step], label, shard=shard)
-        return graph.release(worker, after=[step], label=f"thread back from {label}", shard=shard)
+        thread = self.shard_thread(shard, after, label)
+        step = self.on_core(cpu, cpu_ns, [thread], label, shard=shard, thread=thread)
+        return self.graph.release(worker, after=[step], label=f"thread back from {label}", shard=shard)
 
     def shard_thread(self, shard: int, after: Iterable[int], label: str) -> int:
         """Wait for a worker thread of a shard's OSD."""
@@ -368,18 +391,26 @@ class Stage:
         label: str,
         *,
         handoffs: int = 1,
+        wakes_count: float = 0,
         coding_ns: float = 0,
         encode_bytes: int = 0,
         phase: Phase | None = None,
         shard: int = NO_SHARD,
+        thread: int | None = None,
     ) -> int:
-        """Stay on a core; no step at all if there is nothing to do. `phase` None: that of the core's OSD."""
+        """Stay on a core; no step at all if there is nothing to do.
+
+        `phase` None: that of the core's OSD. `thread`: the `acquire` of the thread that works, which may have
+        to be woken first. `wakes_count`: wake-ups of other threads that go with this work whatever the load.
+        """
+        cpu_ns += wakes_count * self.models.threads.wake_ns
         cpu_ns += coding_ns
         if not cpu_ns:
             return self.graph.join(after)
         if phase is None:
             phase = Phase.PRIMARY_CPU if cpu == roles.PRIMARY_CPU else Phase.SHARD_CPU
-        return self.graph.use(
+        switches = handoffs * self.models.cpu.switches_per_handoff_count + wakes_count
+        step = self.graph.use(
             cpu,
             cpu_ns,
             after=after,
@@ -387,10 +418,13 @@ class Stage:
             phase=phase,
             shard=shard,
             cpu_ns=round(cpu_ns),
-            context_switches=round(handoffs * self.models.cpu.switches_per_handoff_count),
+            context_switches=round(switches),
             encode_bytes=encode_bytes,
             coding_ns=round(coding_ns),
         )
+        if thread is not None:
+            self.graph.on_thread(step, thread)
+        return step
 
     # Devices.
 
@@ -504,6 +538,7 @@ class Stage:
         shared_bytes = self.models.store.sync_log_bytes
         if shared_bytes:
             self.graph.per_service(committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes)
+        self._wake_finishers(shard, committed)
         finish_ns = cpu.kv_finish_ns
         if self.context.scheme.kind == "erasure":
             finish_ns *= cpu.ec_kv_finish_factor
@@ -512,13 +547,27 @@ class Stage:
         return committed
 
     def _kv_thread(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
-        graph, thread = self.graph, roles.shard_role(shard, roles.KV)
+        thread, cpu = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
+        return self.with_thread(thread, cpu, cpu_ns, after, label, phase=Phase.LOG, shard=shard)
+
+    def _wake_finishers(self, shard: int, committed: int) -> None:
+        """Charge the wake-ups that a sync causes, once for all transactions that it serves.
+
+        The first transaction of a sync finds the finishers asleep; those behind it find them at work.
+        """
+        wakes_count = self.models.threads.sync_wakes_count
+        if not wakes_count:
+            return
+        graph, finisher = self.graph, roles.shard_role(shard, roles.FINISHER)
+        asleep, _ = graph.branch(idle(finisher), after=[committed], label="finishers asleep?")
         step = graph.acquire(
-            thread, after=after, label=f"kv thread for {label}", phase=Phase.LOG, shard=shard
+            finisher, after=[asleep], label="wake the finishers", phase=Phase.LOG, shard=shard
         )
         cpu = roles.shard_role(shard, roles.CPU)
-        step = self.on_core(cpu, cpu_ns, [step], label, phase=Phase.LOG, shard=shard)
-        return graph.release(thread, after=[step], label=f"kv thread back from {label}", shard=shard)
+        step = self.on_core(
+            cpu, 0, [step], "finishers", wakes_count=wakes_count, phase=Phase.LOG, shard=shard
+        )
+        graph.release(finisher, after=[step], label="finishers sleep", shard=shard)
 
     def transaction(
         self, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
@@ -601,9 +650,18 @@ def local_read(stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after
     """Serve one store read on a shard: the thread waits for the device, as `store->read` does."""
     graph = stage.graph
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
-    step = stage.shard_thread(shard, [after], what)
+    thread = stage.shard_thread(shard, [after], what)
     # Waiting for the device is one more hand-off.
-    step = stage.on_core(cpu, cpu_ns, [step], what, handoffs=2 if device_bytes else 1, shard=shard)
+    step = stage.on_core(
+        cpu,
+        cpu_ns,
+        [thread],
+        what,
+        handoffs=2 if device_bytes else 1,
+        wakes_count=stage.models.threads.read_wakes_count if device_bytes else 0,
+        shard=shard,
+        thread=thread,
+    )
     step = stage.lookup(shard, step)
     if device_bytes:
         step = stage.ssd_read(shard, device_bytes, [step])
