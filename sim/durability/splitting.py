@@ -1,0 +1,340 @@
+"""Fixed-effort multilevel splitting: rare loss as a product of steps that are not rare."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf, isinf, log, log10
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from stripesim.sim.durability import walk_groups, walk_pool
+from stripesim.sim.durability.chain import any_of, level_times
+from stripesim.sim.durability.system import Floats, System, group_bytes
+
+__all__ = ["Batch", "Estimate", "Prepared", "estimate", "plain_monte_carlo", "prepare", "run_batch", "split"]
+
+BATCHES: Final = 20
+WALKS: Final = 1000
+
+#: Above so many concurrent failures a further one need not be helped along.
+_PLENTY: Final = 3.0
+
+_POLICY: Final = {"parallel": 0, "serial": 1, "shared": 2}
+_UNITS: Final = ("drive", "host", "rack")
+
+
+class Prepared(NamedTuple):
+    """A system as the compiled walks take it.
+
+    Parameters
+    ----------
+    layout : walk_groups.Layout or walk_pool.Pool
+    drives_born : int
+        Drives whose age is kept; 0 where it does not matter.
+    age_s : float
+    room : int
+        Concurrent failures that a state has room for.
+    copies : int
+        Independent pools, of which one is simulated.
+    loss_bytes : float
+        Client data that one lost placement group held, or one lost byte of a shard stands for [B].
+    """
+
+    layout: Any
+    drives_born: int
+    age_s: float
+    room: int
+    copies: int
+    loss_bytes: float
+
+
+class Batch(NamedTuple):
+    """What one independent batch of walks gave.
+
+    Parameters
+    ----------
+    probability : float
+        Of loss within the horizon, of the part that is simulated.
+    steps : tuple of float
+        Conditional probability of each level.
+    walks, events : int
+    lost_bytes : float
+        Client data lost, the mean of walks that lose some [B].
+    paths : dict of tuple of int to float
+        Causes of levels 1, 2, …, by share of the walks that end in loss.
+    """
+
+    probability: float
+    steps: tuple[float, ...]
+    walks: int
+    events: int
+    lost_bytes: float
+    paths: dict[tuple[int, ...], float]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Batches put together.
+
+    Parameters
+    ----------
+    probability, low, high : float
+        Of any loss within the horizon, with a 95 % interval.
+    walks, events : int
+    lost_bytes : float
+    paths : tuple of ((int, ...), float)
+        Most frequent first.
+    """
+
+    probability: float
+    low: float
+    high: float
+    walks: int
+    events: int
+    lost_bytes: float
+    paths: tuple[tuple[tuple[int, ...], float], ...]
+
+    @property
+    def nines(self) -> tuple[float, float, float]:
+        """Nines, and the ends of their interval; infinite where no walk was lost."""
+        values = [inf if p == 0 else abs(-log10(p)) for p in (self.probability, self.high, self.low)]
+        return values[0], values[1], values[2]
+
+
+def prepare(system: System, *, biased: bool = True) -> Prepared:
+    """Bring a system into the form that compiled walks take.
+
+    Parameters
+    ----------
+    system : System
+    biased : bool
+        Whether failures of the most exposed are drawn more often than they happen.
+    """
+    code = system.code
+    alone = system.placement == "clustered" and not system.bursts and system.spares is None
+    drives = code.width if alone else system.drives
+    times, _, _ = level_times(system)
+    rate = system.lifetime.rate_per_s
+    bias = [1.0, *times] if biased else [0.0] * (code.tolerated + 1)
+    if len(bias) > 1 and drives * rate * times[0] > _PLENTY:
+        bias[1] = 0.0
+    bursts = system.bursts
+    struck = sum(_drives_of(system, burst.unit) * burst.units for burst in bursts)
+    seconds = system.repair.detection_s + system.transfer_s
+    together = drives * rate * seconds * (4 if system.repair.policy != "parallel" else 1)
+    room = int(min(drives, 16 + struck + 4 * together))
+    pieces = np.array(system.lifetime.edges_s), np.array(system.lifetime.hazards_per_s)
+    born = 0 if system.lifetime.constant else drives
+    rates = np.array([burst.rate_per_s for burst in bursts])
+    lost = np.array([burst.lost_fraction for burst in bursts])
+    units = np.array([burst.units for burst in bursts], dtype=np.int32)
+    repair = system.repair
+    if system.placement == "declustered":
+        pool = walk_pool.Pool(
+            system.drives, code.width, code.tolerated, system.drives * system.drive_bytes / code.width,
+            float(system.drive_bytes), inf if system.stripes is None else float(system.stripes),
+            repair.bytes_per_s / (code.repair_reads + 1), *pieces, rates, lost, units, np.array(bias),
+            repair.detection_s, system.horizon_s, system.sector_errors, repair.progress,
+        )  # fmt: skip
+        return Prepared(pool, born, system.age_s, room, 1, float(code.k))
+    layout = _layout(system, drives, np.array(bias))._replace(
+        edges_s=pieces[0], hazards=pieces[1], burst_rates=rates, burst_lost=lost, burst_units=units
+    )
+    return Prepared(
+        layout, born, system.age_s, room, system.pools if alone else 1, code.k * group_bytes(system)
+    )
+
+
+def _drives_of(system: System, unit: str) -> int:
+    """Most drives of one unit."""
+    return 1 if unit == "drive" else int(np.bincount(system.units[unit]).max())
+
+
+def _layout(system: System, drives: int, bias_s: Floats) -> walk_groups.Layout:
+    code, repair = system.code, system.repair
+    members = np.ascontiguousarray(system.layout[:1] if drives == code.width else system.layout)
+    flat = members.ravel()
+    held = np.flatnonzero(flat >= 0)
+    order = held[np.argsort(flat[held], kind="stable")]
+    first = np.concatenate([[0], np.cumsum(np.bincount(flat[held], minlength=drives))])
+    unit_of = np.zeros((3, drives), dtype=np.int32)
+    unit_of[0] = np.arange(drives)
+    counts = np.ones(3, dtype=np.int32)
+    counts[0] = drives
+    for index, unit in enumerate(_UNITS[1:], start=1):
+        if unit in system.units and drives == system.drives:
+            unit_of[index] = system.units[unit]
+            counts[index] = int(system.units[unit].max()) + 1
+    # Where a repair takes an exponential time, detection is part of its mean, as the chain has it.
+    each_s = group_bytes(system) / repair.bytes_per_s
+    fixed = repair.fixed
+    return walk_groups.Layout(
+        members=members.astype(np.int32),
+        first=first.astype(np.int32),
+        group=(order // code.width).astype(np.int32),
+        shard=(order % code.width).astype(np.int32),
+        unit_of=unit_of,
+        unit_counts=counts,
+        distances=np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances,
+        tolerated=code.tolerated,
+        edges_s=np.zeros(1),
+        hazards=np.zeros(1),
+        burst_rates=np.zeros(0),
+        burst_lost=np.zeros(0),
+        burst_unit=np.array([_UNITS.index(burst.unit) for burst in system.bursts], dtype=np.int32),
+        burst_units=np.zeros(0, dtype=np.int32),
+        bias_s=bias_s,
+        item_s=each_s if fixed else each_s + repair.detection_s,
+        detection_s=repair.detection_s if fixed else 0.0,
+        horizon_s=system.horizon_s,
+        sector_errors=system.sector_errors,
+        replacement_s=system.replacement_s,
+        policy=_POLICY[repair.policy],
+        fixed=fixed,
+        prioritised=repair.prioritised,
+        spares=-1 if system.spares is None else system.spares,
+    )
+
+
+def _states(prepared: Prepared, count: int) -> Any:
+    """Room for so many states, each the whole system at its beginning."""
+    lay, room = prepared.layout, prepared.room
+    born = np.full((count, prepared.drives_born), -prepared.age_s)
+    cause = np.zeros((count, lay.tolerated + 2), dtype=np.int32)
+    numbers = np.zeros((3, count), dtype=np.int32)
+    drive = np.zeros((count, room), dtype=np.int32)
+    if isinstance(lay, walk_pool.Pool):
+        return walk_pool.PoolStates(
+            np.zeros(count), numbers[0], drive, np.zeros((count, lay.tolerated + 1)), np.zeros((count, room)),
+            numbers[1], numbers[2], born, cause, np.zeros(count),
+        )  # fmt: skip
+    most = int(np.diff(lay.first).max())
+    struck = int(lay.burst_units.max()) if len(lay.burst_units) else 0
+    return walk_groups.States(
+        np.zeros(count), np.zeros(count), numbers[0], drive, np.zeros_like(drive), np.zeros((count, room)),
+        np.zeros((count, room, most), dtype=np.uint8), numbers[1], numbers[2],
+        np.zeros((count, struck), dtype=np.int32), born, np.zeros((count, max(0, lay.spares))), cause,
+        np.zeros(count),
+    )  # fmt: skip
+
+
+def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True) -> Batch:
+    """Run one batch of walks.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    seed, number : int
+        The batch's draws belong to both.
+    walks : int
+        Walks begun at each level.
+    levels : bool
+        Whether to split; else each walk goes from the beginning to loss or the horizon.
+
+    Notes
+    -----
+    States that reach a level are drawn, for the next one, in proportion to their weights (systematic
+    resampling), and the level's probability is the mean weight: the product is unbiased.
+
+    References
+    ----------
+    Garvels: The splitting method in rare event simulation, 2000, chapter 2 (fixed effort). Del Moral, Garnier:
+    Genealogical particle analysis of rare events, Annals of Applied Probability 15(4), 2005.
+    """
+    lay = prepared.layout
+    step = walk_pool.stage if isinstance(lay, walk_pool.Pool) else walk_groups.stage
+    generator = np.random.default_rng((seed, number))
+    starts, picks = _states(prepared, 1), np.zeros(walks, dtype=np.int64)
+    targets = range(1, lay.tolerated + 2) if levels else [lay.tolerated + 1]
+    steps, events, begun = [], 0, 0
+    for target in targets:
+        ends, weights = _states(prepared, walks), np.zeros(walks)
+        done = step(lay, starts, picks, target, int(generator.integers(1 << 62)), ends, weights)
+        if done < 0:
+            return run_batch(prepared._replace(room=2 * prepared.room), seed, number, walks, levels=levels)
+        events += int(done)
+        begun += walks
+        steps.append(float(weights.mean()))
+        if steps[-1] == 0:
+            return Batch(0.0, tuple(steps), begun, events, 0.0, {})
+        places = (np.arange(walks) + generator.random()) / walks
+        picks = np.searchsorted(np.cumsum(weights) / weights.sum(), places).clip(max=walks - 1)
+        starts = ends
+    paths: Counter[tuple[int, ...]] = Counter(tuple(row) for row in starts.cause[picks, 1:].tolist())
+    return Batch(
+        float(np.prod(steps)), tuple(steps), begun, events,
+        float(starts.lost[picks].mean()) * prepared.loss_bytes,
+        {path: count / walks for path, count in paths.items()},
+    )  # fmt: skip
+
+
+def estimate(batches: list[Batch], copies: int) -> Estimate:
+    """Put batches together: Student's interval on the logarithm of their mean.
+
+    Notes
+    -----
+    The batches are independent and each is unbiased; the relative standard error of their mean is taken as
+    that of its logarithm, which holds as long as it is small. Where no batch saw a loss, the interval ends
+    at what three walks of all would have given.
+    """
+    values = np.array([batch.probability for batch in batches])
+    walks, events = sum(b.walks for b in batches), sum(b.events for b in batches)
+    mean = float(values.mean())
+    if mean == 0:
+        reached = max(float(np.prod(batch.steps[:-1])) for batch in batches)
+        high = any_of(min(1.0, 3 * reached / (walks / len(batches[0].steps))), copies)
+        return Estimate(0.0, 0.0, high, walks, events, 0.0, ())
+    error = float(values.std(ddof=1)) / len(values) ** 0.5 / mean
+    half = float(stats.t.ppf(0.975, len(values) - 1)) * error
+    paths: Counter[tuple[int, ...]] = Counter()
+    for batch in batches:
+        for path, share in batch.paths.items():
+            paths[path] += float(share * batch.probability / values.sum())  # type: ignore[assignment]
+    lost = float(sum(b.lost_bytes * b.probability for b in batches) / values.sum())
+    low, high = (any_of(min(1.0, mean * float(np.exp(sign * half))), copies) for sign in (-1, 1))
+    return Estimate(any_of(mean, copies), low, high, walks, events, lost, tuple(paths.most_common()))
+
+
+def split(
+    system: System,
+    *,
+    seed: int = 1,
+    batches: int = BATCHES,
+    walks: int = WALKS,
+    spread: Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]] | None = None,
+) -> Estimate:
+    """Estimate the probability of loss by splitting.
+
+    Parameters
+    ----------
+    system : System
+    seed : int
+    batches, walks : int
+        Independent batches, and walks that each begins at every level.
+    spread : callable, optional
+        Maps a function over batch numbers; left out: threads on all cores.
+    """
+    prepared = prepare(system)
+    work = partial(_numbered, prepared, seed, walks)
+    if spread is not None:
+        return estimate(list(spread(work, range(batches))), prepared.copies)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return estimate(list(pool.map(work, range(batches))), prepared.copies)
+
+
+def _numbered(prepared: Prepared, seed: int, walks: int, number: int) -> Batch:
+    return run_batch(prepared, seed, number, walks)
+
+
+def plain_monte_carlo(system: System, *, seed: int = 1, batches: int = BATCHES, walks: int = WALKS) -> Estimate:
+    """Estimate the same without splitting and without helping failures along: the check on `split`."""
+    prepared = prepare(system, biased=False)
+    found = [run_batch(prepared, seed, number, walks, levels=False) for number in range(batches)]
+    return estimate(found, prepared.copies)
