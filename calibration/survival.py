@@ -289,6 +289,46 @@ def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
     return age, survival
 
 
+def piecewise_hazard(lifetimes: Lifetimes, pieces: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return hazards that are constant between ages, each piece with about as many ends.
+
+    Parameters
+    ----------
+    lifetimes : Lifetimes
+    pieces : int
+        At most one for each distinct age at which an end was seen.
+
+    Returns
+    -------
+    edges_s, hazards_per_s : tuple of float
+        Ages at which pieces begin [s], and ends seen over time spent at risk in each [1/s]: the maximum
+        likelihood estimate. The last piece goes on.
+
+    References
+    ----------
+    Friedman: Piecewise exponential models for survival data with covariates, Annals of Statistics 1982.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lived = Lifetimes(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4, dtype=bool), np.zeros(4))
+    >>> piecewise_hazard(lived, 1)
+    ((0.0,), (0.4,))
+    """
+    ends = lifetimes.duration_s[lifetimes.observed]
+    inner = np.unique(np.quantile(ends, np.arange(1, pieces) / pieces)) if pieces > 1 else np.zeros(0)
+    edges = np.concatenate([[0.0], inner[inner > 0]])
+    stops = np.append(edges[1:], np.inf)
+    hazards = []
+    for start, stop in zip(edges, stops, strict=True):
+        begun = np.maximum(lifetimes.entry_s, start)
+        at_risk = np.clip(np.minimum(lifetimes.duration_s, stop) - begun, 0, None).sum()
+        # An end at the very edge belongs to the piece before it, whose exposure reaches it.
+        count = ((ends > start) & (ends <= stop)).sum()
+        hazards.append(float(count / at_risk) if at_risk else 0.0)
+    return tuple(edges.tolist()), tuple(hazards)
+
+
 _LogFunction = Callable[[Floats, Floats], Floats]
 
 

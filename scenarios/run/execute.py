@@ -12,6 +12,7 @@ from stripesim.scenarios.explain.costs import cell_costs
 from stripesim.scenarios.run.build import build_models, hole_warnings, pristine_warnings
 from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
 from stripesim.scenarios.run.failures import limits_of
+from stripesim.scenarios.schema.durability_checks import stands_alone
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import Models
 
@@ -111,6 +112,11 @@ def run_scenario(
     from stripesim.scenarios.run.calibrated import warnings_of
     from stripesim.scenarios.run.results import rows_frame
 
+    if stands_alone(scenario):
+        raise ValueError(
+            f"{scenario.where(('workload',))}: workload: got nothing, wanted a table [workload]; "
+            "[durability] is answered by stripesim durability"
+        )
     models = build_models(scenario)
     resources: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from stripesim.scenarios.schema.budget import budget_rules
+from stripesim.scenarios.schema.durability_checks import durability_rules, stands_alone
 from stripesim.scenarios.schema.fault_checks import fault_rules
 from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
@@ -40,6 +41,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
         *_layout(scenario, schemes),
         *_failures(scenario, schemes),
         *fault_rules(scenario, schemes),
+        *durability_rules(scenario, schemes),
     ]
 
 
@@ -57,7 +59,7 @@ def _bound(scenario: Scenario) -> Iterator[Problem]:
         if given == 2:
             yield Problem(other, "both requests and duration_s", "only one of them", (path,))
         # A trace ends by itself; the other kinds go on until told to stop.
-        if given == 0 and workload.kind != "trace":
+        if given == 0 and workload.kind != "trace" and not stands_alone(scenario):
             yield Problem(
                 path,
                 "neither requests nor duration_s",
@@ -196,7 +198,9 @@ _GEOMETRY: tuple[KeyPath, ...] = tuple(
 
 
 def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    cluster = scenario.cluster
+    cluster, durability = scenario.cluster, scenario.durability
+    if stands_alone(scenario) and durability is not None and durability.placement != "crush":
+        return
     if cluster.crush_map is not None:
         # The map says what the domains are; whoever reads it checks the width.
         return

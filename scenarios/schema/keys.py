@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr
 
+from stripesim.scenarios.schema.durability import DurabilitySpec
 from stripesim.scenarios.schema.faults import FaultsSpec
 from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
@@ -343,6 +344,9 @@ class Scenario(Table):
     faults: FaultsSpec | None = Field(
         default=None, description="What fails and comes back during the run, and how the cluster recovers."
     )
+    durability: DurabilitySpec | None = Field(
+        default=None, description="How drives fail and are rebuilt over years: see stripesim durability."
+    )
 
     # Where relative paths start. It is private because a result must not
     # depend on where a file happens to lie.
@@ -428,10 +432,15 @@ class Scenario(Table):
 
         Notes
         -----
-        Paths count as written; the content of the files they name does not.
+        Paths count as written; the content of the files they name does not. A table `[durability]` that is
+        not there does not count.
         """
+        left_out = {"durability"} if self.durability is None else set()
         canonical = json.dumps(
-            self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+            self.model_dump(mode="json", exclude=left_out),
+            sort_keys=True,
+            separators=(",", ":"),
+            ensure_ascii=False,
         )
         return hashlib.sha256(canonical.encode()).hexdigest()
 

@@ -7,14 +7,14 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
 
-__all__ = ["SweepLostError", "run_dask"]
+__all__ = ["SweepLostError", "map_dask", "run_dask"]
 
 _CONNECT_TIMEOUT_S: Final = 20
 
@@ -23,6 +23,9 @@ TIMEOUT_S: Final = 300.0
 _LOOK_EVERY_S: Final = 10.0
 
 _SCHEMES: Final = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
+
+
+Result = TypeVar("Result")
 
 
 class SweepLostError(SweepError):
@@ -59,13 +62,7 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
     Workers read traces and CRUSH maps by the path the scenario gives: put them where all see them. Closing
     the iterator cancels what has not begun.
     """
-    try:
-        # By name, so that type checkers do not ask for what is an extra.
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise SweepError(
-            "--dask: got no dask.distributed in this Python, wanted it: pip install 'stripesim[cluster]'"
-        ) from None
+    distributed = _distributed()
     client = _connect(distributed, address)
     # Dask logs a traceback of its own when the scheduler goes away; that is said below, in a line.
     log = logging.getLogger("distributed.client")
@@ -105,6 +102,44 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
             client.cancel(list(futures), force=True)
         client.close(timeout=5)
         log.setLevel(level_before)
+
+
+def map_dask(address: str, work: Callable[[int], Result], numbers: Iterable[int]) -> list[Result]:
+    """Apply a pure function to numbers on a Dask cluster; raises as `run_dask` does.
+
+    Parameters
+    ----------
+    address : str
+    work : callable
+        Has to be one that can be pickled.
+    numbers : iterable of int
+
+    Returns
+    -------
+    list
+        In order of the numbers.
+    """
+    client = _connect(_distributed(), address)
+    try:
+        _check_workers(client, address)
+        found: list[Result] = client.gather(client.map(work, list(numbers), pure=False))
+        return found
+    except OSError as error:
+        raise SweepLostError(
+            f"--dask: {address}: got {_reason(error)}, wanted a scheduler that stays"
+        ) from None
+    finally:
+        client.close(timeout=5)
+
+
+def _distributed() -> Any:
+    try:
+        # By name, so that type checkers do not ask for what is an extra.
+        return importlib.import_module("distributed")
+    except ImportError:
+        raise SweepError(
+            "--dask: got no dask.distributed in this Python, wanted it: pip install 'stripesim[cluster]'"
+        ) from None
 
 
 class _Watch(threading.Thread):

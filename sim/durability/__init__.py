@@ -1,4 +1,4 @@
-"""How likely data is lost within a horizon: exact chains, exact combinatorics of bursts, multilevel splitting.
+"""How likely data is lost within a horizon: chains, combinatorics of bursts, multilevel splitting.
 
 Start with `system` (what is asked), then `chain`, `bursts` and `splitting` (three ways to answer), then
 `assess` (the rows that a user sees).

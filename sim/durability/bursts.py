@@ -6,10 +6,10 @@ from fractions import Fraction
 from math import comb, expm1, log1p, sqrt
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.durability.draws import compiled
 from stripesim.sim.durability.system import Burst, Code, Ints, System
 
 __all__ = [
@@ -142,7 +142,9 @@ def loss_of_burst(system: System, burst: Burst, seed: int = 1) -> tuple[float, f
         raise ValueError(f"units: got {burst.units}, wanted at most {total} {burst.unit}s")
     code = system.code
     counted = burst.unit == "drive" and burst.lost_fraction == 1
-    unavailable = stripe_lost(code.width, min(system.missing_allowed, code.width), burst.units, total)
+    unavailable = 0.0
+    if system.placement != "crush":
+        unavailable = stripe_lost(code.width, system.missing_allowed, burst.units, total)
     if counted and system.placement == "clustered":
         lost = pools_lost(code, system.pools, burst.units, system.drives - system.pools * code.width)
         return lost, lost, lost, unavailable
@@ -181,7 +183,9 @@ def _units(system: System, burst: Burst) -> Ints:
     if burst.unit == "drive":
         return np.arange(system.drives, dtype=np.int32)
     if burst.unit not in system.units:
-        raise ValueError(f'unit: got "{burst.unit}", wanted a [cluster] that says where its {burst.unit}s are')
+        raise ValueError(
+            f'unit: got "{burst.unit}", wanted a [cluster] that says where its {burst.unit}s are'
+        )
     return system.units[burst.unit]
 
 
@@ -193,7 +197,7 @@ def _wilson(hits: int, count: int) -> tuple[float, float]:
     return (0.0 if hits == 0 else max(0.0, centre - half)), min(1.0, centre + half)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _try_sets(  # pragma: no cover - compiled
     layout: Ints,
     units: Ints,

@@ -15,7 +15,17 @@ from scipy import sparse, stats
 
 from stripesim.sim.durability.system import Code, Floats, System, group_bytes
 
-__all__ = ["Chain", "PatternChain", "absorption", "any_of", "birth_death", "chain_of", "level_times", "mean_absorption"]
+__all__ = [
+    "Chain",
+    "PatternChain",
+    "absorption",
+    "any_of",
+    "birth_death",
+    "chain_of",
+    "level_times",
+    "mean_absorption",
+]
+
 
 @dataclass(frozen=True)
 class Chain:
@@ -116,11 +126,11 @@ class PatternChain:
     def mttdl_s(self) -> float:
         """Mean time to the first loss of all copies [s]: of one, over their number."""
         q, losses, left, _ = self._steps
-        return (float(left[:-1].sum()) + float(left[-1]) / losses[-1]) / q / self.copies
+        return (float(left[:-1].sum()) + float(left[-1]) / float(losses[-1])) / q / self.copies
 
     def share_of_time(self, missing_allowed: int) -> float:
         """Share of the time before loss that a stripe of one copy misses more shards than that."""
-        return float(self._steps[3][self.missing > missing_allowed].sum())
+        return float(np.sum(self._steps[3][self.missing > missing_allowed]))
 
 
 def any_of(probability: float, copies: float) -> float:
@@ -352,7 +362,7 @@ def _sector_losses(system: System, volumes: list[float]) -> list[float]:
 
 
 def _pattern_chain(code: Code, fail: float, mend: float, copies: float, *, parallel: bool) -> PatternChain:
-    """Chain over every decodable pattern of losses; one at a time, any missing shard is as likely the next."""
+    """Chain over every decodable pattern of losses; one at a time, each missing shard is as likely next."""
     assert code.distances is not None
     masks = np.flatnonzero(code.distances > 0).astype(np.int64)
     size = len(masks)

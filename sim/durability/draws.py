@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final, ParamSpec, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.models import jit
+
 __all__ = ["compiled", "exponential", "seeded", "uniform"]
 
-_Function = Callable[..., Any]
 _State = npt.NDArray[np.uint64]
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -20,9 +20,13 @@ _MIX_2: Final = np.uint64(0x94D049BB133111EB)
 _30, _27, _31, _11 = (np.uint64(shift) for shift in (30, 27, 31, 11))
 
 
-def compiled(function: _Function) -> _Function:
-    """Compile with Numba, kept on disk, without Python's lock."""
-    return cast("_Function", numba.njit(cache=True, nogil=True)(function))
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile with Numba, kept on disk; without Python's lock, so that batches run side by side."""
+    return jit.compiled(function, nogil=True, error_model="numpy")
 
 
 @compiled
@@ -31,7 +35,7 @@ def _next(state: _State) -> np.uint64:  # pragma: no cover - compiled
     value = state[0]
     value = (value ^ (value >> _30)) * _MIX_1
     value = (value ^ (value >> _27)) * _MIX_2
-    return value ^ (value >> _31)
+    return np.uint64(value ^ (value >> _31))
 
 
 @compiled
@@ -51,4 +55,4 @@ def uniform(state: _State) -> float:  # pragma: no cover - compiled
 @compiled
 def exponential(state: _State) -> float:  # pragma: no cover - compiled
     """A number of the exponential distribution of mean 1."""
-    return -np.log1p(-uniform(state))
+    return float(-np.log1p(-uniform(state)))

@@ -6,9 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from math import inf, isinf, log, log10
+from math import inf, log10
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -120,11 +120,8 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
     code = system.code
     alone = system.placement == "clustered" and not system.bursts and system.spares is None
     drives = code.width if alone else system.drives
-    times, _, _ = level_times(system)
     rate = system.lifetime.rate_per_s
-    bias = [1.0, *times] if biased else [0.0] * (code.tolerated + 1)
-    if len(bias) > 1 and drives * rate * times[0] > _PLENTY:
-        bias[1] = 0.0
+    bias = _bias_s(system, drives) if biased else [0.0] * (code.tolerated + 1)
     bursts = system.bursts
     struck = sum(_drives_of(system, burst.unit) * burst.units for burst in bursts)
     seconds = system.repair.detection_s + system.transfer_s
@@ -150,6 +147,28 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
     return Prepared(
         layout, born, system.age_s, room, system.pools if alone else 1, code.k * group_bytes(system)
     )
+
+
+def _bias_s(system: System, drives: int) -> list[float]:
+    """Within how long a failure is hoped for at each level: about as long as a walk is there.
+
+    Notes
+    -----
+    That is one stay, and the share of the horizon that the level takes up anyway. Weights then stay near 1:
+    a walk that spent many times as long would carry a weight of e to that number.
+    """
+    times, reach, _ = level_times(system)
+    rate, found, share = system.lifetime.rate_per_s, [1.0], drives * system.lifetime.rate_per_s
+    if system.spares is not None:
+        times = [time + system.replacement_s for time in times]
+    if system.code.tolerated and share * times[0] > _PLENTY:
+        found.append(0.0)
+    for level, time in enumerate(times, start=1):
+        share *= time
+        if len(found) == level:
+            found.append(time + system.horizon_s * min(1.0, share))
+        share *= rate * reach[level]
+    return found
 
 
 def _drives_of(system: System, unit: str) -> int:
@@ -245,8 +264,8 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
 
     References
     ----------
-    Garvels: The splitting method in rare event simulation, 2000, chapter 2 (fixed effort). Del Moral, Garnier:
-    Genealogical particle analysis of rare events, Annals of Applied Probability 15(4), 2005.
+    Garvels: The splitting method in rare event simulation, 2000, chapter 2. Del Moral, Garnier: Genealogical
+    particle analysis of rare events, Annals of Applied Probability 15(4), 2005.
     """
     lay = prepared.layout
     step = walk_pool.stage if isinstance(lay, walk_pool.Pool) else walk_groups.stage
@@ -333,7 +352,9 @@ def _numbered(prepared: Prepared, seed: int, walks: int, number: int) -> Batch:
     return run_batch(prepared, seed, number, walks)
 
 
-def plain_monte_carlo(system: System, *, seed: int = 1, batches: int = BATCHES, walks: int = WALKS) -> Estimate:
+def plain_monte_carlo(
+    system: System, *, seed: int = 1, batches: int = BATCHES, walks: int = WALKS
+) -> Estimate:
     """Estimate the same without splitting and without helping failures along: the check on `split`."""
     prepared = prepare(system, biased=False)
     found = [run_batch(prepared, seed, number, walks, levels=False) for number in range(batches)]

@@ -314,7 +314,11 @@ class System:
     def transfer_s(self) -> float:
         """Time to rebuild one whole drive, once it has begun and nothing else is rebuilt [s]."""
         if self.placement == "declustered":
-            return self.drive_bytes * (self.code.repair_reads + 1) / (self.repair.bytes_per_s * (self.drives - 1))
+            return (
+                self.drive_bytes
+                * (self.code.repair_reads + 1)
+                / (self.repair.bytes_per_s * (self.drives - 1))
+            )
         return self.drive_bytes / self.repair.bytes_per_s
 
     @property

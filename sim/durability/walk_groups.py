@@ -133,8 +133,8 @@ class States(NamedTuple):
 def _level(lay: Layout, missing: Ints, mask: Ints, group: int) -> int:  # pragma: no cover - compiled
     """How near a group is to loss."""
     if len(lay.distances):
-        return lay.tolerated + 1 - lay.distances[mask[group]]
-    return min(missing[group], lay.tolerated + 1)
+        return int(lay.tolerated + 1 - lay.distances[mask[group]])
+    return int(min(missing[group], lay.tolerated + 1))
 
 
 @compiled
@@ -142,7 +142,7 @@ def _hazard(lay: Layout, age_s: float) -> float:  # pragma: no cover - compiled
     piece = len(lay.edges_s) - 1
     while piece > 0 and lay.edges_s[piece] > age_s:
         piece -= 1
-    return lay.hazards[piece]
+    return float(lay.hazards[piece])
 
 
 @compiled
@@ -300,7 +300,7 @@ def _copied(starts: States, pick: int, ends: States, at: int) -> int:  # pragma:
     ends.spares_due_s[at] = starts.spares_due_s[pick]
     ends.cause[at] = starts.cause[pick]
     ends.lost[at] = starts.lost[pick]
-    return count
+    return int(count)
 
 
 @compiled
@@ -408,15 +408,16 @@ def stage(  # pragma: no cover - compiled
                 ends.struck_left[at] -= 1
                 start, stop = (unit, unit + 1) if kind == 0 else (0, drives)
                 for drive in range(start, stop):
-                    if lay.unit_of[kind, drive] == unit and down[drive] == 0:
-                        if lay.burst_lost[which] >= 1 or uniform(rng) < lay.burst_lost[which]:
-                            level, ratio = _strike(
-                                lay, ends, at, missing, mask, levels, down, level, drive, AS_ONE + which, rng
-                            )
-                            weight *= ratio
-                            events += 1
-                            if level < 0:
-                                return -1
+                    struck = lay.unit_of[kind, drive] == unit and down[drive] == 0
+                    if struck and (lay.burst_lost[which] >= 1 or uniform(rng) < lay.burst_lost[which]):
+                        why = AS_ONE + which
+                        level, ratio = _strike(
+                            lay, ends, at, missing, mask, levels, down, level, drive, why, rng
+                        )
+                        weight *= ratio
+                        events += 1
+                        if level < 0:
+                            return -1
                 known_level = -1
                 continue
             _begin(lay, ends, at, missing, mask, rng)

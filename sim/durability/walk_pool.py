@@ -97,7 +97,7 @@ def _hazard(pool: Pool, age_s: float) -> float:  # pragma: no cover - compiled
     piece = len(pool.edges_s) - 1
     while piece > 0 and pool.edges_s[piece] > age_s:
         piece -= 1
-    return pool.hazards[piece]
+    return float(pool.hazards[piece])
 
 
 @compiled
@@ -201,6 +201,29 @@ def _strike(  # pragma: no cover - compiled
 
 
 @compiled
+def _release(pool: Pool, st: PoolStates, at: int) -> None:  # pragma: no cover - compiled
+    """Take drives off the list, oldest first, as far as what is still exposed fills fewer of them."""
+    missing, level = 0.0, 0
+    for i in range(1, pool.tolerated + 1):
+        missing += st.exposed_bytes[at, i] * (i if pool.progress else 1)
+        if st.exposed_bytes[at, i] > 0:
+            level = i
+    left = max(level, int(np.ceil(missing / pool.drive_bytes - 1e-9)))
+    done = st.failed[at] - left
+    for i in range(done):
+        if st.detected_s[at, i] > st.time_s[at]:
+            done = i
+            break
+        if st.born_s.shape[1]:
+            st.born_s[at, st.drive[at, i]] = st.time_s[at]
+    if done > 0:
+        for i in range(st.failed[at] - done):
+            st.drive[at, i] = st.drive[at, i + done]
+            st.detected_s[at, i] = st.detected_s[at, i + done]
+        st.failed[at] -= done
+
+
+@compiled
 def _copied(starts: PoolStates, pick: int, ends: PoolStates, at: int) -> None:  # pragma: no cover - compiled
     ends.time_s[at] = starts.time_s[pick]
     ends.failed[at] = starts.failed[pick]
@@ -266,13 +289,14 @@ def stage(  # pragma: no cover - compiled
                 working -= 1
             pace = pool.pace_bytes_per_s * good
             finishing = False
-            if working > 0 and now + exposed[working] / pace <= next_s:
+            if working > 0 and pace > 0 and now + exposed[working] / pace <= next_s:
                 next_s, finishing = now + exposed[working] / pace, True
             natural = (pool.drives if ageing else good) * fastest
             bias = 0.0
             if pool.bias_s[level] > 0:
                 hoped = 1.0 / pool.horizon_s if level == 0 else 0.7 / pool.bias_s[level]
                 bias = max(0.0, hoped - natural)
+            bias = bias if good > 0 else 0.0
             rate = natural + bias + bursts
             step = exponential(rng) / rate if rate > 0 else np.inf
             span = min(step, next_s - now)
@@ -290,11 +314,7 @@ def stage(  # pragma: no cover - compiled
                     break
                 events += 1
                 ends.time_s[at] = next_s
-                if exposed.sum() <= 0:
-                    for i in range(count):
-                        if ageing:
-                            ends.born_s[at, ends.drive[at, i]] = next_s
-                    ends.failed[at] = 0
+                _release(pool, ends, at)
                 continue
             draw = uniform(rng) * rate
             if draw < bursts:
@@ -317,6 +337,7 @@ def stage(  # pragma: no cover - compiled
                 if not forced and uniform(rng) * fastest >= hazard:
                     continue
             weight *= hazard / (hazard + bias / good) if bias > 0 else 1.0
+            _release(pool, ends, at)
             ratio = _strike(pool, ends, at, drive, 0, rng)
             events += 1
             if ratio < 0:
@@ -328,10 +349,7 @@ def stage(  # pragma: no cover - compiled
 
 @compiled
 def _is_failed(st: PoolStates, at: int, drive: int) -> bool:  # pragma: no cover - compiled
-    for i in range(st.failed[at]):
-        if st.drive[at, i] == drive:
-            return True
-    return False
+    return bool((st.drive[at, : st.failed[at]] == drive).any())
 
 
 @compiled

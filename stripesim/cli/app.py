@@ -10,6 +10,7 @@ import typer
 
 from stripesim._version import __version__
 from stripesim.cli.crush import CrushCommand, crush
+from stripesim.cli.durability import durability
 from stripesim.cli.options import Engine, EngineOption, JsonOption, OutOption, ReportOption
 from stripesim.cli.output import (
     console,
@@ -229,3 +230,4 @@ def kernel(
 
 
 app.command(cls=CrushCommand)(crush)
+app.command()(durability)

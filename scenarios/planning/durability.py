@@ -1,0 +1,218 @@
+"""From a scenario's `[durability]` to answers: systems, methods, the document that is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from stripesim._version import __version__
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.planning.capacity import drives_of
+from stripesim.scenarios.planning.rebuild import idle_rebuild
+from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.run.files import cached_by_content
+from stripesim.scenarios.run.stamp import where_and_when
+from stripesim.sim.durability.assess import METHODS, Method, Spread, applicable, assess, why_not
+from stripesim.sim.durability.splitting import BATCHES, WALKS
+from stripesim.sim.durability.system import (
+    YEAR_S,
+    Burst,
+    Ints,
+    Lifetime,
+    Repair,
+    System,
+    code_of,
+)
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.schema.durability import AgeingSpec, DurabilitySpec
+    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.sim.ceph.cluster import Models
+
+__all__ = ["answer", "lifetime_of", "system_of"]
+
+
+def answer(
+    scenario: Scenario,
+    method: Literal["markov", "splitting", "burst", "all"] = "all",
+    *,
+    batches: int = BATCHES,
+    walks: int = WALKS,
+    spread: Spread | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Answer a scenario's question about durability for each of its schemes.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With a table `[durability]`.
+    method : {"markov", "splitting", "burst", "all"}
+        "all": those that can answer.
+    batches, walks, spread
+        As for `stripesim.sim.durability.splitting.split`.
+    progress : callable, optional
+        Called after each row.
+
+    Returns
+    -------
+    dict
+        ``rows`` (see `stripesim.sim.durability.assess.assess`), ``skipped`` and ``provenance``.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no such table, or the method cannot answer for a scheme.
+    """
+    rows, skipped = [], []
+    for scheme in scenario.schemes:
+        system = system_of(scenario, scheme)
+        chosen: Sequence[Method] = applicable(system) if method == "all" else (method,)
+        for name in METHODS:
+            reason = why_not(system, name)
+            if name in chosen and reason is not None:
+                raise ValueError(
+                    f"{scenario.where(('durability',))}: durability: got one that method {name} cannot "
+                    f"answer ({scheme}: {reason}), wanted one of {', '.join(applicable(system))}"
+                )
+            if method == "all" and reason is not None and name != "burst":
+                skipped.append(f"{scheme}: {name}: {reason}")
+        for name in chosen:
+            rows.append(assess(system, name, seed=scenario.seed, batches=batches, walks=walks, spread=spread))
+            if progress is not None:
+                progress(f"{scheme} {name}")
+    provenance = {
+        "stripesim": __version__,
+        "scenario": scenario.name,
+        "scenario_sha256": scenario.hash(),
+        "seed": scenario.seed,
+        "method": method,
+        "batches": batches,
+        "walks": walks,
+        **where_and_when(),
+    }
+    return {"rows": rows, "skipped": skipped, "provenance": provenance}
+
+
+def system_of(scenario: Scenario, scheme: str) -> System:
+    """Build the system that a scenario describes, for one of its schemes.
+
+    Raises
+    ------
+    ValueError
+        If there is no `[durability]`, or the recovery model gives no pace.
+    """
+    told = scenario.durability
+    if told is None:
+        raise ValueError(
+            f"{scenario.where(('durability',))}: durability: got nothing, wanted a table [durability]"
+        )
+    groups, drives, drive_bytes = None, told.drives or 0, told.drive_bytes or 0.0
+    units: dict[str, Ints] = {}
+    if told.placement == "crush":
+        models = build_models(scenario)
+        cluster = build_pool(scenario, parse_scheme(scheme), models).cluster
+        groups = cluster.acting.astype(np.int32)
+        drives = len(cluster.osd_hosts)
+        units["host"] = cluster.osd_hosts.astype(np.int32)
+        if scenario.cluster.racks is not None and scenario.cluster.crush_map is None:
+            units["rack"] = units["host"] // (scenario.cluster.hosts // scenario.cluster.racks)
+        drive_bytes = told.drive_bytes or _capacity(scenario, models)
+    scrub_s = told.scrub_interval_s or told.horizon_s
+    return System(
+        code=code_of(scheme),
+        placement=told.placement,
+        drives=drives,
+        drive_bytes=drive_bytes,
+        lifetime=lifetime_of(scenario, told),
+        age_s=told.lifetime.age_s if told.lifetime else 0.0,
+        repair=_repair(scenario, told, scheme),
+        horizon_s=told.horizon_s,
+        # Errors arise at a constant rate between two scrubs, so half an interval's are there.
+        sector_errors=told.sector_error_rate * scrub_s / 2 / YEAR_S,
+        bursts=tuple(
+            Burst(b.name, b.unit, b.units, b.per_year / YEAR_S, b.lost_fraction, b.down_s)
+            for b in told.bursts
+        ),
+        groups=groups,
+        units=units,
+        stripes=told.stripes,
+        min_shards=told.min_size,
+        spares=told.spare_drives,
+        replacement_s=told.replacement_s,
+    )
+
+
+def _capacity(scenario: Scenario, models: Models) -> float:
+    """Bytes on a drive, where the scenario gives none: its capacity."""
+    found = drives_of(scenario, models).osd_bytes
+    if found is None:
+        raise ValueError(
+            f"{scenario.where(('durability',))}: durability.drive_bytes: got nothing, wanted bytes: "
+            "the device parameter set gives no capacity"
+        )
+    return float(found)
+
+
+def _repair(scenario: Scenario, told: DurabilitySpec, scheme: str) -> Repair:
+    fixed = told.repair_time == "fixed" if told.repair_time else told.placement != "clustered"
+    if told.repair == "simulated":
+        rebuild = idle_rebuild(scenario, scheme)
+        if rebuild.bytes_per_s is None:
+            raise ValueError(
+                f"{scenario.where(('durability', 'repair'))}: durability.repair: got no pace for {scheme} "
+                f"({rebuild.reason}), wanted durability.repair_bytes_per_s"
+            )
+        pace, policy = rebuild.bytes_per_s, "parallel"
+    else:
+        assert told.repair_bytes_per_s is not None, "the rules ask for it"
+        pace, policy = told.repair_bytes_per_s, told.repair
+    return Repair(
+        bytes_per_s=pace,
+        policy=policy,  # type: ignore[arg-type]
+        detection_s=told.detection_s,
+        fixed=fixed,
+        prioritised=told.prioritised,
+        progress=told.rebuilt_is_safe,
+    )
+
+
+def lifetime_of(scenario: Scenario, told: DurabilitySpec) -> Lifetime:
+    """Return the lifetimes of a scenario's drives: of its rate, its distribution, or fitted to its trace."""
+    if told.afr is not None:
+        return Lifetime.exponential(told.afr)
+    given = told.lifetime
+    assert given is not None, "the rules ask for afr or lifetime"
+    until_s = given.age_s + told.horizon_s
+    if given.distribution == "trace":
+        assert given.trace is not None
+        path = str(scenario.resolve(given.trace))
+        return _fitted(path, given.trace_format, given.pieces, until_s)
+    return _of_numbers(given, until_s)
+
+
+def _of_numbers(given: AgeingSpec, until_s: float) -> Lifetime:
+    if given.distribution == "piecewise":
+        rates = tuple(Lifetime.exponential(afr).hazards_per_s[0] if afr else 0.0 for afr in given.afrs)
+        return Lifetime(given.ages_s, rates)
+    assert given.scale_s is not None
+    return Lifetime.weibull(given.scale_s, given.shape or 1.0, until_s)
+
+
+@cached_by_content(maxsize=8)
+def _fitted(path: str, trace_format: str | None, pieces: int | None, until_s: float) -> Lifetime:
+    """Fit lifetimes to a failure trace: a piecewise hazard, or the better of exponential and Weibull."""
+    from stripesim.calibration.survival import fit_lifetimes, lifetimes_of, piecewise_hazard
+    from stripesim.traces.failures.read import read_failures
+
+    try:
+        lived = lifetimes_of(read_failures(path, format=trace_format), "up")
+        if pieces is not None:
+            return Lifetime(*piecewise_hazard(lived, pieces))
+        fits = {fit.name: fit for fit in fit_lifetimes(lived)}
+    except (ValueError, OSError) as error:
+        raise ValueError(f"durability.lifetime.trace: {error}") from error
+    best = min((fits["exponential"], fits["weibull"]), key=lambda fit: fit.aic)
+    return Lifetime.weibull(best.parameters["scale_s"], best.parameters.get("shape", 1.0), until_s)

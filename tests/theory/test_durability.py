@@ -1,0 +1,233 @@
+"""Durability against recursions, matrix exponentials, counting and plain Monte Carlo."""
+
+from dataclasses import replace
+from itertools import combinations
+from math import comb, log1p, log10
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from stripesim.sim.durability.bursts import (
+    fixed_window_loss,
+    loss_of_burst,
+    pools_lost,
+    sets_lost,
+    stripe_lost,
+)
+from stripesim.sim.durability.chain import absorption, birth_death, chain_of, mean_absorption
+from stripesim.sim.durability.splitting import plain_monte_carlo, split
+from stripesim.sim.durability.system import YEAR_S, Burst, Lifetime, Repair, System, code_of
+
+
+def clustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, policy="serial", **more):
+    return System(
+        code=code_of(scheme), placement="clustered", drives=drives, drive_bytes=20e12,
+        lifetime=Lifetime.exponential(afr), repair=Repair(pace, policy, fixed=False), units={}, **more,
+    )  # fmt: skip
+
+
+def declustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, **more):
+    return replace(clustered(scheme, drives, afr, pace, **more), placement="declustered", repair=Repair(pace))
+
+
+def grouped(scheme="rep:3", drives=12, groups=16, afr=0.9, hours=400.0, policy="parallel", **more):
+    """Placement groups drawn at random over four hosts of three drives."""
+    code = code_of(scheme)
+    generator = np.random.default_rng(3)
+    rows = [generator.choice(drives, code.width, replace=False) for _ in range(groups)]
+    return System(
+        code=code, placement="crush", drives=drives, drive_bytes=1e12, lifetime=Lifetime.exponential(afr),
+        repair=Repair(1e12 / (hours * 3600), policy), groups=np.array(rows, dtype=np.int32),
+        units={"host": np.arange(drives, dtype=np.int32) // 3}, **more,
+    )  # fmt: skip
+
+
+# Chains.
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+@pytest.mark.parametrize(("n", "m"), [(2, 1), (3, 2), (6, 2), (9, 3), (11, 3), (14, 4)])
+def test_mean_time_to_loss_is_that_of_the_recursion(n, m, parallel):
+    fail, mend = 1e-6, 1 / 24
+    up = [(n - i) * fail for i in range(m + 1)]
+    down = [(i if parallel else 1) * mend for i in range(1, m + 1)]
+    # Time from i to i + 1: h_i = 1 / up_i + down_i / up_i h_(i-1).
+    total = step = 1 / up[0]
+    for i in range(1, m + 1):
+        step = (1 + down[i - 1] * step) / up[i]
+        total += step
+    assert mean_absorption(birth_death(up, down, [0.0] * (m + 1))) == pytest.approx(total, rel=1e-12)
+
+
+def test_absorption_is_the_matrix_exponential_where_that_has_digits():
+    rates = birth_death([0.3, 0.2, 0.1], [1.0, 2.0], [0.0, 0.1, 0.0])
+    full = np.zeros((4, 4))
+    full[:3] = rates
+    full -= np.diag(full.sum(axis=1))
+    for time in (0.01, 1.0, 30.0):
+        assert absorption(rates, time) == pytest.approx(float(expm(full * time)[0, -1]), rel=1e-10)
+
+
+def test_a_probability_of_1e_30_keeps_its_digits():
+    # Five failures within repairs of seconds: to first order up_0 t times the odds of each further one.
+    up, mend = [k * 1e-9 for k in (9, 8, 7, 6, 5)], 1e-1
+    rates = birth_death(up, [mend] * 4, [0.0] * 5)
+    first_order = up[0] * YEAR_S * np.prod([rate / mend for rate in up[1:]])
+    assert 1e-33 < first_order < 1e-29
+    assert absorption(rates, YEAR_S) == pytest.approx(first_order, rel=1e-6)
+
+
+def test_pools_are_independent_and_time_is_additive():
+    one = chain_of(clustered(drives=10))
+    ten = chain_of(clustered(drives=100))
+    p = one.loss_probability(YEAR_S)
+    assert ten.loss_probability(YEAR_S) == pytest.approx(1 - (1 - p) ** 10, rel=1e-9)
+    assert -log1p(-one.loss_probability(20 * YEAR_S)) / 20 * one.mttdl_s / YEAR_S == pytest.approx(
+        1, rel=0.01
+    )
+
+
+@pytest.mark.parametrize("policy", ["serial", "parallel"])
+def test_a_state_for_each_pattern_gives_what_counts_give(policy):
+    system = clustered("rs:4,2", 6, afr=0.5, policy=policy)
+    missing = np.bitwise_count(np.arange(64)).astype(int)
+    by_pattern = replace(system.code, distances=np.where(missing <= 2, 3 - missing, 0).astype(np.uint8))
+    counts, patterns = chain_of(system), chain_of(replace(system, code=by_pattern))
+    assert patterns.loss_probability(YEAR_S) == pytest.approx(counts.loss_probability(YEAR_S), rel=1e-9)
+    assert patterns.mttdl_s == pytest.approx(counts.mttdl_s, rel=1e-9)
+
+
+def test_lrc_lies_between_its_guaranteed_tolerance_and_its_parities():
+    code = code_of("lrc:10,6,5")
+    assert code.tolerated == 4
+    decodable = sum(code.distances[sum(1 << i for i in s)] > 0 for s in combinations(range(16), 5))
+    assert decodable == 4364
+    lrc = chain_of(clustered("lrc:10,6,5", 16, policy="parallel")).loss_probability(YEAR_S)
+    worse, better = ((16 - m, m) for m in (4, 6))
+    bounds = [chain_of(clustered(f"rs:{k},{m}", 16, policy="parallel")) for k, m in (worse, better)]
+    assert bounds[1].loss_probability(YEAR_S) < lrc < bounds[0].loss_probability(YEAR_S)
+
+
+def test_a_declustered_pool_by_hand():
+    # Wang et al.: survivors share the rebuild, critical stripes are C(N-2, n-2) of C(N-1, n-1) first.
+    rate = -np.log1p(-0.05) / YEAR_S
+    first_s = 20e12 * 9 / (1e8 * 49)
+    second_s = 20e12 * (9 / 49) * 9 / (1e8 * 48)
+    by_hand = 50 * 49 * 48 * rate**3 * first_s * second_s * YEAR_S
+    assert chain_of(declustered()).loss_probability(YEAR_S) == pytest.approx(by_hand, rel=0.01)
+
+
+# Counting.
+
+
+def test_pools_lost_is_what_enumeration_finds():
+    code = code_of("rs:2,1")
+    pools = [{0, 1, 2}, {3, 4, 5}]
+    for dead in (2, 3):
+        sets = [set(s) for s in combinations(range(7), dead)]
+        lost = sum(any(len(s & pool) > 1 for pool in pools) for s in sets)
+        assert pools_lost(code, 2, dead, spare_drives=1) == pytest.approx(lost / len(sets), rel=1e-12)
+
+
+def test_placement_groups_are_enumerated():
+    system = grouped("rep:2", groups=9)
+    burst = Burst("power", "host", 2, 1 / YEAR_S)
+    hosts = {row for s in combinations(range(4), 2) for row in [s]}
+    lost = sum(any({d // 3 for d in row} <= set(pair) for row in system.groups.tolist()) for pair in hosts)
+    found, low, high, _ = loss_of_burst(system, burst)
+    assert found == low == high == lost / comb(4, 2)
+    half = replace(burst, lost_fraction=0.5)
+    found, low, high, _ = loss_of_burst(system, half)
+    assert low < found < high
+
+
+def test_stripes_and_sets():
+    assert stripe_lost(3, 2, 3, 3) == 1
+    assert stripe_lost(2, 1, 2, 4) == pytest.approx(1 / comb(4, 2))
+    assert sets_lost(1e-20, 1e6) == pytest.approx(1e-14)
+
+
+def test_a_fixed_window_is_kinder_than_a_chain():
+    window = fixed_window_loss(20, 3, 0.00405, 6.5)
+    system = clustered("rs:17,3", 20, afr=0.00405, pace=20e12 / (6.5 * 86400), policy="parallel")
+    assert window < chain_of(system).loss_probability(YEAR_S) < 10 * window
+
+
+# Splitting.
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        clustered(),
+        clustered("rs:6,3", 9, afr=0.01, pace=1e9, policy="parallel"),
+        clustered("lrc:4,4,2", 8, afr=0.02, policy="parallel"),
+        clustered("rep:2", 2, afr=0.001, pace=1e9),
+    ],
+    ids=["rs:8,2", "rs:6,3", "lrc", "rep:2"],
+)
+def test_intervals_cover_the_exact_value_as_often_as_they_say(system):
+    exact = -log10(chain_of(system).loss_probability(YEAR_S))
+    ends = [split(system, seed=seed, walks=300).nines[1:] for seed in range(40)]
+    covered = sum(low <= exact <= high for low, high in ends)
+    # Of 40 intervals of 95 %, fewer than 34 cover with a probability of 0.3 %.
+    assert covered >= 34
+    assert np.median([high - low for low, high in ends]) < 0.4
+
+
+FREQUENT = {
+    "clustered, shared pace": replace(
+        clustered("rs:4,2", 6, afr=0.9), repair=Repair(1e7, "shared", detection_s=1e5)
+    ),
+    "clustered, one at a time": replace(clustered("rs:4,2", 6, afr=0.6), repair=Repair(1e7, "serial")),
+    "declustered": declustered("rs:4,2", 12, afr=0.5, pace=5e7),
+    "declustered, progress": replace(
+        declustered("rs:4,2", 12, afr=0.5), repair=Repair(3e7, progress=True, detection_s=1e5)
+    ),
+    "declustered, few stripes": declustered("rs:4,2", 24, afr=0.5, pace=2e7, stripes=40.0),
+    "groups": grouped(),
+    "groups, lrc": grouped("lrc:4,4,2", hours=800.0),
+    "groups, wear-out": replace(
+        grouped(), lifetime=Lifetime.weibull(YEAR_S, 3.0, 2 * YEAR_S), age_s=0.3 * YEAR_S
+    ),
+    "groups, infant mortality": replace(grouped(), lifetime=Lifetime((0.0, 3e6), (1e-7, 3e-8))),
+    "groups, sector errors": grouped(hours=150.0, sector_errors=0.2),
+    "groups, bursts": grouped(
+        hours=100.0,
+        bursts=(Burst("power", "host", 2, 1 / YEAR_S, 0.4), Burst("worm", "drive", 3, 0.2 / YEAR_S)),
+    ),
+    "groups, few spares": grouped(hours=50.0, afr=0.5, spares=1, replacement_s=1e6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FREQUENT)
+def test_splitting_agrees_with_plain_monte_carlo_where_loss_is_frequent(name):
+    system = FREQUENT[name]
+    plain = plain_monte_carlo(system, seed=5, walks=600)
+    found = split(system, seed=6, walks=600)
+    assert 0.002 < plain.probability < 0.9
+    sigmas = [(log10(e.high) - log10(e.low)) / 2 / 2.093 for e in (plain, found)]
+    # Four standard errors: one false alarm in 16,000 for each of a dozen systems.
+    assert abs(log10(plain.probability / found.probability)) < 4 * np.hypot(*sigmas)
+    assert max(sigmas) < 0.1
+
+
+def test_walks_belong_to_their_seed_and_to_nothing_else():
+    system = grouped()
+    first, again, other = (split(system, seed=seed, walks=200) for seed in (1, 1, 2))
+    backwards = split(
+        system, seed=1, walks=200, spread=lambda work, numbers: [work(n) for n in list(numbers)[::-1]][::-1]
+    )
+    assert first == again == backwards
+    assert other.probability != first.probability
+
+
+def test_paths_name_hosts():
+    system = replace(
+        grouped("rep:2", groups=200),
+        groups=np.array([[0, 1], [3, 4], [6, 7], [9, 10]], dtype=np.int32),
+    )
+    (path, share), *_ = split(system, walks=300).paths
+    assert path == (0, 2)
+    assert share == pytest.approx(1)

@@ -1,0 +1,198 @@
+"""`stripesim durability`: the document, the rules of `[durability]`, what goes with what."""
+
+import json
+import math
+import sys
+
+import pytest
+
+from stripesim.__main__ import main
+from stripesim.scenarios.planning.durability import answer, lifetime_of, system_of
+from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.sim.durability.system import YEAR_S
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the entry point; return status, standard output and error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["stripesim", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return ended.value.code or 0, said.out, said.err
+
+    return call
+
+
+CLUSTERED = """
+schemes = ["rs:8,2"]
+[durability]
+placement = "clustered"
+drives = 50
+drive_bytes = "20TB"
+afr = 0.05
+repair = "serial"
+repair_bytes_per_s = 100e6
+"""
+CRUSH = """
+schemes = ["rep:3", "rs:4,2"]
+[cluster]
+hosts = 8
+osds_per_host = 3
+racks = 4
+pg_num = 64
+[durability]
+drive_bytes = 8e12
+afr = 0.03
+repair_bytes_per_s = "200MB"
+[[durability.bursts]]
+name = "switch"
+unit = "rack"
+per_year = 0.2
+lost_fraction = 0
+down_s = 600
+"""
+
+
+def test_the_document_has_the_promised_columns(tmp_path, run):
+    path = tmp_path / "c.toml"
+    path.write_text(CLUSTERED)
+    status, out, _ = run("durability", path, "--json", "-", "--walks", 200, "--out", tmp_path / "out")
+    assert status == 0
+    document = json.loads(out)
+    exact, simulated = document["rows"]
+    promised = {
+        "scheme", "method", "nines", "nines_low", "nines_high", "loss_probability", "mttdl_hours",
+        "bytes_lost_per_year", "trajectories", "wall_s",
+    }  # fmt: skip
+    for row in document["rows"]:
+        assert promised <= set(row)
+        assert row["nines"] == pytest.approx(-math.log10(row["loss_probability"]))
+    assert exact["method"] == "markov"
+    assert exact["nines_low"] == exact["nines"] == exact["nines_high"]
+    # Five pools of ten: 10·9·8 λ³ T² a pool and year to first order, with T = 200,000 s.
+    rate = -math.log1p(-0.05)
+    assert exact["nines"] == pytest.approx(-math.log10(5 * 720 * rate**3 * (2e5 / YEAR_S) ** 2), abs=0.01)
+    assert simulated["nines_low"] <= exact["nines"] <= simulated["nines_high"]
+    assert simulated["trajectories"] == 20 * 3 * 200
+    assert "drives of one pool fail" in simulated["dominant_path"]
+    assert document["provenance"]["scenario_sha256"]
+    written = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"results.csv", "durability.json", "nines.svg", "provenance.json"} <= written
+
+
+def test_crush_answers_by_every_method():
+    found = answer(parse_scenario(CRUSH), "all", walks=50)
+    assert [row["method"] for row in found["rows"]] == ["markov", "splitting", "burst"] * 2
+    chain, walked, burst = found["rows"][:3]
+    # The chain of a CRUSH cluster is an approximation, and says so.
+    assert not chain["exact"]
+    assert chain["nines"] == pytest.approx(walked["nines"], abs=0.7)
+    # Nobody loses data with the switch, but two of four racks' groups wait for it.
+    assert burst["nines"] is None
+    assert burst["loss_probability"] == 0
+    assert walked["unavailability"] > 0
+
+
+def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
+    told = CRUSH.replace("units = 1", "").replace('unit = "rack"', 'unit = "rack"\nunits = 4')
+    down = answer(parse_scenario(told), "burst")["rows"][0]
+    assert down["bursts"][0]["unavailable_share"] == 1
+    assert down["unavailability"] == pytest.approx(0.2 * 600 / YEAR_S, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("afr = 0.05", ""), "durability.afr: got neither afr nor lifetime"),
+        (("drives = 50", ""), "durability.drives: got nothing"),
+        (("drives = 50", "drives = 9"), "schemes: got rs:8,2 (10 shards) on 9 drives"),
+        (("repair_bytes_per_s = 100e6", ""), "durability.repair_bytes_per_s: got nothing"),
+        (('"serial"', '"simulated"'), 'durability.repair: got "simulated"'),
+        (("afr = 0.05", "afr = 1.5"), "durability.afr: got 1.5, wanted a number below 1"),
+        (('placement = "clustered"', 'placement = "crush"'), "durability.drives: got 50"),
+        (
+            ("afr = 0.05", 'lifetime = {distribution = "weibull", scale_s = 1e9}'),
+            "durability.lifetime.shape: got nothing",
+        ),
+        (
+            ("afr = 0.05", 'lifetime = {distribution = "piecewise", ages_s = [5.0], afrs = [0.1]}'),
+            "wanted rising ages from 0",
+        ),
+        (
+            ("afr = 0.05", 'lifetime = {distribution = "trace", trace = "none.tab"}'),
+            "none.tab (no such file)",
+        ),
+        (
+            ("afr = 0.05", 'afr = 0.05\nbursts = [{name = "b", unit = "rack", per_year = 1.0}]'),
+            'durability.bursts[0].unit: got "rack"',
+        ),
+        (
+            ("afr = 0.05", 'afr = 0.05\nbursts = [{name = "b", unit = "drive", units = 99, per_year = 1.0}]'),
+            "durability.bursts[0].units: got 99 drives",
+        ),
+        (("afr = 0.05", "afr = 0.05\nscrub_interval_s = 5.0"), "durability.scrub_interval_s"),
+        (("afr", "arf"), 'unknown key "arf", wanted "afr"'),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(change, said):
+    with pytest.raises(ScenarioError) as caught:
+        parse_scenario(CLUSTERED.replace(*change))
+    assert said.replace("[0]", "") in str(caught.value).replace("[0]", "")
+
+
+def test_a_scenario_of_durability_alone_cannot_be_run(tmp_path, run):
+    path = tmp_path / "c.toml"
+    path.write_text(CLUSTERED)
+    status, _, err = run("run", str(path))
+    assert status == 2
+    assert "stripesim durability" in err
+    path.write_text('schemes = ["rep:3"]\n[workload]\nrequests = 5\n')
+    status, _, err = run("durability", str(path))
+    assert status == 2
+    assert "wanted a table [durability]" in err
+
+
+def test_ageing_drives_have_no_chain(tmp_path, run):
+    path = tmp_path / "c.toml"
+    path.write_text(
+        CLUSTERED.replace("afr = 0.05", 'lifetime = {distribution = "weibull", scale_s = 1e9, shape = 2.0}')
+    )
+    status, _, err = run("durability", str(path), "--method", "markov")
+    assert status == 2
+    assert "drives age" in err
+    found = answer(parse_scenario(path.read_text()), "all", walks=50)
+    assert [row["method"] for row in found["rows"]] == ["splitting"]
+    assert "rs:8,2: markov: drives age" in found["skipped"][0]
+
+
+def test_lifetimes_are_those_that_were_given():
+    scenario = parse_scenario(CLUSTERED)
+    assert lifetime_of(scenario, scenario.durability).mean_s == pytest.approx(-YEAR_S / math.log1p(-0.05))
+    aged = parse_scenario(
+        CLUSTERED.replace(
+            "afr = 0.05",
+            'lifetime = {distribution = "piecewise", ages_s = [0, 8e6], afrs = [0.05, 0.01], age_s = 1e6}',
+        )
+    )
+    system = system_of(aged, "rs:8,2")
+    assert system.lifetime.hazards_per_s[1] * YEAR_S == pytest.approx(-math.log1p(-0.01))
+    assert system.age_s == 1e6
+    weibull = parse_scenario(
+        CLUSTERED.replace(
+            "afr = 0.05", 'lifetime = {distribution = "weibull", scale_s = 3e7, shape = 0.7, age_s = 1e7}'
+        )
+    )
+    found = lifetime_of(weibull, weibull.durability)
+    # The pieces have the distribution's own cumulative hazard where they end.
+    ages = [*found.edges_s, 1e7 + weibull.durability.horizon_s]
+    lived = sum(h * (b - a) for h, a, b in zip(found.hazards_per_s, ages, ages[1:], strict=False))
+    assert lived == pytest.approx((ages[-1] / 3e7) ** 0.7)
+
+
+def test_a_scenario_without_durability_has_the_name_it_had():
+    plain = parse_scenario('schemes = ["rep:3"]\n[workload]\nrequests = 5\n')
+    assert "durability" not in plain.model_fields_set
+    assert plain.hash() != parse_scenario(CLUSTERED).hash()
