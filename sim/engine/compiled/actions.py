@@ -130,7 +130,7 @@ def _leave_lines(world: World, marked: Array, resource: Any) -> None:
 def _leave_queue(world: World, marked: Array, resource: Any) -> None:
     """Take marked slots out of a resource's queue, or their tickets off a gate's list."""
     clock = world.clock[0]
-    if resource.share:
+    if resource.share > 0:
         _leave_lines(world, marked, resource)
         return
     cell = resource.first
@@ -204,7 +204,7 @@ def _cut_off(told: int) -> Any:
             if gate or resource.waiting:
                 waiting = resource.waiting
                 _leave_queue(world, marked, resource)
-                if resource.share and resource.waiting < waiting:
+                if resource.share > 0 and resource.waiting < waiting:
                     # When to look at it may have changed.
                     touched[at(number)] = 1
         for slot in range(len(marked)):
@@ -240,7 +240,7 @@ def _void_services(told: int) -> Any:
 def _wake_one(world: World, resource: Any) -> None:
     """Let those go on that wait for what has been given back or has been started."""
     clock = world.clock[0]
-    if resource.share:
+    if resource.share > 0:
         # What a director gives back is awake.
         _dispatch(world, world.shares[at(resource.share - 1)].resource, resource.capacity)
     elif resource.discipline in (FIFO, BATCH):

@@ -187,13 +187,16 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
         return int(clock.now_ns + step.demand_ns)
     elif word == USE:
         resource = world.resources[at(bound)]
-        if resource.share:
+        if resource.free == 0:
+            if resource.share > 0:
+                _join(world, bound, cell)
+            else:
+                _wait(world, resource, cell)
+        elif resource.share > 0:
             _join(world, bound, cell)
             _dispatch(world, bound, 0)
-        elif resource.free == 0:
-            _wait(world, resource, cell)
         else:
-            if resource.discipline == BATCH:
+            if resource.share:
                 # A batch of one: nobody hangs on its leader.
                 world.links[at(cell)] = NOBODY
             return _serve_idle(world, resource, cell)

@@ -14,7 +14,7 @@ from stripesim.sim.engine.compiled.opcodes import append, at, inlined
 from stripesim.sim.engine.compiled.shares import next_ns, outlined, set_look, take
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, ON_THREAD, UNIT_MOVED, UNIT_WOKEN, World
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
-from stripesim.sim.engine.program import BATCH, POOL
+from stripesim.sim.engine.program import POOL
 
 
 @inlined
@@ -152,16 +152,16 @@ def dispatch(world: World, place: int, awake: int) -> int:
 @inlined
 def hand_over(world: World, resource: Any) -> None:
     """Let a server that has become free take what waits for it."""
-    if resource.share:
-        resource.free += 1
-        if not dispatch(world, world.shares[at(resource.share - 1)].resource, 1):
-            sleep(world, resource)
-        return
     if not resource.waiting:
         resource.free += 1
         sleep(world, resource)
         return
-    if resource.discipline == BATCH:
+    if resource.share > 0:
+        resource.free += 1
+        if not dispatch(world, world.shares[at(resource.share - 1)].resource, 1):
+            sleep(world, resource)
+        return
+    if resource.share:
         waiting = resource.first
         end_ns = serve_batch(world, resource)
     else:

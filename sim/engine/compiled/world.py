@@ -13,7 +13,7 @@ import numpy as np
 
 from stripesim.sim.engine.draws import seed_state
 from stripesim.sim.engine.graph import COUNTERS
-from stripesim.sim.engine.program import GATE, PENDING, DirectedSource, Program
+from stripesim.sim.engine.program import BATCH, GATE, PENDING, DirectedSource, Program
 from stripesim.sim.engine.shares import TAG_BEFORE
 
 # Why the kernel came back to Python.
@@ -94,7 +94,7 @@ RESOURCE = np.dtype(
         ("waiting", "i4"),
         ("capacity", "i4"),
         ("wake_ns", "i4"),
-        # Behind 0, which is none: its place among the shares.
+        # Above 0: one more than its place among the shares. 0 has none; −1 is a batch server.
         ("share", "i4"),
         ("kind", "i2"),
         ("discipline", "i1"),
@@ -358,6 +358,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["seed_state"] = seed_state(program.seed)
     clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
+    resources["share"][program.resources.disciplines == BATCH] = -1
     resources["share"][shares["resource"]] = 1 + np.arange(len(shares))
     return World(
         clock=clock,
