@@ -13,6 +13,7 @@ from stripesim.scenarios.figures.faults import draw_timelines
 from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.page.render import Cell, Figure, Table, figure_blocks
 from stripesim.scenarios.report.words import bytes_text, duration_text, request_words, span
+from stripesim.scenarios.run.advise import gain_text, notable
 from stripesim.scenarios.run.columns import number_text
 
 __all__ = ["Section", "sections"]
@@ -34,7 +35,31 @@ _SHOWN = 0.005
 
 def sections(report: RunReport) -> list[Section]:
     """List the parts that this run has."""
-    return [section for section in (_costs(report), _faults(report)) if section is not None]
+    found = (_advice(report), _costs(report), _faults(report))
+    return [section for section in found if section is not None]
+
+
+def _advice(report: RunReport) -> Section | None:
+    if not report.result.advice:
+        return None
+    rows: dict[str, list[list[str | Cell]]] = {}
+    for row in notable(report.result.advice):
+        size = row["block_size_bytes"]
+        kind = request_words(row["op"], row["pattern"], [] if size is None else [size])
+        changes = (gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99"))
+        rows.setdefault(f"{scheme_label(row['scheme'])}, {kind}: change [%]", []).append(
+            [row["words"], *changes]
+        )
+    columns = ["twice the", "requests per second", "mean latency", "99th percentile of latency"]
+    tables = [Table(caption, columns, listed, caption_shown=True) for caption, listed in rows.items()]
+    return Section(
+        "What twice as much would bring",
+        "advice",
+        "Each resource doubled, alone and in pairs, and simulated again with the same requests; pairs are "
+        "shown that bring more than either. ± is half a 95 % interval over replications.",
+        tables,
+        [],
+    )
 
 
 def _costs(report: RunReport) -> Section | None:

@@ -49,6 +49,8 @@ class ScenarioResult:
         Whether a KeyboardInterrupt ended the run: rows are those of the cells that were done.
     limits : tuple of tuple of dict
         Of each row, the classes of resources near their limit.
+    advice : list of dict
+        Of a run with advice, what each purchase brings; see `stripesim.scenarios.run.advise.Gain`.
     """
 
     rows: pl.DataFrame
@@ -64,6 +66,7 @@ class ScenarioResult:
     holes: tuple[str, ...] = ()
     stopped: bool = False
     limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    advice: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
@@ -85,6 +88,8 @@ class ScenarioResult:
         }
         if self.stopped:
             document["stopped"] = "interrupted"
+        if self.advice:
+            document["advice"] = self.advice
         return {**document, "timeline": self.timelines} if self.timelines else document
 
 

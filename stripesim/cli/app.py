@@ -51,6 +51,10 @@ def run(
     costs: Annotated[
         bool, typer.Option("--costs/--no-costs", help="Show what the mean latency consists of, step by step.")
     ] = True,
+    advise: Annotated[
+        bool,
+        typer.Option("--advise", help="Simulate what doubling each resource brings, alone and in pairs."),
+    ] = False,
     out: OutOption = None,
     report: ReportOption = False,
     json_to: JsonOption = None,
@@ -60,7 +64,7 @@ def run(
 
     options = cli_run.RunOptions(
         scenario=scenario, sets=sets or (), engine=engine.value, seed=seed, costs=costs, out=out,
-        report=report,
+        report=report, advise=advise,
     )  # fmt: skip
     raise typer.Exit(cli_run.run(options, json_to))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from stripesim.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from stripesim.scenarios.run.advise import Gain
     from stripesim.scenarios.run.execute import ScenarioResult
     from stripesim.scenarios.schema.keys import Scenario
 
@@ -37,6 +38,7 @@ class RunOptions:
     costs: bool
     out: Path | None
     report: bool
+    advise: bool = False
 
 
 def run(options: RunOptions, json_to: str | None) -> int:
@@ -62,6 +64,9 @@ def run(options: RunOptions, json_to: str | None) -> int:
     told = load_scenario(options.scenario, sets=options.sets, seed=options.seed)
     with progress(f"{told.name}", len(cells(told))) as step:
         result = run_scenario(told, engine=options.engine, progress=step, costs=options.costs)
+    gains = _advise(told, options) if options.advise and not result.stopped else []
+    if gains:
+        result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if options.out is None else _write(options.out, told, result, options)
     status = 0
     if result.stopped:
@@ -75,6 +80,14 @@ def run(options: RunOptions, json_to: str | None) -> int:
     _print(result)
     list_written(written)
     return status
+
+
+def _advise(told: Scenario, options: RunOptions) -> list[Gain]:
+    """Simulate purchases."""
+    from stripesim.scenarios.run.advise import advise, simulations
+
+    with progress(f"{told.name}: purchases", simulations(told)) as step:
+        return advise(told, engine=options.engine, progress=step)
 
 
 def _write(out: Path, told: Scenario, result: ScenarioResult, options: RunOptions) -> list[Path]:
@@ -103,8 +116,9 @@ def _write(out: Path, told: Scenario, result: ScenarioResult, options: RunOption
 
 def _print(result: ScenarioResult) -> None:
     """Print the tables and the lines below them."""
-    from stripesim.cli.tables import fault_lines, recorded_lines, repair_lines, timeline_table
+    from stripesim.cli.tables import advice_table, fault_lines, recorded_lines, repair_lines, timeline_table
     from stripesim.scenarios.explain.costs_table import print_costs
+    from stripesim.scenarios.run.advise import notable
     from stripesim.scenarios.run.results import print_table
     from stripesim.scenarios.run.sentences import load_sentences
 
@@ -112,6 +126,8 @@ def _print(result: ScenarioResult) -> None:
     print_table(result.rows, terminal)
     rows = result.rows.to_dicts()
     print_costs(rows, terminal)
+    if result.advice:
+        terminal.print(advice_table(notable(result.advice)))
     for timeline in result.timelines:
         terminal.print(timeline_table(timeline))
     for row in rows:

@@ -153,6 +153,38 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
     return [f"{row['scheme']}: {line}" for line in lines if line]
 
 
+def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out what each purchase brings."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from stripesim.scenarios.run.advise import gain_text
+    from stripesim.scenarios.schema.units import format_size
+
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, caption_justify="left", title_justify="left",
+        title="What twice as much would bring [%]",
+        caption="Simulated, each alone, and pairs that bring more than either; "
+        "± is half a 95 % interval over replications.",
+    )  # fmt: skip
+    table.add_column("cell")
+    table.add_column("twice the")
+    for name in ("requests per second", "mean latency", "99th percentile"):
+        table.add_column(name, justify="right")
+    previous = ""
+    for row in advice:
+        size = row["block_size_bytes"]
+        cell = " ".join(
+            [row["scheme"], row["op"], row["pattern"], *([] if size is None else [format_size(size)])]
+        )
+        if previous and cell != previous:
+            table.add_section()
+        changes = (gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99"))
+        table.add_row("" if cell == previous else cell, row["words"], *changes)
+        previous = cell
+    return table
+
+
 def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Set a trace's recorded latency beside the simulated one; nothing where it recorded none."""
     names = ("mean", "p50", "p95", "p99")

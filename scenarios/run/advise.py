@@ -1,0 +1,259 @@
+"""What a purchase would bring, simulated: each resource doubled, alone and in pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.schema.keys import Cell, Scenario, cells
+from stripesim.scenarios.schema.toml_lines import KeyPath
+
+__all__ = [
+    "CELLS_MAX",
+    "PURCHASES",
+    "REPLICATIONS",
+    "Gain",
+    "Purchase",
+    "advise",
+    "gain_text",
+    "notable",
+    "simulations",
+]
+
+#: Runs of each purchase, each with the seed of a run without it.
+REPLICATIONS: Final = 3
+#: More cells than these are a sweep, not advice.
+CELLS_MAX: Final = 12
+# Purchases whose pairs are simulated: those nearest to what limits, then those that bring most.
+_PAIRED: Final = 5
+# A pair is shown where it brings so much more than one of the two alone.
+_NOTABLE: Final = 0.02
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """Something of which a cluster can have twice as much.
+
+    Parameters
+    ----------
+    key : KeyPath
+        Key of the scenario that is doubled.
+    words : str
+    kinds : tuple of str
+        Classes of resources that it relieves.
+    """
+
+    key: KeyPath
+    words: str
+    kinds: tuple[str, ...]
+
+
+_PUBLIC: Final = ("public.tx", "public.rx", "client.tx", "client.rx")
+
+PURCHASES: Final = (
+    Purchase(("cluster", "osds_per_host"), "OSDs", ("ssd", "kv", "sync", "worker")),
+    Purchase(("cluster", "cores_per_host"), "CPU cores", ("cpu",)),
+    Purchase(("cluster", "public_gbit_per_s"), "public network", _PUBLIC),
+    Purchase(("cluster", "private_gbit_per_s"), "private network", ("private.tx", "private.rx")),
+    Purchase(("cluster", "pg_num"), "placement groups", ("pg.lock", "pg.exec", "pg.pipeline")),
+    Purchase(("client", "threads"), "client threads", ("client.submit",)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one purchase, or a pair of them, brings.
+
+    Parameters
+    ----------
+    cell : Cell
+    purchases : tuple of Purchase
+    iops, latency_mean, latency_p99 : tuple of float or None
+        Relative change with its 95 % interval: (mean, low, high), from replications under common random
+        numbers; the ends are None with fewer than two.
+    """
+
+    cell: Cell
+    purchases: tuple[Purchase, ...]
+    iops: tuple[float, float | None, float | None]
+    latency_mean: tuple[float, float | None, float | None]
+    latency_p99: tuple[float, float | None, float | None]
+
+    @property
+    def words(self) -> str:
+        """Name the purchases."""
+        return " and ".join(one.words for one in self.purchases)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a row for JSON."""
+        row: dict[str, Any] = {
+            **self.cell._asdict(),
+            "doubled": [".".join(map(str, one.key)) for one in self.purchases],
+            "words": self.words,
+        }
+        for name in ("iops", "latency_mean", "latency_p99"):
+            mean, low, high = getattr(self, name)
+            row |= {f"{name}_gain": mean, f"{name}_gain_low": low, f"{name}_gain_high": high}
+        return row
+
+
+def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Leave out pairs that bring hardly more than one of the two alone.
+
+    Parameters
+    ----------
+    advice
+        Rows as `Gain.to_dict` gives them.
+    """
+
+    def cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]
+
+    singles = {(cell_of(row), row["doubled"][0]): row for row in advice if len(row["doubled"]) == 1}
+    found = []
+    for row in advice:
+        alone = [singles[cell_of(row), key] for key in row["doubled"]]
+        faster = row["iops_gain"] > max(one["iops_gain"] for one in alone) + _NOTABLE
+        sooner = row["latency_mean_gain"] < min(one["latency_mean_gain"] for one in alone) - _NOTABLE
+        if len(alone) == 1 or faster or sooner:
+            found.append(row)
+    return found
+
+
+def gain_text(row: Mapping[str, Any], name: str) -> str:
+    """Write a relative change with its interval in per cent.
+
+    >>> gain_text({"iops_gain": 0.154, "iops_gain_low": 0.14, "iops_gain_high": 0.168}, "iops")
+    '+15.4 ±1.4'
+    """
+    low, high = row[f"{name}_gain_low"], row[f"{name}_gain_high"]
+    about = "" if low is None else f" ±{100 * (high - low) / 2:.1f}"
+    return f"{100 * row[f'{name}_gain']:+.1f}{about}"
+
+
+def simulations(scenario: Scenario, *, replications: int = REPLICATIONS) -> int:
+    """Count the runs that advice takes, at most."""
+    singles = len(_offered(scenario))
+    pairs = min(singles, _PAIRED) * (min(singles, _PAIRED) - 1) // 2
+    return len(cells(scenario)) * (1 + singles + pairs) * replications
+
+
+def advise(
+    scenario: Scenario,
+    *,
+    engine: str = "compiled",
+    replications: int = REPLICATIONS,
+    progress: Callable[[str], None] | None = None,
+) -> list[Gain]:
+    """Simulate what doubling each resource brings, alone and in pairs.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    engine : str
+    replications : int
+        Runs of each variant; run r, from 0, has the scenario's seed + r, with the purchase and without.
+    progress : callable, optional
+        Called after each run with a few words about it.
+
+    Returns
+    -------
+    list of Gain
+        By cell, the largest gain in requests per second first; then the smallest latency.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has more than `CELLS_MAX` cells.
+
+    Notes
+    -----
+    A utilisation says what is near its limit, not what a purchase brings: of two resources near their limit
+    each alone brings little and both together may bring everything. Pairs are of those purchases that
+    relieve what is near its limit, then of those that bring most alone.
+    """
+    listed = cells(scenario)
+    if len(listed) > CELLS_MAX:
+        raise ValueError(
+            f"--advise: got {len(listed)} cells, wanted at most {CELLS_MAX}: narrow schemes, ops, patterns "
+            "or block sizes with --set"
+        )
+    found: list[Gain] = []
+    for cell in listed:
+        gains = list(_of_cell(scenario, cell, engine, replications, progress))
+        found += sorted(gains, key=lambda gain: (-round(gain.iops[0], 3), gain.latency_mean[0]))
+    return found
+
+
+def _offered(scenario: Scenario) -> list[Purchase]:
+    """List what a scenario's cluster can have more of; a CRUSH map says itself how many OSDs there are."""
+    return [
+        one
+        for one in PURCHASES
+        if scenario.cluster.crush_map is None or one.key != ("cluster", "osds_per_host")
+    ]
+
+
+def _of_cell(
+    scenario: Scenario, cell: Cell, engine: str, replications: int, progress: Callable[[str], None] | None
+) -> Iterator[Gain]:
+    def rows(purchases: Sequence[Purchase]) -> list[dict[str, Any]]:
+        changed = with_doubled(scenario, purchases)
+        models = build_models(changed)
+        rows = []
+        for replication in range(replications):
+            seeded = changed.model_copy(update={"seed": scenario.seed + replication})
+            rows.append(run_cell(seeded, cell, engine, models).row)
+            if progress is not None:
+                progress(f"{cell.scheme}: " + (" and ".join(one.words for one in purchases) or "as it is"))
+        return rows
+
+    base = rows(())
+    offered = _offered(scenario)
+    singles = {one: _gain(cell, (one,), base, rows((one,))) for one in offered}
+    yield from singles.values()
+    near = str(base[0].get("limits") or "")
+
+    def rank(one: Purchase) -> tuple[bool, float]:
+        return not any(kind in near for kind in one.kinds), -singles[one].iops[0]
+
+    for pair in combinations(sorted(offered, key=rank)[:_PAIRED], 2):
+        yield _gain(cell, pair, base, rows(pair))
+
+
+def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> Scenario:
+    """Return a scenario with twice as much of some resources."""
+    for purchase in purchases:
+        table, key = (str(part) for part in purchase.key)
+        own = getattr(scenario, table)
+        value = getattr(own, key)
+        if value is None:
+            # Left out: the parameter set has it.
+            value = build_models(scenario).client.submit_threads_count
+        scenario = scenario.model_copy(update={table: own.model_copy(update={key: 2 * value})})
+    return scenario
+
+
+def _gain(
+    cell: Cell, purchases: tuple[Purchase, ...], base: list[dict[str, Any]], bought: list[dict[str, Any]]
+) -> Gain:
+    columns = ("iops", "latency_mean_ns", "latency_p99_ns")
+    return Gain(cell, purchases, *(_change([r[c] for r in base], [r[c] for r in bought]) for c in columns))
+
+
+def _change(before: list[float], after: list[float]) -> tuple[float, float | None, float | None]:
+    """Return the mean relative change of pairs of runs, with Student's interval."""
+    from scipy.stats import t as student
+
+    changes = np.array(after, dtype=np.float64) / np.array(before, dtype=np.float64) - 1
+    mean = float(changes.mean())
+    if len(changes) < 2:
+        return mean, None, None
+    half = float(student.ppf(0.975, len(changes) - 1) * changes.std(ddof=1) / np.sqrt(len(changes)))
+    return mean, mean - half, mean + half
