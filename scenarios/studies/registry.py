@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from stripesim.scenarios.studies.base import Study
 from stripesim.scenarios.studies.ceph16.study import STUDY as CEPH16
 from stripesim.scenarios.studies.dachary2013.study import STUDY as DACHARY2013
+from stripesim.scenarios.studies.durability.study import STUDY as DURABILITY
 from stripesim.scenarios.studies.ecfault2024.study import STUDY as ECFAULT2024
 from stripesim.scenarios.studies.erasurebench2016.study import STUDY as ERASUREBENCH2016
 from stripesim.scenarios.studies.exstorus2019.study import STUDY as EXSTORUS2019
@@ -15,7 +16,8 @@ from stripesim.scenarios.studies.koh2017.study import STUDY as KOH2017
 __all__ = ["STUDIES", "study_named"]
 
 STUDIES: Mapping[str, Study] = {
-    study.name: study for study in (KOH2017, CEPH16, EXSTORUS2019, DACHARY2013, ERASUREBENCH2016, ECFAULT2024)
+    study.name: study
+    for study in (KOH2017, CEPH16, EXSTORUS2019, DACHARY2013, ERASUREBENCH2016, ECFAULT2024, DURABILITY)
 }
 
 
