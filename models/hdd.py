@@ -166,3 +166,34 @@ class HddModel(MeasuredModel):
         times_ns = np.sort((seek_ns[:, None] + middles * self.rotation_ns).ravel()) + transfer_ns
         points = times_ns.reshape(FACTOR_POINTS, -1).mean(axis=1)
         return tuple((points / points.mean()).tolist())
+
+
+@dataclass(frozen=True, kw_only=True)
+class HddWithLogModel(HddModel):
+    """A hard disk whose log and key-value store lie on a drive of their own.
+
+    Parameters
+    ----------
+    log_write_base_ns : float
+        Part of the time of a write to that drive that does not depend on the size [ns].
+    log_write_ns_per_byte : float
+        Part that grows with the size [ns/B].
+
+    Notes
+    -----
+    What a commit waits for is on the drive; data are on the disk. Deviation: the drive has one queue for each
+    OSD, so what the OSDs of a host write to one drive together is not limited. Deviation: the spread of its
+    service times is that of the disk.
+    """
+
+    log_write_base_ns: float
+    log_write_ns_per_byte: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_not_negative("log_write_base_ns", "log_write_ns_per_byte")
+
+    def sync_ns(self, size_bytes: int) -> float:
+        """Mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
+        write_ns = self.log_write_base_ns + self.log_write_ns_per_byte * self.blocks_bytes(size_bytes)
+        return write_ns + self.flush_base_ns

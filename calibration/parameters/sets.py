@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stripesim.models.device import DeviceModel
-from stripesim.models.hdd import HddModel
+from stripesim.models.hdd import HddModel, HddWithLogModel
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
 _PACKAGE = "stripesim.calibration.parameters"
+#: Tables that describe what lies under an OSD.
+DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
 
 Model = TypeVar("Model", bound=MeasuredModel)
 
@@ -106,13 +108,15 @@ class ParameterSet:
             raise ParameterSetError(f"{where}: {error}") from error
 
     def device(self) -> DeviceModel:
-        """Build what lies under an OSD: a disk if the set has a table ``hdd``, else a drive from ``ssd``.
+        """Build what lies under an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
 
         Raises
         ------
         ParameterSetError
             As `model` does.
         """
+        if "hdd_with_log" in self._tables:
+            return self.model(HddWithLogModel, "hdd_with_log")
         if "hdd" in self._tables:
             return self.model(HddModel, "hdd")
         return self.model(SsdModel, "ssd")

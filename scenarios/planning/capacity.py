@@ -18,11 +18,24 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import MeasuredModel, Provenance
-from stripesim.scenarios.run.build import build_pool
+from stripesim.scenarios.run.build import build_pool, osd_hosts
+from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 
-__all__ = ["SECONDS_PER_YEAR", "Capacity", "Drives", "Wear", "capacity_of", "drives_of", "wear_of"]
+__all__ = [
+    "SECONDS_PER_YEAR",
+    "Capacity",
+    "Drives",
+    "Step",
+    "Wear",
+    "capacity_of",
+    "domain_bytes",
+    "drives_of",
+    "storage_warnings",
+    "waterfall",
+    "wear_of",
+]
 
 _DAYS_PER_YEAR = 365.25
 SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
@@ -109,6 +122,16 @@ class Capacity:
         Client data with every OSD at the full ratio.
     usable_as_placed_bytes : float or None
         Client data when the OSD that CRUSH gives most to is at the full ratio; no balancer.
+    overhead : float
+        Bytes stored for each client byte by the scheme alone.
+    domains : int
+        Failure domains.
+    steps : tuple of Step
+        From raw to usable; empty where the drive's capacity or the ratios are not known.
+    usable_bytes_full : float or None
+        Raw × full ratio / overhead.
+    usable_bytes_safe : float or None
+        What fits at the nearfull ratio with the largest failure domain gone, before padding.
     """
 
     scheme: str
@@ -118,6 +141,102 @@ class Capacity:
     raw_bytes: float | None
     usable_bytes: float | None
     usable_as_placed_bytes: float | None
+    overhead: float = 1.0
+    domains: int = 0
+    steps: tuple[Step, ...] = ()
+    usable_bytes_full: float | None = None
+    usable_bytes_safe: float | None = None
+
+    @property
+    def spare_domains(self) -> int:
+        """Failure domains beyond those that one object needs [count]."""
+        return self.domains - parse_scheme(self.scheme).width
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "raw_bytes": self.raw_bytes,
+            "usable_bytes_full": self.usable_bytes_full,
+            "usable_bytes_safe": self.usable_bytes_safe,
+            "overhead": self.overhead,
+            "domains": self.domains,
+            "waterfall": [vars(step) for step in self.steps],
+        }
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the way from raw to usable capacity.
+
+    Parameters
+    ----------
+    name : str
+    left_bytes : float
+        What is left after it [B].
+    why : str
+        The formula, with its numbers.
+    """
+
+    name: str
+    left_bytes: float
+    why: str
+
+
+def waterfall(
+    raw_bytes: float, largest_bytes: float, overhead: float, padded: float, fill: FillLimits
+) -> tuple[Step, ...]:
+    """List the steps from raw to usable capacity.
+
+    Parameters
+    ----------
+    raw_bytes : float
+        Of all OSDs [B].
+    largest_bytes : float
+        Of the largest failure domain [B].
+    overhead : float
+        Bytes stored for each client byte by the scheme alone, 1 or more.
+    padded : float
+        The same with padding to whole stripes by the objects' size, `overhead` or more.
+    fill : FillLimits
+
+    Examples
+    --------
+    >>> from stripesim.models.provenance import Provenance
+    >>> given = Provenance("given", "an example")
+    >>> fill = FillLimits(full_ratio=0.95, nearfull_ratio=0.85,
+    ...                   provenance={"full_ratio": given, "nearfull_ratio": given})
+    >>> [round(step.left_bytes, 1) for step in waterfall(1200, 100, 1.5, 1.5, fill)]
+    [1200, 1140.0, 1100, 935.0, 623.3, 623.3]
+    """
+    alive = raw_bytes - largest_bytes
+    near = alive * fill.nearfull_ratio
+    return (
+        Step("raw", raw_bytes, "all OSDs"),
+        Step("full", raw_bytes * fill.full_ratio, f"raw × {fill.full_ratio:g}: Ceph refuses writes there"),
+        Step("largest domain gone", alive, "raw less the largest failure domain: room to heal"),
+        Step("nearfull", near, f"× {fill.nearfull_ratio:g}: Ceph warns there"),
+        Step("overhead", near / overhead, f"/ {overhead:g}: bytes that the scheme stores for a client byte"),
+        Step("padding", near / padded, f"/ {padded / overhead:.4g}: objects are filled up to whole stripes"),
+    )
+
+
+def domain_bytes(scenario: Scenario, scheme_name: str, osd_bytes: float) -> list[float]:
+    """Capacity of each failure domain that holds an OSD [B].
+
+    Notes
+    -----
+    Of a CRUSH map the OSDs in its hosts are counted, not the numbers up to the greatest; its domains are
+    those of the scenario's key, racks being taken as hosts where the map says nothing of them here.
+    """
+    hosts = osd_hosts(scenario)
+    hosts = hosts[hosts >= 0]
+    domain, _ = failure_domain(scenario, parse_scheme(scheme_name))
+    if domain == "osd":
+        return [osd_bytes] * len(hosts)
+    cluster = scenario.cluster
+    if domain == "rack" and cluster.racks and cluster.crush_map is None:
+        hosts = hosts // (cluster.hosts // cluster.racks)
+    return [float(count * osd_bytes) for count in np.bincount(hosts) if count]
 
 
 def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Drives) -> Capacity:
@@ -147,20 +266,61 @@ def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Dr
     placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
     osd_bytes, fill = drives.osd_bytes, drives.fill
     raw = usable = as_placed = None
+    domains = domain_bytes(scenario, scheme_name, osd_bytes or 1.0) if scheme.width > 1 else [0.0]
+    osds = int((osd_hosts(scenario) >= 0).sum()) if scheme.name != "none" else pool.cluster.osds
+    steps: tuple[Step, ...] = ()
+    overhead = scheme.storage_overhead
     if osd_bytes is not None:
-        raw = osd_bytes * pool.cluster.osds
+        raw = osd_bytes * osds
         if fill is not None:
+            steps = waterfall(raw, max(domains), overhead, scheme.width * per_group, fill)
             usable = raw * fill.full_ratio / (scheme.width * per_group)
             as_placed = osd_bytes * fill.full_ratio * pool.cluster.groups / (per_group * int(placed.max()))
     return Capacity(
         scheme=scheme.name,
         stored_per_client_byte=scheme.width * per_group,
         failures_tolerated=scheme.failures_tolerated,
-        osds=pool.cluster.osds,
+        osds=osds,
         raw_bytes=raw,
         usable_bytes=usable,
         usable_as_placed_bytes=as_placed,
+        overhead=overhead,
+        domains=len(domains),
+        steps=steps,
+        usable_bytes_full=steps[1].left_bytes / overhead if steps else None,
+        usable_bytes_safe=steps[4].left_bytes if steps else None,
     )
+
+
+def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
+    """Say of each scheme that has no failure domain to heal into what that means.
+
+    Raises
+    ------
+    ValueError
+        If the images of the clients do not fit into the pool even when it is full.
+    """
+    drives, found, problems = drives_of(scenario, models), [], []
+    for name in scenario.schemes:
+        if name == "none":
+            continue
+        held = capacity_of(scenario, name, models, drives)
+        limit = held.usable_bytes_full
+        if limit is not None and scenario.workload.kind != "trace" and scenario.images_bytes > limit:
+            problems.append(
+                f"{scenario.where(('workload', 'image_bytes'))}: workload.image_bytes: got "
+                f"{scenario.images_bytes / 1e12:,.4g} TB of images, wanted at most {limit / 1e12:,.4g} TB, "
+                f"which {name} holds on {held.osds} OSDs at the full ratio"
+            )
+        domain, _ = failure_domain(scenario, parse_scheme(name))
+        if parse_scheme(name).width > 1 and held.spare_domains == 0:
+            found.append(
+                f"{name}: no {domain} is spare: {held.domains} for {held.domains} shards, so after the loss "
+                f"of one the pool stays degraded until it is replaced: CRUSH finds no other {domain}"
+            )
+    if problems:
+        raise ValueError("\n".join(problems))
+    return found
 
 
 @dataclass(frozen=True)

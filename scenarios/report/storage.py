@@ -18,7 +18,7 @@ Row = list[str | Cell]
 
 def storage_tables(report: RunReport) -> list[Table]:
     """Show usable capacity and the repairs that were simulated."""
-    return [_capacity_table(report), _repair_table(report)]
+    return [_capacity_table(report), _waterfall_table(report), _repair_table(report)]
 
 
 def storage_notes(report: RunReport) -> list[str]:
@@ -67,6 +67,16 @@ def _capacity_table(report: RunReport) -> Table:
         )
     columns = ["scheme", "stored per client byte", "of raw", "raw", "usable, evenly full"]
     return Table("Usable capacity", [*columns, "usable, as placed"], rows, form="stack")
+
+
+def _waterfall_table(report: RunReport) -> Table:
+    """Show the steps from raw to usable capacity, for each scheme."""
+    held = [report.capacities[scheme] for scheme in report.schemes]
+    rows: list[Row] = []
+    for steps in zip(*(one.steps for one in held), strict=False):
+        rows.append([steps[0].name, *(Cell(bytes_text(step.left_bytes), step.why) for step in steps)])
+    columns = ["what is left after", *(scheme_label(scheme) for scheme in report.schemes)]
+    return Table("From raw to usable, with room to heal", columns, rows, form="stack")
 
 
 def _repair_table(report: RunReport) -> Table:

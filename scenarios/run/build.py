@@ -10,7 +10,7 @@ import numpy as np
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table, named_table
-from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
+from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, ParameterSetError, names
 from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import OpThreads, generation, generations
@@ -69,7 +69,7 @@ def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
     told = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
-    drive = _parameter_set(scenario, "ssd", "ssd", "hdd").device()
+    drive = _parameter_set(scenario, "ssd", *DEVICE_TABLES).device()
     release = generation(scenario.generation)
     try:
         table = named_table(told.kernel_table) if told.kernel_table else default_table()
@@ -446,6 +446,16 @@ def up_sets(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = (
     ).astype(np.int64)
     assert NO_OSD == NONE
     return rows
+
+
+def osd_hosts(scenario: Scenario) -> IntArray:
+    """Host of each OSD, -1 for a number that no OSD has."""
+    hosts = _osd_hosts(scenario)
+    if scenario.cluster.crush_map is None:
+        return hosts
+    known = np.zeros(len(hosts), dtype=bool)
+    known[[device.id for device in crush_of(scenario).devices]] = True
+    return np.where(known, hosts, -1)
 
 
 def _osd_hosts(scenario: Scenario) -> IntArray:

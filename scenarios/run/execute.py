@@ -113,7 +113,7 @@ def run_scenario(
         Whether rows tell what the latency consists of (`stripesim.scenarios.explain.costs`); each cell then
         runs a second time, up to the last request of the sample.
     """
-    from stripesim.scenarios.planning.capacity import drives_of
+    from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
     from stripesim.scenarios.run.calibrated import warnings_of
     from stripesim.scenarios.run.results import rows_frame
 
@@ -123,6 +123,7 @@ def run_scenario(
             "[durability] is answered by stripesim durability"
         )
     models = build_models(scenario)
+    no_room = storage_warnings(scenario, models)
     resources: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     timelines: list[dict[str, Any]] = []
@@ -170,7 +171,7 @@ def run_scenario(
         warnings=warnings_of(scenario),
         resources=resources,
         timelines=timelines,
-        holes=(*hole_warnings(scenario), *pristine_warnings(scenario)),
+        holes=(*hole_warnings(scenario), *no_room, *pristine_warnings(scenario)),
         stopped=stopped,
         limits=tuple(limits),
     )

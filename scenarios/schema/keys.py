@@ -118,7 +118,7 @@ class ClusterSpec(Table):
         default=10.0, description="Rate of the network between hosts, per node and direction [10^9 bit/s]."
     )
     ssd: str = Field(
-        default="intel-730-raid0",
+        default="intel-730",
         min_length=1,
         description="Name of an OSD's device parameter set, of drives or of disks (hdd-7200).",
     )

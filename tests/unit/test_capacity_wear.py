@@ -5,7 +5,7 @@ import pytest
 
 from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits, drive_writes_per_day
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.planning.capacity import Drives, capacity_of, drives_of, wear_of
+from stripesim.scenarios.planning.capacity import Drives, capacity_of, drives_of, storage_warnings, wear_of
 from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.schema.loader import parse_scenario
 
@@ -127,3 +127,59 @@ def test_a_full_ratio_below_the_nearfull_one_is_refused():
 
 def test_one_capacity_a_day_is_one_drive_write():
     assert drive_writes_per_day(1e12 / 86400, 1e12) == pytest.approx(1.0)
+
+
+def cluster(*sets):
+    return parse_scenario(TEXT, sets=list(sets))
+
+
+@pytest.mark.parametrize(("scheme", "overhead"), [("rep:3", 3), ("rs:4,2", 1.5)])
+def test_full_and_safe_capacity_follow_from_ratios_domains_and_overhead(scheme, overhead):
+    asked = cluster(
+        f'schemes=["{scheme}"]', "cluster.hosts=12", "cluster.osds_per_host=10", 'cluster.ssd="nvme-tlc"',
+        'cluster.failure_domain_erasure="host"', "cluster.drive_bytes=7.68TB",
+    )  # fmt: skip
+    models = build_models(asked)
+    held = capacity_of(asked, scheme, models, drives_of(asked, models))
+    raw = 12 * 10 * 7.68e12
+    assert held.raw_bytes == raw
+    assert held.usable_bytes_full == pytest.approx(raw * 0.95 / overhead)
+    assert held.usable_bytes_safe == pytest.approx(raw * (1 - 1 / 12) * 0.85 / overhead)
+    assert held.steps[0].name == "raw"
+    assert held.steps[-1].left_bytes <= held.usable_bytes_safe
+
+
+def test_one_drive_is_behind_an_osd_unless_the_set_says_otherwise():
+    assert build_models(cluster()).ssd.raid0_drives == 1
+    assert build_models(cluster('cluster.ssd="intel-730-raid0"')).ssd.raid0_drives == 2
+
+
+@pytest.mark.parametrize("name", ["nvme-tlc", "nvme-qlc", "sata-tlc", "hdd-7200", "hdd-7200-nvme-db"])
+def test_a_device_preset_gives_time_and_capacity(name):
+    asked = cluster(f'cluster.ssd="{name}"')
+    models = build_models(asked)
+    assert models.ssd.raid0_drives == 1
+    assert drives_of(asked, models).osd_bytes > 1e12
+    assert models.ssd.read_ns(4096) > 0
+
+
+def test_a_log_on_a_drive_makes_commits_fast_and_leaves_reads_alone():
+    disk, with_log = (
+        build_models(cluster(f'cluster.ssd="{n}"')).ssd for n in ("hdd-7200", "hdd-7200-nvme-db")
+    )
+    assert with_log.read_ns(4096) == disk.read_ns(4096)
+    assert with_log.sync_ns(4096) < disk.sync_ns(4096) / 50
+
+
+def test_an_image_larger_than_the_pool_is_refused():
+    asked = cluster("cluster.drive_bytes=1GB", "workload.image_bytes=10GB")
+    with pytest.raises(
+        ValueError, match=r"image_bytes: got 0.01 TB of images, wanted at most 0.0076 TB.*rep:3"
+    ):
+        storage_warnings(asked, build_models(asked))
+
+
+def test_a_pool_without_a_spare_domain_is_warned_of():
+    asked = cluster('schemes=["rep:3"]', "cluster.hosts=3")
+    assert "no host is spare" in storage_warnings(asked, build_models(asked))[0]
+    assert storage_warnings(cluster('schemes=["rep:3"]'), build_models(cluster())) == []

@@ -11,7 +11,7 @@ from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, lognormal_factors, names
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.drive import DriveCapacity, DriveEndurance, FillLimits
-from stripesim.models.hdd import HddModel
+from stripesim.models.hdd import HddModel, HddWithLogModel
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
@@ -32,6 +32,7 @@ TABLES = {
     "threads": (ThreadModel, {"op_shards_count": 8, "op_threads_per_shard_count": 2}),
     "ssd": (SsdModel, {}),
     "hdd": (HddModel, {}),
+    "hdd_with_log": (HddWithLogModel, {}),
     "store": (ObjectStoreModel, {}),
     "capacity": (DriveCapacity, {}),
     "endurance": (DriveEndurance, {}),
