@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell, RepairSpec, Scenario, WorkloadSpec
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.steady_state import batch_means
 from stripesim.sim.run import simulate
 
 __all__ = ["Rebuild", "idle_rebuild", "measured_rebuild"]
@@ -17,6 +20,8 @@ __all__ = ["Rebuild", "idle_rebuild", "measured_rebuild"]
 #: Objects of the sample that the lost OSD had a shard of [count]: a few for each of its placement groups.
 SAMPLE_OBJECTS: Final = 4000
 
+# Samples of growing size, whose differences are the pace under way.
+_SAMPLES: Final = 4
 # The workload of an idle cluster still needs a form; one block of this size is read.
 _BLOCK_BYTES: Final = 4096
 
@@ -36,6 +41,11 @@ class Rebuild:
         Simulated time until the last was whole again [s]; None where the run ended before.
     half_bytes_per_s : float or None
         The rate of a sample half as large [B/s]: how far the rate depends on the sample.
+    pace_bytes_per_s, pace_low, pace_high : float or None
+        Pace of a rebuild that is under way, without its start and its last stragglers, with a 95 % interval
+        [B/s]: from what samples of growing size take longer.
+    limited_by : str or None
+        Resources near their limit during the rebuild; empty where none is, so that throttles set the pace.
     network_bytes_per_lost_byte : float or None
     lost_osds : tuple of int
     reason : str or None
@@ -47,6 +57,10 @@ class Rebuild:
     lost_bytes: float = 0.0
     seconds: float | None = None
     half_bytes_per_s: float | None = None
+    pace_bytes_per_s: float | None = None
+    pace_low: float | None = None
+    pace_high: float | None = None
+    limited_by: str | None = None
     network_bytes_per_lost_byte: float | None = None
     lost_osds: tuple[int, ...] = ()
     reason: str | None = None
@@ -57,9 +71,18 @@ class Rebuild:
         return self.lost_bytes / self.seconds if self.seconds else None
 
     def seconds_for(self, lost_bytes: float) -> float | None:
-        """Time to rebuild so many bytes at the simulated rate [s]: an extrapolation."""
+        """Time to rebuild so many bytes [s]: the sample's, and what is left at the pace under way."""
         rate = self.bytes_per_s
-        return None if rate is None else lost_bytes / rate
+        if rate is None or self.pace_bytes_per_s is None or self.seconds is None:
+            return None if rate is None else lost_bytes / rate
+        return max(0.0, self.seconds + (lost_bytes - self.lost_bytes) / self.pace_bytes_per_s)
+
+    def seconds_interval(self, lost_bytes: float) -> tuple[float, float] | None:
+        """Ends of a 95 % interval of `seconds_for` [s]; None where the sample gives none."""
+        if self.seconds is None or self.pace_low is None or self.pace_high is None:
+            return None
+        left_bytes = max(0.0, lost_bytes - self.lost_bytes)
+        return self.seconds + left_bytes / self.pace_high, self.seconds + left_bytes / self.pace_low
 
 
 def idle_rebuild(
@@ -100,7 +123,8 @@ def idle_rebuild(
         if not shares:
             return Rebuild(scheme, reason=f"OSD {lost} holds nothing")
         runs = []
-        for wanted in (sample_objects // 2, sample_objects):
+        for quarter in range(1, _SAMPLES + 1):
+            wanted = sample_objects * quarter // _SAMPLES
             bytes_in_all = max(1, round(wanted / shares)) * told.object_bytes
             small = scenario.model_copy(
                 update={
@@ -112,8 +136,25 @@ def idle_rebuild(
             runs.append(_rebuild(small, Cell(scheme, "read", "rand", _BLOCK_BYTES), models, engine))
     except ValueError as error:
         return Rebuild(scheme, reason=str(error))
-    half, whole = runs
-    return Rebuild(**{**vars(whole), "half_bytes_per_s": half.bytes_per_s})
+    half, whole = runs[_SAMPLES // 2 - 1], runs[-1]
+    return replace(whole, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
+
+
+def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
+    """Return the pace at which samples of growing size take longer, with its interval."""
+    if any(run.seconds is None for run in runs):
+        return {}
+    steps = np.diff([[run.lost_bytes, run.seconds or 0.0] for run in runs], axis=0)
+    interval = batch_means([taken / rebuilt for rebuilt, taken in steps.tolist() if rebuilt > 0])
+    if interval.mean <= 0:
+        return {}
+    # An interval of seconds for a byte; where it reaches zero there is none.
+    known = interval.low is not None and interval.high is not None and interval.low > 0
+    return {
+        "pace_bytes_per_s": 1 / interval.mean,
+        "pace_low": 1 / interval.high if known and interval.high else None,
+        "pace_high": 1 / interval.low if known and interval.low else None,
+    }
 
 
 def _share_of_objects(scenario: Scenario, scheme: str, osd: int, models: Models) -> float:
@@ -154,4 +195,5 @@ def measured_rebuild(scenario: Scenario, row: Mapping[str, Any]) -> Rebuild:
         seconds=row["repair_s"],
         network_bytes_per_lost_byte=row.get("repair_private_net_bytes_per_lost_byte"),
         lost_osds=scenario.repair.lost_osds,
+        limited_by=row.get("limits"),
     )

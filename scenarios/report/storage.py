@@ -100,6 +100,13 @@ def _load(row: dict[str, Any]) -> str:
     return words[0].lower() + words[1:]
 
 
+def _range(rebuild: Rebuild, held: float) -> str:
+    """Write the interval of an extrapolation and what limits the rebuild."""
+    ends = rebuild.seconds_interval(held)
+    words = "" if ends is None else f"{duration_text(ends[0])} to {duration_text(ends[1])}; "
+    return words + f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
+
+
 def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
     if rebuild.reason is not None:
         return [Cell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
@@ -113,5 +120,7 @@ def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
         duration_text(rebuild.seconds),
         f"{number_text(rebuild.bytes_per_s, 1e-6)}{half}",
         number_text(rebuild.network_bytes_per_lost_byte),
-        "–" if held is None else f"about {duration_text(rebuild.seconds_for(held))}",
+        "–"
+        if held is None
+        else Cell(f"about {duration_text(rebuild.seconds_for(held))}", _range(rebuild, held)),
     ]

@@ -30,7 +30,12 @@ def test_replication_rebuilds_whole_objects_over_the_network(scenario):
     assert told.lost_bytes == told.objects * (4 << 20)
     # A copy to the new home, headers and frames beside it; half of the primaries are on that host.
     assert 0.5 < told.network_bytes_per_lost_byte < 1.2
-    assert told.seconds_for(10 * told.lost_bytes) == pytest.approx(10 * told.seconds)
+    # What is left goes at the pace under way, within its interval.
+    whole_s, ends_s = told.seconds_for(10 * told.lost_bytes), told.seconds_interval(10 * told.lost_bytes)
+    assert whole_s == pytest.approx(told.seconds + 9 * told.lost_bytes / told.pace_bytes_per_s)
+    assert whole_s == pytest.approx(10 * told.seconds, rel=0.25)
+    assert ends_s is None or ends_s[0] <= whole_s <= ends_s[1]
+    assert told.limited_by is not None
 
 
 def test_erasure_coding_reads_k_shards_for_each_lost_one(scenario):
