@@ -35,11 +35,16 @@ class ClientLoops:
         self.streams = [ClientStream(self, workload.depth) for _ in range(workload.clients)]
         self._rounds = max(_ROUNDS_MIN, 4 * CHUNK // workload.clients)
         self._places = 0
+        self._has_ended = False
 
     def plan_round(self) -> bool:
         """Plan the next requests of every client; return whether there were any."""
+        if self._has_ended:
+            return False
         chunk = self.planner.plan(self._workload.take(self._rounds))
         if not len(chunk):
+            # Every client asks once more at its end; drawing rounds for nobody would take most of a run.
+            self._has_ended = True
             return False
         clients = self.planner.newest.clients - self._workload.first_client
         order = np.argsort(clients, kind="stable")
