@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapreplace
 from math import factorial
@@ -11,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from stripesim.sim.engine.compiled import engine as engine_compiled
 from stripesim.sim.engine.draws import (
     FACTOR_ONE,
     FACTOR_POINTS,
@@ -21,17 +19,15 @@ from stripesim.sim.engine.draws import (
     seed_state,
 )
 from stripesim.sim.engine.graph import STEP_BITS, GraphBuilder, IntArray, Template
-from stripesim.sim.engine.program import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
-from stripesim.sim.engine.simpy import engine as engine_simpy
+from stripesim.sim.engine.program import FIFO, POOL, Program, RequestChunk
+from support.engines import Run, both
+from support.engines import program as program_of
 
 MEAN_NS = 10_000
 MANY = 1 << 20
 SPREAD = 1
-Run = Callable[[Program], EngineRun]
 
-pytestmark = pytest.mark.parametrize(
-    "run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"]
-)
+pytestmark = both
 
 
 def exponential_quantiles() -> npt.NDArray[np.float64]:
@@ -42,12 +38,6 @@ def exponential_quantiles() -> npt.NDArray[np.float64]:
     edges = np.arange(FACTOR_POINTS + 1) / FACTOR_POINTS
     integral = np.append(0.0, edges[1:] * (1 - np.log(edges[1:])))
     return np.sort(np.diff(integral) * FACTOR_POINTS)
-
-
-@dataclass
-class Book:
-    templates: list[Template]
-    bindings: IntArray
 
 
 @dataclass
@@ -69,17 +59,9 @@ def program(
     template: Template, capacities: list[int], source: Source, *, disciplines: list[int] | None = None
 ) -> Program:
     """One template, role i bound to resource i, one stream."""
-    names = tuple(f"r{index}" for index in range(len(capacities)))
-    kinds = disciplines or [FIFO] * len(capacities)
-    return Program(
-        resources=Resources(names, names, np.array(capacities), np.array(kinds)),
-        book=Book([template], np.arange(len(capacities))[None, :]),
-        streams=[source],
-        seed=7,
-        factor_tables=np.stack(
-            [np.full(FACTOR_POINTS, FACTOR_ONE), factor_table(exponential_quantiles().tolist())]
-        ),
-    )
+    pairs = list(zip(disciplines or [FIFO] * len(capacities), capacities, strict=True))
+    tables = [np.full(FACTOR_POINTS, FACTOR_ONE), factor_table(exponential_quantiles().tolist())]
+    return program_of([template], pairs, [source], seed=7, factor_tables=np.stack(tables))
 
 
 def station(servers: int, load: float, count: int) -> Program:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from stripesim.sim.engine.compiled import engine as engine_compiled
-from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
-from stripesim.sim.engine.program import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.engine.graph import GraphBuilder
+from stripesim.sim.engine.program import FIFO, POOL, Program, RequestChunk, Resources
 from stripesim.sim.engine.shares import MCLOCK, WPQ, Share, ShareClass
-from stripesim.sim.engine.simpy import engine as engine_simpy
-
-Run = Callable[[Program], EngineRun]
-both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
+from support.engines import FixedTemplates, Run, both, resources
 
 SERVER, THREADS = range(2)
 SECOND_NS = 1_000_000_000
-
-
-@dataclass
-class Book:
-    templates: Sequence[Template]
-    bindings: IntArray
 
 
 @dataclass
@@ -48,15 +38,8 @@ def served(share: Share, costs: Sequence[int], *, demand_ns: int, run: Run, dept
         graph.in_class(use, number, cost)
         templates.append(graph.finish(reply=use))
     program = Program(
-        resources=Resources(
-            ("server",),
-            ("server",),
-            np.array([1]),
-            np.array([FIFO]),
-            shares=(share,),
-            share_indices=np.array([0]),
-        ),
-        book=Book(templates, np.array([[SERVER]])),
+        resources=resources([(FIFO, 1)], shares=(share,), share_indices=np.array([0])),
+        book=FixedTemplates(templates, np.array([[SERVER]])),
         streams=[Loop(depth, number) for number in range(len(costs))],
         until_ns=SECOND_NS,
     )
@@ -146,7 +129,7 @@ def test_threads_of_a_pool_are_shared_like_servers(run: Run) -> None:
             shares=(share,),
             share_indices=np.array([-1, 0]),
         ),
-        book=Book(templates, np.array([[0, 1]])),
+        book=FixedTemplates(templates, np.array([[0, 1]])),
         streams=[Loop(8, 0), Loop(8, 1)],
         until_ns=SECOND_NS,
     )

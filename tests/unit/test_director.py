@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from stripesim.sim.engine import conditions
-from stripesim.sim.engine.compiled import engine as engine_compiled
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import (
@@ -28,22 +27,12 @@ from stripesim.sim.engine.program import (
     Progress,
     Report,
     RequestChunk,
-    Resources,
     SetGroup,
     Start,
     Stop,
     Wake,
 )
-from stripesim.sim.engine.simpy import engine as engine_simpy
-
-Run = Callable[[Program], EngineRun]
-both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
-
-
-@dataclass
-class Book:
-    templates: Sequence[Template]
-    bindings: IntArray
+from support.engines import Run, both, completed, program, single
 
 
 @dataclass
@@ -111,7 +100,7 @@ class Source:
         return RequestChunk(chosen[:, 0], chosen[:, 1], np.array(groups, dtype=np.int64))
 
 
-def program(
+def directed(
     templates: Sequence[Template],
     resources: list[tuple[int, int]],
     streams: list[Source],
@@ -119,30 +108,8 @@ def program(
     rows: list[list[int]] | None = None,
     **more: Any,
 ) -> Program:
-    """Resources are (discipline, capacity); role i is resource i unless rows are given."""
-    names = tuple(f"r{index}" for index in range(len(resources)))
-    return Program(
-        resources=Resources(
-            names,
-            names,
-            np.array([capacity for _, capacity in resources], dtype=np.int64),
-            np.array([discipline for discipline, _ in resources], dtype=np.int64),
-        ),
-        book=Book(templates, np.array(rows or [list(range(len(resources)))], dtype=np.int64)),
-        streams=streams,
-        groups=1 + max((group for stream in streams for group in stream.groups), default=0),
-        director=director,
-        **more,
-    )
-
-
-def single(demand_ns: int, role: int = 0, **amounts: int) -> Template:
-    graph = GraphBuilder(f"use {role} for {demand_ns} ns")
-    return graph.finish(reply=graph.use(role, demand_ns, after=[0], label="use", **amounts))
-
-
-def completed(result: EngineRun, stream: int = 0) -> list[int]:
-    return result.streams[stream].completed_ns.tolist()
+    groups = 1 + max((group for stream in streams for group in stream.groups), default=0)
+    return program(templates, resources, streams, rows, groups=groups, director=director, **more)
 
 
 def retries(result: EngineRun, stream: int = 0) -> list[int]:
@@ -155,7 +122,7 @@ def retries(result: EngineRun, stream: int = 0) -> list[int]:
 @both
 def test_a_server_that_stops_loses_its_service_and_takes_nobody(run: Run) -> None:
     source = Source(0, [0] * 3, [0] * 3, arrivals_ns=[0, 1, 60])
-    result = run(program([single(100)], [(FIFO, 1)], [source], Script({50: [Stop((0,))]}), until_ns=1000))
+    result = run(directed([single(100)], [(FIFO, 1)], [source], Script({50: [Stop((0,))]}), until_ns=1000))
     assert completed(result) == [PENDING] * 3
     # One lost, two queued for ever.
     assert result.waited_ns.tolist() == [59 + 0]
@@ -167,7 +134,7 @@ def test_a_server_that_stops_loses_its_service_and_takes_nobody(run: Run) -> Non
 def test_a_server_that_starts_goes_on_with_its_queue(run: Run) -> None:
     source = Source(0, [0] * 3, [0] * 3, arrivals_ns=[0, 1, 60])
     director = Script({50: [Stop((0,))], 200: [Start((0,))]})
-    result = run(program([single(100)], [(FIFO, 1)], [source], director))
+    result = run(directed([single(100)], [(FIFO, 1)], [source], director))
     # The first was in service when it stopped; nobody knows of it any more.
     assert completed(result) == [PENDING, 300, 400]
     assert result.waited_ns.tolist() == [199 + 240]
@@ -177,7 +144,7 @@ def test_a_server_that_starts_goes_on_with_its_queue(run: Run) -> None:
 def test_a_batch_server_that_starts_serves_all_that_waited_at_once(run: Run) -> None:
     source = Source(0, [0] * 4, [0] * 4, arrivals_ns=[0, 1, 60, 70])
     director = Script({50: [Stop((0,))], 200: [Start((0,))]})
-    result = run(program([single(100)], [(BATCH, 1)], [source], director))
+    result = run(directed([single(100)], [(BATCH, 1)], [source], director))
     assert completed(result) == [PENDING, 300, 300, 300]
 
 
@@ -192,7 +159,7 @@ def test_a_stopped_pool_gives_no_units_and_a_stopped_gate_no_turns(run: Run) -> 
     templates.append(gated.finish(reply=gated.leave(ticket, after=[step], label="leave")))
     source = Source(0, [0] * 4, [0, 0, 1, 1], arrivals_ns=[0, 1, 1, 2])
     director = Script({5: [Stop((0, 1))], 50: [Start((0, 1))]})
-    result = run(program(templates, [(POOL, 1), (GATE, 1), (FIFO, 9)], [source], director))
+    result = run(directed(templates, [(POOL, 1), (GATE, 1), (FIFO, 9)], [source], director))
     assert completed(result) == [10, 60, 50, 50]
     assert result.held_ns.tolist()[:2] == [10 + 10, 49 + 48]
 
@@ -205,7 +172,7 @@ def test_an_interrupted_request_is_issued_again_on_the_path_of_now(run: Run) -> 
     source = Source(1, [0, 0, 0], [0, 0, 0])
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
     source.now = {0: (1, 0)}
-    result = run(program([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
+    result = run(directed([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
     # What was planned and not issued is planned anew with it.
     assert completed(result) == [40, 50, 60]
     assert result.streams[0].issued_ns.tolist() == [0, 40, 50]
@@ -218,7 +185,7 @@ def test_an_interrupted_request_is_issued_again_on_the_path_of_now(run: Run) -> 
 def test_a_live_server_stays_occupied_by_what_was_cut_off(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0])
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
-    result = run(program([single(100, messages=1)], [(FIFO, 1)], [source], director, bin_ns=50))
+    result = run(directed([single(100, messages=1)], [(FIFO, 1)], [source], director, bin_ns=50))
     assert completed(result) == [200, 300]
     assert result.busy_ns.tolist() == [300]
     assert (result.uses, result.streams[0].taken_uses) == (2, 2)
@@ -238,7 +205,7 @@ def test_a_dead_server_is_noticed_late_and_the_request_goes_elsewhere(run: Run) 
             700: [SetGroup(0, held=False, interrupt=False)],
         }
     )
-    result = run(program([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
+    result = run(directed([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
     # The second went through at once; the third queued at the dead server from 10 ns.
     assert completed(result) == [710, 10, 720]
     assert result.streams[0].issued_ns.tolist() == [0, 0, 10]
@@ -250,7 +217,7 @@ def test_a_dead_server_is_noticed_late_and_the_request_goes_elsewhere(run: Run) 
 def test_requests_to_a_held_group_wait_in_order_and_count_as_outstanding(run: Run) -> None:
     source = Source(2, [0, 1, 0, 1], [0] * 4)
     director = Script({0: [SetGroup(0, held=True, interrupt=False)], 70: [SetGroup(0, False, False)]})
-    result = run(program([single(10)], [(FIFO, 9)], [source], director))
+    result = run(directed([single(10)], [(FIFO, 9)], [source], director))
     # The loop of two: 0 waits, 1 completes, 2 waits; both go on at 70.
     assert completed(result) == [80, 10, 80, 90]
     assert result.streams[0].issued_ns.tolist() == [0, 0, 10, 80]
@@ -265,7 +232,7 @@ def test_what_a_cut_request_held_goes_to_those_that_wait(run: Run) -> None:
     graph.release(0, after=[step], label="unlock")
     source = Source(0, [0, 1], [0, 0], arrivals_ns=[0, 10])
     director = Script({30: [SetGroup(0, held=True, interrupt=True)]})
-    asked = program([graph.finish(reply=step)], [(POOL, 1), (FIFO, 9)], [source], director, until_ns=500)
+    asked = directed([graph.finish(reply=step)], [(POOL, 1), (FIFO, 9)], [source], director, until_ns=500)
     result = run(asked)
     assert completed(result) == [PENDING, 130]
     assert result.held_ns.tolist() == [130, 0]
@@ -285,7 +252,7 @@ def test_a_cut_ticket_keeps_nobody_waiting(run: Run) -> None:
     fast = graph.finish(reply=graph.leave(ticket, after=[step], label="leave"))
     source = Source(0, [0, 1], [0, 1], arrivals_ns=[0, 10])
     director = Script({30: [SetGroup(0, held=True, interrupt=True)]})
-    result = run(program([slow, fast], [(GATE, 1), (FIFO, 9)], [source], director, until_ns=500))
+    result = run(directed([slow, fast], [(GATE, 1), (FIFO, 9)], [source], director, until_ns=500))
     assert completed(result) == [PENDING, 30]
     assert result.held_ns.tolist() == [30 + 20, 0]
 
@@ -301,7 +268,7 @@ def test_a_cut_request_pins_nothing_any_more(run: Run) -> None:
     asking = graph.finish(reply=graph.merge([graph.use(0, 7, after=[yes], label="yes"), no]))
     source = Source(0, [0, 1, 1], [0, 1, 1], arrivals_ns=[0, 10, 40], keys=[(5, 8)] * 3)
     director = Script({30: [SetGroup(0, held=True, interrupt=True)]})
-    result = run(program([pinning, asking], [(FIFO, 9)], [source], director, until_ns=500))
+    result = run(directed([pinning, asking], [(FIFO, 9)], [source], director, until_ns=500))
     assert completed(result) == [PENDING, 17, 40]
 
 
@@ -309,7 +276,7 @@ def test_a_cut_request_pins_nothing_any_more(run: Run) -> None:
 def test_the_next_member_leads_a_batch_whose_leader_is_cut(run: Run) -> None:
     source = Source(0, [1, 0, 1, 2], [0, 1, 1, 1], arrivals_ns=[0, 1, 2, 3])
     director = Script({150: [SetGroup(0, held=True, interrupt=True)]})
-    asked = program([single(100), single(90)], [(BATCH, 1)], [source], director, until_ns=500)
+    asked = directed([single(100), single(90)], [(BATCH, 1)], [source], director, until_ns=500)
     result = run(asked)
     # Three share the service from 100 to 190; the first of them leaves it.
     assert completed(result) == [100, PENDING, 190, 190]
@@ -324,7 +291,7 @@ def test_the_reply_is_out_and_the_tail_is_cut_without_a_retry(run: Run) -> None:
     graph.release(0, after=[graph.use(1, 100, after=[reply], label="tail")], label="unlock")
     source = Source(0, [0, 1], [0, 0], arrivals_ns=[0, 1])
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
-    result = run(program([graph.finish(reply=reply)], [(POOL, 1), (FIFO, 9)], [source], director))
+    result = run(directed([graph.finish(reply=reply)], [(POOL, 1), (FIFO, 9)], [source], director))
     assert completed(result) == [10, 40]
     assert retries(result) == [0, 0]
 
@@ -336,7 +303,7 @@ def test_spawned_requests_are_cut_for_good(run: Run) -> None:
     parent = graph.finish(reply=graph.spawn(child, after=[0], label="spawn"))
     source = Source(0, [0, 1], [0, 0], arrivals_ns=[0, 0])
     director = Script({30: [SetGroup(1, held=False, interrupt=True)]})
-    result = run(program([parent, child], [(FIFO, 9)], [source], director))
+    result = run(directed([parent, child], [(FIFO, 9)], [source], director))
     assert completed(result) == [0, 0]
     assert result.spawned[0].completed_ns.tolist() == [100, CUT]
     assert result.spawned[0].taken[COUNTER_INDEX["messages"]] == 5
@@ -352,7 +319,7 @@ def test_a_retry_draws_anew_and_a_first_attempt_as_ever(run: Run) -> None:
 
     def times(director: Script) -> list[int]:
         source = Source(0, [0] * 20, [0] * 20, arrivals_ns=[0] * 20)
-        return completed(run(program([template], [(FIFO, 99)], [source], director, factor_tables=tables)))
+        return completed(run(directed([template], [(FIFO, 99)], [source], director, factor_tables=tables)))
 
     first = times(Script())
     again = times(Script({0: [SetGroup(0, True, False)], 50_000: [SetGroup(0, False, False)]}))
@@ -368,7 +335,7 @@ def test_a_retry_draws_anew_and_a_first_attempt_as_ever(run: Run) -> None:
 def test_a_request_whose_time_is_out_fails_and_the_loop_goes_on(run: Run) -> None:
     source = Source(1, [0, 1, 0], [0, 1, 0], timeout_ns=200)
     director = Script({50: [Stop((0,))]})
-    result = run(program([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
+    result = run(directed([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
     assert completed(result) == [FAILED, 210, FAILED]
     assert result.streams[0].issued_ns.tolist() == [0, 200, 210]
     assert result.end_ns == 410
@@ -380,7 +347,7 @@ def test_time_runs_on_over_retries_and_while_a_request_waits(run: Run) -> None:
     director = Script(
         {30: [SetGroup(0, False, True)], 60: [SetGroup(1, True, True)], 130: [SetGroup(1, False, False)]}
     )
-    result = run(program([single(100)], [(FIFO, 9)], [source], director))
+    result = run(directed([single(100)], [(FIFO, 9)], [source], director))
     assert completed(result) == [FAILED, FAILED]
     assert retries(result) == [1, 1]
 
@@ -388,7 +355,7 @@ def test_time_runs_on_over_retries_and_while_a_request_waits(run: Run) -> None:
 @both
 def test_a_timeout_that_nobody_needs_moves_no_clock(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0], timeout_ns=5000)
-    result = run(program([single(100)], [(FIFO, 1)], [source], Script()))
+    result = run(directed([single(100)], [(FIFO, 1)], [source], Script()))
     assert completed(result) == [100, 200]
     assert result.end_ns == 200
 
@@ -418,7 +385,7 @@ def test_a_feed_is_asked_again_after_a_wake_and_its_completions_are_reported(run
 
     director.answer = first
     feed.give([0, 0, 0], 1)
-    result = run(program([single(10), single(30, role=1)], [(FIFO, 9), (FIFO, 9)], [client, feed], director))
+    result = run(directed([single(10), single(30, role=1)], [(FIFO, 9), (FIFO, 9)], [client, feed], director))
     # Two at a time; every report below 100 ns brings one more.
     assert director.heard[:3] == [(30, [(1, 0)]), (30, [(1, 1)]), (60, [(1, 2)])]
     assert completed(result, 1) == [30, 30, 60, 60, 90, 90, 120, 120, 150]
@@ -429,7 +396,7 @@ def test_a_feed_is_asked_again_after_a_wake_and_its_completions_are_reported(run
 def test_what_is_cut_of_a_feed_is_not_issued_again(run: Run) -> None:
     feed = Feed(9, [0, 1, 0], [0, 0, 0], feed=True, reports=True)
     director = Script({5: [SetGroup(0, True, True)], 50: [SetGroup(0, False, False)]})
-    result = run(program([single(10)], [(FIFO, 9)], [feed], director))
+    result = run(directed([single(10)], [(FIFO, 9)], [feed], director))
     assert completed(result) == [CUT, 10, CUT]
     assert director.heard == [(10, [(0, 1)])]
     assert retries(result) == [0, 0, 0]
@@ -440,7 +407,7 @@ def test_reports_come_at_once_and_before_later_entries_of_the_same_time(run: Run
     feed = Feed(9, [0, 1], [0, 0], feed=True, reports=True)
     director = Script()
     director.answer = lambda now_ns, reports: [SetGroup(1, False, True)]
-    result = run(program([single(10)], [(FIFO, 9)], [feed], director))
+    result = run(directed([single(10)], [(FIFO, 9)], [feed], director))
     assert completed(result) == [10, CUT]
 
 
@@ -460,7 +427,7 @@ def test_reports_come_at_once_and_before_later_entries_of_the_same_time(run: Run
 )
 def test_an_action_that_cannot_be_is_refused(run: Run, action: Action, message: str) -> None:
     with pytest.raises(ProgramError, match=message):
-        run(program([single(10)], [(FIFO, 9)], [Source(1, [0], [0])], Script({5: [action]})))
+        run(directed([single(10)], [(FIFO, 9)], [Source(1, [0], [0])], Script({5: [action]})))
 
 
 @both
@@ -468,7 +435,7 @@ def test_a_moment_in_the_past_is_refused(run: Run) -> None:
     director = Script({5: [], 1: []})
     director.next_ns = lambda: 5 if 5 in director.moments else 1  # type: ignore[method-assign]
     with pytest.raises(ProgramError, match="got 1 ns as its next moment, wanted at least 5"):
-        run(program([single(10)], [(FIFO, 9)], [Source(1, [0], [0])], director))
+        run(directed([single(10)], [(FIFO, 9)], [Source(1, [0], [0])], director))
 
 
 @both
@@ -476,7 +443,7 @@ def test_a_plan_that_cannot_be_is_refused_when_it_is_made_anew(run: Run) -> None
     source = Source(1, [0, 0], [0, 0])
     source.now = {0: (3, 0)}
     with pytest.raises(ProgramError, match="planned anew: got template 3 to 3, wanted 0 to 0"):
-        run(program([single(10)], [(FIFO, 9)], [source], Script({5: [SetGroup(0, False, True)]})))
+        run(directed([single(10)], [(FIFO, 9)], [source], Script({5: [SetGroup(0, False, True)]})))
 
 
 @both
@@ -484,7 +451,7 @@ def test_streams_that_cannot_plan_anew_are_refused_where_there_is_a_director(run
     class Plain:
         depth = 1
 
-    asked = program([single(10)], [(FIFO, 9)], [Source(0, [], [], feed=True)], Script())
+    asked = directed([single(10)], [(FIFO, 9)], [Source(0, [], [], feed=True)], Script())
     with pytest.raises(ProgramError, match="wanted one with a depth"):
         run(asked)
     streams: Any = [Plain()]

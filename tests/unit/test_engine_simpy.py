@@ -7,43 +7,30 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stripesim.sim.engine.compiled import engine as engine_compiled
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder
 from stripesim.sim.engine.program import (
     BATCH,
     FIFO,
     PENDING,
     POOL,
     UNBOUND,
-    EngineRun,
-    Program,
     ProgramError,
     RequestChunk,
-    Resources,
 )
-from stripesim.sim.engine.simpy import engine as engine_simpy
 from stripesim.sim.engine.simpy.engine import SimpyEngine
-
-Run = Callable[[Program], EngineRun]
-both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
-
-
-@dataclass
-class Book:
-    templates: Sequence[Template]
-    bindings: IntArray
+from support.engines import Run, both, completed, program, single
 
 
 @dataclass
 class Source:
-    """Requests given as templates and bindings; one group unless told."""
+    """Requests given as templates, bindings and groups."""
 
     depth: int
     templates: list[int]
@@ -73,38 +60,6 @@ def opened(arrivals_ns: list[int], templates: list[int]) -> Source:
     source = closed(0, templates)
     source.arrivals_ns = arrivals_ns
     return source
-
-
-def program(
-    templates: Sequence[Template],
-    resources: list[tuple[int, int]],
-    streams: list[Source],
-    rows: list[list[int]] | None = None,
-    **more: Any,
-) -> Program:
-    """Resources are (discipline, capacity); role i is resource i unless rows are given."""
-    names = tuple(f"r{index}" for index in range(len(resources)))
-    bindings = np.array(rows or [list(range(len(resources)))], dtype=np.int64)
-    return Program(
-        resources=Resources(
-            names,
-            names,
-            np.array([capacity for _, capacity in resources], dtype=np.int64),
-            np.array([discipline for discipline, _ in resources], dtype=np.int64),
-        ),
-        book=Book(templates, bindings),
-        streams=streams,
-        **more,
-    )
-
-
-def single(demand_ns: int, role: int = 0, **amounts: int) -> Template:
-    graph = GraphBuilder(f"use for {demand_ns} ns")
-    return graph.finish(reply=graph.use(role, demand_ns, after=[0], label="use", **amounts))
-
-
-def completed(result: EngineRun, stream: int = 0) -> list[int]:
-    return result.streams[stream].completed_ns.tolist()
 
 
 @both

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from stripesim.sim.engine import conditions
-from stripesim.sim.engine.compiled import engine as engine_compiled
-from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import GraphBuilder, Template
 from stripesim.sim.engine.program import (
     BATCH,
     FIFO,
     POOL,
-    EngineRun,
     Program,
     RequestChunk,
-    Resources,
 )
-from stripesim.sim.engine.simpy import engine as engine_simpy
-
-Run = Callable[[Program], EngineRun]
-both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
+from support.engines import FixedTemplates, Run, both, completed, resources, single
 
 CPU, SYNC, WORKERS = range(3)
 RESOURCES = [(FIFO, 2), (BATCH, 1), (POOL, 1)]
-
-
-@dataclass
-class Book:
-    templates: Sequence[Template]
-    bindings: IntArray
 
 
 @dataclass
@@ -49,23 +36,13 @@ class Arrivals:
 
 
 def program(template: Template, times_ns: list[int], wake_ns: list[int], bin_ns: int = 0) -> Program:
+    woken = np.array(wake_ns, dtype=np.int64)
     return Program(
-        resources=Resources(
-            ("cpu", "sync", "workers"),
-            ("cpu", "thread", "thread"),
-            np.array([capacity for _, capacity in RESOURCES]),
-            np.array([discipline for discipline, _ in RESOURCES]),
-            np.array(wake_ns, dtype=np.int64),
-        ),
-        book=Book([template], np.array([[CPU, SYNC, WORKERS]])),
+        resources=resources(RESOURCES, kinds=("cpu", "thread", "thread"), wake_ns=woken),
+        book=FixedTemplates([template], np.array([[CPU, SYNC, WORKERS]])),
         streams=[Arrivals(times_ns)],
         bin_ns=bin_ns,
     )
-
-
-def used(role: int, demand_ns: int) -> Template:
-    graph = GraphBuilder("use")
-    return graph.finish(reply=graph.use(role, demand_ns, after=[0], label="use"))
 
 
 def worked(demand_ns: int) -> Template:
@@ -80,23 +57,23 @@ def worked(demand_ns: int) -> Template:
 @both
 def test_a_server_sleeps_when_nothing_waits_and_only_then(run: Run) -> None:
     # Two cores, 10 ns each: the third waits for the first core, the fourth finds both asleep.
-    result = run(program(used(CPU, 10), [0, 0, 0, 100], [0, 0, 0], bin_ns=50))
+    result = run(program(single(10, CPU), [0, 0, 0, 100], [0, 0, 0], bin_ns=50))
     assert result.sleeps.tolist() == [3, 0, 0]
     assert result.sleep_bins.tolist() == [[2, 0], [0, 0], [1, 0]]
 
 
 @both
 def test_a_server_that_is_woken_takes_longer_and_one_that_finds_work_does_not(run: Run) -> None:
-    result = run(program(used(CPU, 10), [0, 0, 0, 100], [7, 0, 0]))
-    assert result.streams[0].completed_ns.tolist() == [17, 17, 27, 117]
+    result = run(program(single(10, CPU), [0, 0, 0, 100], [7, 0, 0]))
+    assert completed(result) == [17, 17, 27, 117]
     assert result.busy_ns.tolist() == [4 * 10 + 3 * 7, 0, 0]
 
 
 @both
 def test_a_batch_thread_sleeps_once_for_all_that_it_took(run: Run) -> None:
     # The first is alone; the two that arrive meanwhile share the second service.
-    result = run(program(used(SYNC, 10), [0, 1, 2], [0, 5, 0]))
-    assert result.streams[0].completed_ns.tolist() == [15, 25, 25]
+    result = run(program(single(10, SYNC), [0, 1, 2], [0, 5, 0]))
+    assert completed(result) == [15, 25, 25]
     assert result.sleeps.tolist() == [0, 1, 0]
 
 
@@ -104,7 +81,7 @@ def test_a_batch_thread_sleeps_once_for_all_that_it_took(run: Run) -> None:
 def test_a_thread_of_a_pool_charges_its_waking_to_the_use_that_names_it(run: Run) -> None:
     # Woken at 0; the second item is found in the queue; asleep from 25 to 100.
     result = run(program(worked(10), [0, 1, 100], [0, 0, 5]))
-    assert result.streams[0].completed_ns.tolist() == [15, 25, 115]
+    assert completed(result) == [15, 25, 115]
     assert result.sleeps.tolist() == [3, 0, 2]
 
 
@@ -120,7 +97,7 @@ def test_an_idle_pool_can_be_asked_for(run: Run) -> None:
     work = graph.use(CPU, 10, after=[thread], label="work")
     graph.release(WORKERS, after=[work], label="done")
     result = run(program(graph.finish(reply=asked), [0, 5, 100], [0, 0, 0]))
-    assert result.streams[0].completed_ns.tolist() == [1, 1005, 101]
+    assert completed(result) == [1, 1005, 101]
 
 
 def test_a_thread_is_acquired_before_it_works() -> None:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from stripesim.sim.engine import conditions
-from stripesim.sim.engine.compiled import engine as engine_compiled
 from stripesim.sim.engine.conditions import Test
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, Template
 from stripesim.sim.engine.program import (
     BATCH,
     FIFO,
@@ -23,22 +22,13 @@ from stripesim.sim.engine.program import (
     Program,
     ProgramError,
     RequestChunk,
-    Resources,
 )
-from stripesim.sim.engine.simpy import engine as engine_simpy
-
-Run = Callable[[Program], EngineRun]
-both = pytest.mark.parametrize("run", [engine_simpy.run, engine_compiled.run], ids=["simpy", "compiled"])
+from support.engines import Run, both, completed, latencies
+from support.engines import program as program_of
 
 # Roles; every role is bound to the resource of its number unless a test says otherwise.
 FREE, ONE, GATES, OTHER_GATE, POOLS = range(5)
 RESOURCES = [(FIFO, 100), (FIFO, 1), (GATE, 1), (GATE, 1), (POOL, 1)]
-
-
-@dataclass
-class Book:
-    templates: Sequence[Template]
-    bindings: IntArray
 
 
 @dataclass
@@ -75,28 +65,7 @@ def program(
     resources: list[tuple[int, int]] | None = None,
     bin_ns: int = 0,
 ) -> Program:
-    chosen = resources or RESOURCES
-    names = tuple(f"r{index}" for index in range(len(chosen)))
-    return Program(
-        resources=Resources(
-            names,
-            names,
-            np.array([capacity for _, capacity in chosen], dtype=np.int64),
-            np.array([discipline for discipline, _ in chosen], dtype=np.int64),
-        ),
-        book=Book(templates, np.array(rows or [list(range(len(chosen)))], dtype=np.int64)),
-        streams=streams,
-        bin_ns=bin_ns,
-    )
-
-
-def latencies(result: EngineRun, stream: int = 0) -> list[int]:
-    run = result.streams[stream]
-    return (run.completed_ns - run.issued_ns).tolist()
-
-
-def completed(result: EngineRun, stream: int = 0) -> list[int]:
-    return result.streams[stream].completed_ns.tolist()
+    return program_of(templates, resources or RESOURCES, streams, rows, bin_ns=bin_ns)
 
 
 def taken(result: EngineRun, counter: str, stream: int = 0) -> int:

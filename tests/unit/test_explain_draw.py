@@ -1,4 +1,4 @@
-"""A timeline drawn and told: rows, bars, cuts, tables, and the command that prints them."""
+"""A timeline drawn and written: rows, bars, cuts, tables, and the command that prints them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from stripesim.__main__ import main
 from stripesim.scenarios.explain.axis import TimeAxis
@@ -63,9 +65,16 @@ def test_the_figure_has_a_panel_for_each_scheme_on_one_axis(writes: list[Timelin
     assert any("reply at" in text.get_text() for text in above.texts)
     assert "3-replication" in caption
     assert "RS(4,2)" in caption
-    # Bars: at least one for each stretch of service of 3-replication that is not a piece of another.
-    busy = sum(bool(told.category and told.step.duration_ns) for told in writes[0].steps)
-    assert busy // 2 < len(above.patches)
+    # The row of each of the three copies (below client, primary and locks) shows all the time of its SSD.
+    drawn_us, served_us = [0.0] * 3, [0.0] * 3
+    for bar in above.patches:
+        if isinstance(bar, Rectangle) and to_hex(bar.get_facecolor()).upper() == "#D55E00":
+            drawn_us[round(bar.get_y() + bar.get_height() / 2) - 3] += bar.get_width()
+    for entry in writes[0].steps:
+        if entry.category == "ssd":
+            served_us[entry.branch] += entry.step.duration_ns / 1e3
+    assert min(served_us) > 0
+    assert drawn_us == pytest.approx(served_us)
 
 
 def test_shards_without_work_share_a_row() -> None:
@@ -126,15 +135,15 @@ def test_the_command_prints_drawing_table_and_sources(
 def test_the_command_writes_json_and_files(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    told = ("repair", "--scheme", "rs:4,2", "--size", "1MiB", "--json", "-", "--out", str(tmp_path))
-    assert call(monkeypatch, *told) == 0
+    arguments = ("repair", "--scheme", "rs:4,2", "--size", "1MiB", "--json", "-", "--out", str(tmp_path))
+    assert call(monkeypatch, *arguments) == 0
     (request,) = json.loads(capsys.readouterr().out)["requests"]
     assert request["op"] == "repair"
     assert request["totals"]["device_read_bytes"] == 1 << 20
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"explain-repair.json", "explain-repair.svg", "explain-repair.png", "captions.md"}
     first = (tmp_path / "explain-repair.svg").read_bytes()
-    assert call(monkeypatch, *told) == 0
+    assert call(monkeypatch, *arguments) == 0
     assert (tmp_path / "explain-repair.svg").read_bytes() == first
 
 
