@@ -35,7 +35,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     if too_much:
         # The other rules may themselves take what the scenario asks for.
         return too_much
-    rules = (_bound, _mix, _arrivals, _several, _trace, _crush_map, _sizes, _repeats)
+    rules = (_bound, _mix, _arrivals, _several, _trace, _crush_map, _sizes, _repeats, _plan)
     return [
         *(problem for rule in rules for problem in rule(scenario)),
         *_layout(scenario, schemes),
@@ -175,6 +175,31 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
                 )
 
 
+def _plan(scenario: Scenario) -> Iterator[Problem]:
+    """Some requirements of a plan rest on another key."""
+    plan = scenario.plan
+    if plan is None:
+        return
+    if plan.days_until_full is not None and plan.growth_bytes_per_day is None:
+        yield Problem(
+            ("plan", "days_until_full"),
+            "no plan.growth_bytes_per_day",
+            "it too",
+            (("plan", "growth_bytes_per_day"),),
+        )
+    for key in ("cost_max", "watts_max"):
+        if getattr(plan, key) is not None and plan.prices is None:
+            yield Problem(
+                ("plan", key), "no [plan.prices]", "what the parts cost and draw", (("plan", "prices"),)
+            )
+    if plan.rate_per_s is not None and (scenario.workloads or scenario.workload.kind == "trace"):
+        yield Problem(
+            ("plan", "rate_per_s"),
+            "a rate beside several workloads or a trace",
+            "rates in the workloads themselves",
+        )
+
+
 def _repeats(scenario: Scenario) -> Iterator[Problem]:
     lists: list[tuple[KeyPath, Sequence[object]]] = [
         (("schemes",), scenario.schemes),
@@ -199,6 +224,9 @@ _GEOMETRY: tuple[KeyPath, ...] = tuple(
 
 def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     cluster, durability = scenario.cluster, scenario.durability
+    if scenario.plan is not None and scenario.plan.varies_domains:
+        # Each candidate is checked by itself.
+        return
     if stands_alone(scenario) and durability is not None and durability.placement != "crush":
         return
     if cluster.crush_map is not None:

@@ -18,6 +18,7 @@ from pydantic import Field, PrivateAttr
 
 from stripesim.scenarios.schema.durability import DurabilitySpec
 from stripesim.scenarios.schema.faults import FaultsSpec
+from stripesim.scenarios.schema.plan import PlanSpec
 from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
@@ -347,6 +348,9 @@ class Scenario(Table):
     durability: DurabilitySpec | None = Field(
         default=None, description="How drives fail and are rebuilt over years: see stripesim durability."
     )
+    plan: PlanSpec | None = Field(
+        default=None, description="What may vary and what is required: see stripesim plan."
+    )
 
     # Where relative paths start. It is private because a result must not
     # depend on where a file happens to lie.
@@ -432,10 +436,10 @@ class Scenario(Table):
 
         Notes
         -----
-        Paths count as written; the content of the files they name does not. A table `[durability]` that is
-        not there does not count.
+        Paths count as written; the content of the files they name does not. A table `[durability]` or
+        `[plan]` that is not there does not count.
         """
-        left_out = {"durability"} if self.durability is None else set()
+        left_out = {key for key in ("durability", "plan") if getattr(self, key) is None}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),
             sort_keys=True,

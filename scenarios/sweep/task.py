@@ -45,6 +45,7 @@ _SOURCE: Final = (
     "scenarios/run/failures.py",
     "scenarios/run/files.py",
     "scenarios/schema/durability.py",
+    "scenarios/schema/plan.py",
     "scenarios/schema/faults.py",
     "scenarios/schema/problems.py",
     "scenarios/schema/toml_lines.py",

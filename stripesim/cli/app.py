@@ -19,6 +19,7 @@ from stripesim.cli.output import (
     warn_outside,
     write_json,
 )
+from stripesim.cli.plan import plan
 from stripesim.cli.study import study_app
 from stripesim.cli.trace import trace_app
 
@@ -235,3 +236,4 @@ def kernel(
 
 app.command(cls=CrushCommand)(crush)
 app.command()(durability)
+app.command()(plan)

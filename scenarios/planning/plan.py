@@ -1,0 +1,347 @@
+"""From what may vary and what is required to one recommendation: closed forms prune, simulation decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from statistics import fmean, stdev
+from typing import Any, Final
+
+from stripesim._version import __version__
+from stripesim.models.drive import drive_writes_per_day
+from stripesim.scenarios.planning.candidates import (
+    Candidate,
+    Verdict,
+    at_least,
+    at_most,
+    candidates_of,
+    judge_closed_forms,
+)
+from stripesim.scenarios.planning.capacity import drives_of
+from stripesim.scenarios.planning.durability import system_of
+from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.calibrated import warnings_of_all
+from stripesim.scenarios.run.cell import row_of, run_cells
+from stripesim.scenarios.run.stamp import where_and_when
+from stripesim.scenarios.schema.durability import DurabilitySpec
+from stripesim.scenarios.schema.keys import RepairSpec, Scenario
+from stripesim.scenarios.schema.plan import PlanSpec
+from stripesim.sim.durability.assess import applicable, assess
+
+__all__ = ["AFR", "make_plan", "nines_of", "simulate"]
+
+#: Annual failure rate where a scenario gives none: the order of what large fleets report.
+AFR: Final = 0.015
+#: From a failure to the start of its repair, where a scenario gives none [s]: Ceph's 600 s and its grace.
+DETECTION_S: Final = 620.0
+#: A rate counts as served from this share on: a finite run ends with requests in flight.
+SERVED: Final = 0.97
+
+_SIMULATED: Final = (
+    "iops",
+    "latency_p99_ns",
+    "latency_p99_recovery_ns",
+    "rebuild_s",
+    "nines",
+    "drive_writes_per_day",
+)
+
+
+def make_plan(
+    scenario: Scenario, *, engine: str = "compiled", progress: Callable[[str], None] | None = None
+) -> dict[str, Any]:
+    """Answer a scenario's `[plan]`.
+
+    Returns
+    -------
+    dict
+        ``candidates`` (each with ``meets``, ``fails``, ``pareto``), ``recommended`` (one of them or None),
+        ``reasons``, ``assumptions``, ``warnings`` and ``provenance``.
+
+    Raises
+    ------
+    ValueError
+        If there is no `[plan]`, or too many candidates.
+    """
+    plan = scenario.plan
+    if plan is None:
+        raise ValueError(f"{scenario.where(('plan',))}: plan: got nothing, wanted a table [plan]")
+    begun = time.monotonic()
+    every = list(candidates_of(scenario, plan))
+    for candidate in every:
+        candidate.found |= dict.fromkeys(_SIMULATED)
+        candidate.found.setdefault("cost", None)
+        judge_closed_forms(candidate, plan)
+    say(progress, f"{len(every)} candidates, {sum(one.possible for one in every)} left by closed forms")
+    left = sorted((one for one in every if one.possible), key=_price_order)
+    for number, candidate in enumerate(left):
+        late = time.monotonic() - begun > plan.wall_s_max
+        if number >= plan.simulated_max or late:
+            limit = f"{plan.wall_s_max:g} s" if late else f"plan.simulated_max ({plan.simulated_max})"
+            candidate.verdicts.append(Verdict("simulated", "uncertain", f"not simulated: beyond {limit}"))
+            continue
+        say(progress, f"simulating {number + 1} of {min(len(left), plan.simulated_max)}: {_name(candidate)}")
+        simulate(candidate, plan, engine)
+    meeting = sorted((one for one in every if one.meets), key=_price_order)
+    front = _pareto([one for one in every if one.possible and one.found["iops"] is not None])
+    best = meeting[0] if meeting else None
+    documents = {id(one): {**one.to_json(), "pareto": any(one is f for f in front)} for one in every}
+    return {
+        "candidates": list(documents.values()),
+        "recommended": None if best is None else documents[id(best)],
+        "reasons": _reasons(best, meeting, every),
+        "assumptions": _assumptions(scenario, plan),
+        "warnings": warnings_of_all(one.scenario for one in every if one.scenario),
+        "provenance": {
+            "stripesim": __version__, "scenario": scenario.name, "scenario_sha256": scenario.hash(),
+            "seed": scenario.seed, "engine": engine, "replications": plan.replications, **where_and_when(),
+        },
+    }  # fmt: skip
+
+
+def say(progress: Callable[[str], None] | None, words: str) -> None:
+    """Report progress where somebody listens."""
+    if progress is not None:
+        progress(words)
+
+
+def _name(candidate: Candidate) -> str:
+    keys = candidate.keys
+    return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['ssd']}"
+
+
+def _price_order(candidate: Candidate) -> tuple[float, ...]:
+    """Order by cost, then raw bytes, then latency: the first that meets all is recommended."""
+    held = candidate.capacity
+    raw = (held.raw_bytes if held else None) or 0.0
+    return (
+        candidate.found.get("cost") or 0.0,
+        raw,
+        candidate.keys["hosts"],
+        candidate.found.get("latency_p99_ns") or 0.0,
+        -((held.usable_bytes_safe if held else None) or 0.0),
+    )
+
+
+def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
+    """Simulate a candidate under several seeds, rebuild one OSD, compute its nines, and judge all of it."""
+    scenario, found = candidate.scenario, candidate.found
+    assert scenario is not None
+    asked = _at_rate(scenario, plan.rate_per_s)
+    try:
+        rows = [_worst(_seeded(asked, number), engine) for number in range(plan.replications)]
+        rebuild = idle_rebuild(scenario, candidate.scheme, engine=engine, sample_objects=1000)
+        recovery = None
+        if plan.p99_recovery_ms is not None:
+            lost = _recovering(asked)
+            recovery = [_worst(_seeded(lost, number), engine) for number in range(plan.replications)]
+    except ValueError as error:
+        candidate.problem = str(error).splitlines()[0]
+        return
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    found["iops"], *iops = _interval([row["iops"] for row in rows])
+    found["latency_p99_ns"], *p99 = _interval([row["latency_p99_ns"] for row in rows])
+    found |= {
+        "iops_low": iops[0], "iops_high": iops[1],
+        "latency_p99_low_ns": p99[0], "latency_p99_high_ns": p99[1],
+        "bottleneck": rows[0]["bottleneck"],
+    }  # fmt: skip
+    if plan.rate_per_s is not None:
+        wanted = SERVED * plan.rate_per_s
+        # Poisson arrivals of a finite run are not exactly at the rate: a saturated one serves a share.
+        shares = [row["iops"] / row["offered_iops"] if row["saturated"] else 1.0 for row in rows]
+        served, *iops = _interval([min(1.0, share) * plan.rate_per_s for share in shares])
+        candidate.verdicts.append(
+            at_least("rate_per_s", served, wanted, 1.0, "requests a second served", *iops)
+        )
+    if plan.p99_ms is not None:
+        candidate.verdicts.append(
+            at_most(
+                "p99_ms", found["latency_p99_ns"], plan.p99_ms * 1e6, 1e-6, "ms at the 99th percentile", *p99
+            )
+        )
+    if recovery is not None and plan.p99_recovery_ms is not None:
+        found["latency_p99_recovery_ns"], *ends = _interval([row["latency_p99_ns"] for row in recovery])
+        candidate.verdicts.append(
+            at_most(
+                "p99_recovery_ms", found["latency_p99_recovery_ns"], plan.p99_recovery_ms * 1e6, 1e-6,
+                "ms while an OSD is rebuilt", *ends,
+            )
+        )  # fmt: skip
+    osd_bytes, fill, held = drives.osd_bytes, drives.fill, candidate.capacity
+    if osd_bytes is not None and fill is not None:
+        found["rebuild_s"] = rebuild.seconds_for(osd_bytes * fill.nearfull_ratio)
+        written = max(
+            (row["device_write_bytes_per_client_byte"] or 0.0) * row["throughput_bytes_per_s"] for row in rows
+        )
+        assert held is not None
+        assert drives.capacity is not None
+        found["drive_writes_per_day"] = drive_writes_per_day(
+            written / (held.osds * drives.per_osd), drives.capacity.drive_bytes
+        )
+    if plan.rebuild_s is not None:
+        candidate.verdicts.append(_rebuild_verdict(plan.rebuild_s, found["rebuild_s"], rebuild))
+    _judge_nines(candidate, plan, rebuild)
+
+
+def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> Verdict:
+    """Judge the time of a rebuild, the spread being what half the sample gives."""
+    if seconds is None:
+        return Verdict("rebuild_s", "failed", f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}")
+    ratio = 1.0
+    if rebuild.half_bytes_per_s and rebuild.bytes_per_s:
+        ratio = rebuild.bytes_per_s / rebuild.half_bytes_per_s
+    ends = sorted((seconds, seconds * ratio))
+    return at_most("rebuild_s", seconds, wanted, 1.0, "s to rebuild an OSD", *ends)
+
+
+def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None:
+    """Compute the nines of a candidate and judge them."""
+    scenario = candidate.scenario
+    assert scenario is not None
+    try:
+        row = nines_of(scenario, candidate.scheme, rebuild.bytes_per_s)
+    except ValueError as error:
+        candidate.verdicts.append(
+            Verdict("nines", "failed", str(error).splitlines()[0])
+        ) if plan.nines else None
+        return
+    candidate.found["nines"] = row["nines"]
+    if plan.nines is not None:
+        ends = row["nines_low"], row["nines_high"]
+        candidate.verdicts.append(at_least("nines", row["nines"], plan.nines, 1.0, "nines", *ends))
+
+
+def nines_of(scenario: Scenario, scheme: str, bytes_per_s: float | None) -> dict[str, Any]:
+    """Return the durability of a scheme: as `[durability]` says, else at stated defaults.
+
+    Parameters
+    ----------
+    bytes_per_s : float or None
+        Pace of repair where the scenario gives none [B/s].
+
+    Raises
+    ------
+    ValueError
+        If neither gives a pace.
+    """
+    asked = scenario
+    if scenario.durability is None:
+        if bytes_per_s is None:
+            raise ValueError(f"nines: {scheme} cannot be rebuilt here, so it has no pace of repair")
+        spec = DurabilitySpec(afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S)
+        asked = scenario.model_copy(update={"durability": spec})
+    system = system_of(asked, scheme)
+    methods = applicable(system)
+    method = "markov" if "markov" in methods else methods[0]
+    return assess(system, method, seed=scenario.seed, walks=200)
+
+
+def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
+    """Return the scenario with Poisson arrivals at a rate; as it is where none is required."""
+    if rate_per_s is None:
+        return scenario
+    load = scenario.workload.model_copy(
+        update={"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
+    )
+    return scenario.model_copy(update={"workload": load})
+
+
+def _seeded(scenario: Scenario, number: int) -> Scenario:
+    return scenario.model_copy(update={"seed": scenario.seed + number})
+
+
+def _recovering(scenario: Scenario) -> Scenario:
+    """Return the scenario with its first OSD lost at the start and rebuilt under the load."""
+    throttles = {} if scenario.repair is None else scenario.repair.model_dump(exclude={"lost_osds"})
+    load = scenario.workload.model_copy(update={"image": "prefilled"})
+    return scenario.model_copy(
+        update={"repair": RepairSpec(lost_osds=(0,), **throttles), "workload": load, "faults": None}
+    )
+
+
+def _worst(scenario: Scenario, engine: str) -> dict[str, Any]:
+    """Run all cells of a scenario; the rate of the slowest and the latency of the worst."""
+    rows = [row_of(scenario, cell, result) for cell, result in run_cells(scenario, engine)]
+    slowest = min(rows, key=lambda row: row["iops"])
+    written = max(rows, key=lambda row: row["device_write_bytes_per_client_byte"] or 0.0)
+    return {
+        **slowest,
+        "latency_p99_ns": max(row["latency_p99_ns"] for row in rows),
+        "device_write_bytes_per_client_byte": written["device_write_bytes_per_client_byte"],
+        "throughput_bytes_per_s": written["throughput_bytes_per_s"],
+    }
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and 95 % confidence interval over seeds."""
+    from scipy.stats import t
+
+    mean = fmean(values)
+    half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    return mean, mean - half, mean + half
+
+
+def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Keep those that no other one beats in cost, capacity, latency and nines at once."""
+
+    def goals(one: Candidate) -> tuple[float, ...]:
+        held = one.capacity
+        assert held is not None
+        cost = one.found["cost"] if one.found["cost"] is not None else (held.raw_bytes or 0.0)
+        return (
+            cost, -(held.usable_bytes_safe or 0.0), one.found["latency_p99_ns"] or 0.0,
+            -(one.found["nines"] or 0.0),
+        )  # fmt: skip
+
+    def beaten(mine: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
+        return mine != theirs and all(b <= a for a, b in zip(mine, theirs, strict=True))
+
+    points = [goals(one) for one in candidates]
+    return [
+        one for one, mine in zip(candidates, points, strict=True) if not any(beaten(mine, p) for p in points)
+    ]
+
+
+def _reasons(best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]) -> list[str]:
+    """Say why one is recommended, or why none is."""
+    if best is None:
+        open_ones = sum(one.possible and not one.meets for one in every)
+        return [
+            f"none of {len(every)} candidates is known to meet every requirement; {open_ones} are uncertain: "
+            "more replications, a longer run or a higher plan.simulated_max may decide them"
+        ]
+    by = "the lowest cost" if best.found.get("cost") is not None else "the fewest raw bytes"
+    ties = (
+        f" of {len(meeting)} that meet every requirement"
+        if len(meeting) > 1
+        else ": only it meets every requirement"
+    )
+    return [f"{_name(best)}: {by}{ties}", *(verdict.words for verdict in best.verdicts)]
+
+
+def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
+    """State what the numbers rest on."""
+    said = [
+        "usable_bytes_safe = raw × (1 − largest domain) × nearfull ratio / overhead; metadata and other "
+        "pools are not counted",
+        f"rates and latencies: mean over {plan.replications} seeds with a 95 % interval (Student's t); of "
+        "several kinds of request the slowest and the worst",
+        "rebuild_s: an idle cluster rebuilds a sample of objects; extrapolated to an OSD at the "
+        "nearfull ratio",
+    ]
+    if scenario.durability is None:
+        said.append(
+            f"nines: within a year, drives fail independently at {AFR:.1%} a year, repair begins after "
+            f"{DETECTION_S:g} s and goes at the simulated pace; no bursts, no latent errors; "
+            "set [durability] for yours"
+        )
+    if plan.rate_per_s is not None:
+        said.append(f"a rate counts as served from {SERVED:.0%} of it on")
+    if plan.p99_recovery_ms is not None:
+        said.append(
+            "p99 during recovery: OSD 0 is lost and rebuilt during the whole run, as far as the image lasts"
+        )
+    return said

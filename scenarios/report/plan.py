@@ -1,0 +1,117 @@
+"""The page of a plan: the recommendation with its reasons, every candidate, what each one fails."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.report.page.render import Table, render
+from stripesim.scenarios.report.words import bytes_text, duration_text
+from stripesim.scenarios.run.columns import number_text
+
+__all__ = ["csv_of", "report_of_plan", "rows_of"]
+
+_COLUMNS = (
+    "candidate", "usable, safe", "requests/s", "p99 [ms]", "p99 in recovery [ms]", "rebuild", "nines",
+    "writes/day", "cost", "days until full", "verdict",
+)  # fmt: skip
+
+
+def rows_of(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return the table of candidates as text; columns that no candidate fills are left out."""
+    rows = [_row(document, one) for one in document["candidates"]]
+    kept = [index for index in range(len(_COLUMNS)) if any(row[index] != "–" for row in rows)]
+    return [_COLUMNS[index] for index in kept], [[row[index] for index in kept] for row in rows]
+
+
+def _row(document: Mapping[str, Any], one: Mapping[str, Any]) -> list[str]:
+    keys = " · ".join(
+        f"{value:,}" if isinstance(value, int) else str(value)
+        for key, value in list(one.items())[3 : list(one).index("capacity")]
+    )
+    verdict = "meets all" if one["meets"] else "fails"
+    if not one["meets"] and all(line.startswith("uncertain") for line in one["fails"]):
+        verdict = "uncertain"
+    if one is document["recommended"]:
+        verdict = "recommended"
+    spread = ""
+    if one["iops"] is not None:
+        spread = (
+            f" ± {number_text((one['latency_p99_high_ns'] - one['latency_p99_low_ns']) / 2, 1e-6, digits=2)}"
+        )
+    rebuild = one["rebuild_s"]
+    days = one.get("days_until_full")
+    return [
+        f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}, {keys}",
+        bytes_text(one["capacity"]["usable_bytes_safe"]),
+        number_text(one["iops"]),
+        number_text(one["latency_p99_ns"], 1e-6) + spread,
+        number_text(one["latency_p99_recovery_ns"], 1e-6),
+        "–" if rebuild is None else duration_text(rebuild),
+        number_text(one["nines"]),
+        number_text(one["drive_writes_per_day"]),
+        number_text(one["cost"]),
+        number_text(days),
+        verdict + (" (Pareto)" if one["pareto"] else ""),
+    ]
+
+
+def csv_of(document: Mapping[str, Any]) -> str:
+    """Write the candidates as CSV, one a line, bytes and seconds as plain numbers."""
+    flat = []
+    for one in document["candidates"]:
+        plain = {key: value for key, value in one.items() if not isinstance(value, dict | list)}
+        held = {key: value for key, value in one["capacity"].items() if not isinstance(value, list)}
+        flat.append({**plain, **held, "fails": "; ".join(one["fails"])})
+    names = list(dict.fromkeys(key for row in flat for key in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return text.getvalue()
+
+
+def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> str:
+    """Write the page of a plan, which loads and links nothing outside itself."""
+    columns, rows = rows_of(document)
+    best = document["recommended"]
+    others = [
+        [
+            f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}, {one['ssd']}",
+            "; ".join(one["fails"]),
+        ]
+        for one in document["candidates"]
+        if not one["meets"]
+    ]
+    steps = (
+        [
+            [step["name"], bytes_text(step["left_bytes"]), step["why"]]
+            for step in best["capacity"]["waterfall"]
+        ]
+        if best
+        else []
+    )
+    bounds = [[b["name"], number_text(b["rate_per_s"]), b["why"]] for b in best["bounds"]] if best else []
+    source = document["provenance"]
+    return render(
+        "plan.html.j2",
+        kind="Plan",
+        title=name,
+        introduction=description or "Which cluster meets the requirements, and why.",
+        meta=[
+            f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
+        ],
+        recommended=best is not None,
+        reasons=document["reasons"],
+        candidates=Table("Candidates", columns, rows, words=(0, len(columns) - 1)),
+        failing=Table(
+            "What the others fail", ["candidate", "what is not met"], others, form="stack", numeric=False
+        ),
+        steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
+        bounds=Table("Upper bounds of the rate", ["resource", "requests/s", "why"], bounds, words=(2,)),
+        assumptions=document["assumptions"],
+        warnings=document["warnings"],
+    )
