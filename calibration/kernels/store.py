@@ -7,6 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,7 @@ def named_table(name: str) -> KernelTable:
     return shipped_table(name)
 
 
+@lru_cache(maxsize=4)
 def shipped_table(name: str) -> KernelTable:
     """A table that ships, by name.
 

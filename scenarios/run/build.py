@@ -167,10 +167,16 @@ def _threads(cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads) -> 
     return chosen.model(ThreadModel, "threads", given)
 
 
+@lru_cache(maxsize=8)
+def _sets_with(tables: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the sets that have one of some tables: they ship, and do not change."""
+    return tuple(each for each in names() if any(ParameterSet(each).table(table) for table in tables))
+
+
 def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     """Return the set that a key of the cluster names; it must have a table that the key is about."""
     name = getattr(scenario.cluster, key)
-    fitting = [each for each in names() if any(ParameterSet(each).table(table) for table in tables)]
+    fitting = _sets_with(tables)
     if name not in fitting:
         what = "a parameter set of a cluster" if key == "parameters" else "a device"
         raise ParameterSetError(

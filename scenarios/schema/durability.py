@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from stripesim.scenarios.schema.types import PositiveFloat, PositiveInt, Table, TimeS
-from stripesim.scenarios.schema.units import SizeError, parse_size_bytes
+from stripesim.scenarios.schema.units import SIZE_PATTERN, SizeError, parse_size_bytes
 
 __all__ = ["AgeingSpec", "BurstSpec", "DurabilitySpec"]
 
@@ -22,7 +22,19 @@ def _bytes(value: object) -> object:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-Bytes = Annotated[float, BeforeValidator(_bytes), Field(gt=0, le=1e24)]
+Bytes = Annotated[
+    float,
+    BeforeValidator(_bytes),
+    Field(gt=0, le=1e24),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "exclusiveMinimum": 0, "maximum": 1e24},
+                {"type": "string", "pattern": SIZE_PATTERN},
+            ]
+        }
+    ),
+]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 

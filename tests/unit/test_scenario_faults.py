@@ -200,8 +200,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     cases = {
         str(latin): f"{latin}:2: got a byte that is not UTF-8",
         str(tmp_path): "wanted a file that can be read",
-        str(tmp_path / "gone.toml"): "got no such file, wanted a scenario file or one of faults, koh2017",
-        "koh2071": 'wanted "koh2017"; one of faults, koh2017, quickstart, repair',
+        str(
+            tmp_path / "gone.toml"
+        ): "got no such file, wanted a scenario file or one of faults, koh2017, plan",
+        "koh2071": 'wanted "koh2017"; one of faults, koh2017, plan, quickstart, repair',
         "": "got no scenario of this name",
         "x\0y": "got no scenario of this name",
         "a" * 5000: "got no scenario of this name",
