@@ -28,3 +28,7 @@ from stripesim.models.placement.osdmap import pgs_of_objects as pgs_of_objects
 from stripesim.models.placement.osdmap import placement_seed as placement_seed
 from stripesim.models.placement.osdmap import placement_seeds as placement_seeds
 from stripesim.models.placement.osdmap import stable_mod as stable_mod
+from stripesim.models.placement.pg_sets import OsdMap as OsdMap
+from stripesim.models.placement.pg_sets import PgSets as PgSets
+from stripesim.models.placement.pg_sets import PlacedPool as PlacedPool
+from stripesim.models.placement.pg_sets import pg_sets as pg_sets

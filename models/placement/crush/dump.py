@@ -107,6 +107,10 @@ def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: s
         for at, row in reader.rows(document, key, "types")
     )
     buckets = _with_class_ids([_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")])
+    # A device without a name is listed in its bucket alone.
+    named = {device.id for device in devices}
+    nameless = sorted({item for b in buckets for item in b.items if item >= 0} - named)
+    devices += tuple(Device(item, f"osd.{item}") for item in nameless)
     known = {device.id for device in devices} | {bucket.id for bucket in buckets}
     for bucket in buckets:
         for item in bucket.items:

@@ -1,0 +1,287 @@
+"""The OSDs of every placement group as a cluster's OSD map has them: CRUSH, exceptions, states, primaries.
+
+References
+----------
+Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and what it calls) and src/osd/osd_types.cc
+(pg_pool_t::raw_pg_to_pps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.placement.crush.elements import NONE, WEIGHT_ONE
+from stripesim.models.placement.crush.map import CrushMap
+from stripesim.models.placement.crush.rjenkins import hash_pair
+from stripesim.models.placement.osdmap import placement_seeds, stable_mod_many
+
+Pg = tuple[int, int]
+Rows = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class PlacedPool:
+    """What of a pool decides where its groups lie.
+
+    Attributes
+    ----------
+    id : int
+    name : str
+    kind : {"replicated", "erasure"}
+        In an erasure-coded pool a slot without OSD stays empty; in a replicated one the others move up.
+    size : int
+        OSDs of a group: replicas, or k + m.
+    pg_num, pgp_num : int
+        Groups, and groups for placement.
+    rule : int
+        Id of its CRUSH rule.
+    hashpspool : bool
+        Whether the pool's id is hashed into the seed (all pools since Dumpling) or added to it.
+    """
+
+    id: int
+    name: str
+    kind: Literal["replicated", "erasure"]
+    size: int
+    pg_num: int
+    pgp_num: int
+    rule: int
+    hashpspool: bool = True
+
+
+@dataclass(frozen=True)
+class OsdMap:
+    """A cluster's OSD map as far as it decides where placement groups lie.
+
+    Attributes
+    ----------
+    crush : CrushMap
+    exists, up : ndarray of bool, shape (osds,)
+        States by OSD id.
+    weights : ndarray of int64, shape (osds,)
+        What ``ceph osd reweight`` sets, 16.16 fixed point; 0: out.
+    affinities : ndarray of int64, shape (osds,)
+        Primary affinity, 16.16 fixed point.
+    pools : tuple of PlacedPool
+    pg_upmap : mapping of (pool, pg) to sequence of int
+        OSDs that replace what CRUSH gives.
+    pg_upmap_items : mapping of (pool, pg) to sequence of (from, to)
+        OSDs that replace single ones.
+    pg_upmap_primaries : mapping of (pool, pg) to int
+        OSD that changes places with the first.
+    pg_temp : mapping of (pool, pg) to sequence of int
+        Acting set while the up set is being filled.
+    primary_temp : mapping of (pool, pg) to int
+        Acting primary.
+    """
+
+    crush: CrushMap
+    exists: npt.NDArray[np.bool_]
+    up: npt.NDArray[np.bool_]
+    weights: npt.NDArray[np.int64]
+    affinities: npt.NDArray[np.int64]
+    pools: tuple[PlacedPool, ...]
+    pg_upmap: Mapping[Pg, Sequence[int]] = field(default_factory=dict)
+    pg_upmap_items: Mapping[Pg, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    pg_upmap_primaries: Mapping[Pg, int] = field(default_factory=dict)
+    pg_temp: Mapping[Pg, Sequence[int]] = field(default_factory=dict)
+    primary_temp: Mapping[Pg, int] = field(default_factory=dict)
+
+    def reweight_vector(self) -> npt.NDArray[np.int64]:
+        """Weights for `CrushMap.map_many`: ids that the map has no OSD for are out."""
+        size = self.crush.max_devices
+        vector = np.zeros(size, dtype=np.int64)
+        known = min(size, len(self.weights))
+        vector[:known] = self.weights[:known]
+        return vector
+
+    def is_out(self, osd: int) -> bool:
+        """Whether an OSD of the map has weight 0; an id that is none counts as in."""
+        return 0 <= osd < len(self.weights) and int(self.weights[osd]) == 0
+
+
+@dataclass(frozen=True)
+class PgSets:
+    """Up and acting sets of a pool's groups.
+
+    Attributes
+    ----------
+    up, acting : ndarray of int32, shape (pg_num, width)
+        OSDs; `NONE` where there is none.
+    up_primary, acting_primary : ndarray of int32, shape (pg_num,)
+        OSD, −1 where there is none.
+    """
+
+    up: Rows
+    up_primary: Rows
+    acting: Rows
+    acting_primary: Rows
+
+
+def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
+    """Compute the up and acting set of each of a pool's groups.
+
+    Parameters
+    ----------
+    osd_map : OsdMap
+        The cluster's state.
+    pool : PlacedPool
+        The pool.
+
+    Returns
+    -------
+    PgSets
+        Row p is group p.
+    """
+    groups = np.arange(pool.pg_num, dtype=np.int64)
+    if pool.hashpspool:
+        seeds = placement_seeds(groups, pool.id, pool.pgp_num)
+    else:
+        seeds = stable_mod_many(groups, pool.pgp_num) + pool.id
+    known_rules = {rule.id for rule in osd_map.crush.rules}
+    if pool.rule in known_rules:
+        rows = osd_map.crush.map_many(
+            pool.rule, seeds, pool.size, osd_map.reweight_vector(), pool=pool.id
+        ).copy()
+    else:
+        rows = np.full((pool.pg_num, pool.size), NONE, dtype=np.int32)
+    shift = pool.kind == "replicated"
+    rows = _keep(rows, osd_map.exists, shift)
+    rows = _upmapped(osd_map, pool, rows)
+    up = _keep(rows, osd_map.exists & osd_map.up, shift)
+    up, up_primary = _with_primaries(osd_map, up, seeds, shift)
+    acting, acting_primary = _with_temps(osd_map, pool, up, up_primary, shift)
+    return PgSets(up, up_primary, acting, acting_primary)
+
+
+def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
+    """Empty the slots of OSDs that are not wanted, and close the gaps where the pool does."""
+    kept = np.zeros(rows.shape, dtype=bool)
+    known = (rows >= 0) & (rows < len(wanted))
+    kept[known] = wanted[rows[known]]
+    if kept.all():
+        return rows
+    rows = np.where(kept, rows, np.int32(NONE)).astype(np.int32)
+    if shift:
+        # A stable sort by "is empty" moves the others up in their order.
+        order = np.argsort(~kept, axis=1, kind="stable")
+        rows = np.take_along_axis(rows, order, axis=1)
+    return rows
+
+
+def _first(rows: Rows) -> npt.NDArray[np.int64]:
+    """Place of the first OSD of each row; 0 where there is none."""
+    places: npt.NDArray[np.int64] = np.argmax(rows != NONE, axis=1)
+    return places
+
+
+def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
+    """OSD at one place of each row; −1 where there is none."""
+    if rows.shape[1] == 0:
+        return np.full(len(rows), -1, dtype=np.int32)
+    found = np.take_along_axis(rows, places[:, None], axis=1)[:, 0]
+    return np.where(found == NONE, -1, found).astype(np.int32)
+
+
+def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
+    """Apply the upmap exceptions."""
+    changed: dict[int, list[int]] = {}
+
+    def row(group: int) -> list[int]:
+        return changed.setdefault(group, rows[group].tolist())
+
+    rejected: set[int] = set()
+    for (pool_id, group), osds in osd_map.pg_upmap.items():
+        if pool_id == pool.id and group < pool.pg_num:
+            if any(osd_map.is_out(osd) for osd in osds):
+                # Ceph then leaves the group to CRUSH altogether.
+                rejected.add(group)
+            else:
+                changed[group] = list(osds)
+    for (pool_id, group), pairs in osd_map.pg_upmap_items.items():
+        if pool_id == pool.id and group < pool.pg_num and group not in rejected:
+            osds = row(group)
+            for old, new in pairs:
+                if new not in osds and old in osds and (new == NONE or not osd_map.is_out(new)):
+                    osds[osds.index(old)] = new
+    for (pool_id, group), primary in osd_map.pg_upmap_primaries.items():
+        if pool_id == pool.id and group < pool.pg_num and group not in rejected:
+            osds = row(group)
+            in_cluster = 0 <= primary < len(osd_map.weights) and not osd_map.is_out(primary)
+            if in_cluster and primary in osds[1:]:
+                place = osds.index(primary, 1)
+                osds[0], osds[place] = primary, osds[0]
+    return _with_rows(rows, changed)
+
+
+def _with_rows(rows: Rows, changed: Mapping[int, Sequence[int]]) -> Rows:
+    """Put rows in the place of others; the table grows as wide as the widest."""
+    if not changed:
+        return rows
+    width = max(rows.shape[1], *(len(osds) for osds in changed.values()))
+    wide = np.full((len(rows), width), NONE, dtype=np.int32)
+    wide[:, : rows.shape[1]] = rows
+    for group, osds in changed.items():
+        wide[group] = NONE
+        wide[group, : len(osds)] = osds
+    return wide
+
+
+def _with_primaries(
+    osd_map: OsdMap, up: Rows, seeds: npt.NDArray[np.int64], shift: bool
+) -> tuple[Rows, Rows]:
+    """Pick the primaries by affinity; in a replicated pool the primary moves to the front."""
+    places = _first(up)
+    if (osd_map.affinities < WEIGHT_ONE).any() and up.shape[1]:
+        present = up != NONE
+        osds = np.where(present, up, 0).astype(np.int64)
+        affinity = osd_map.affinities[osds]
+        drawn = hash_pair(np.broadcast_to(seeds[:, None], osds.shape), osds) >> 16
+        willing = present & ((affinity >= WEIGHT_ONE) | (drawn < affinity))
+        # Where none is willing the first is primary all the same.
+        places = np.where(willing.any(axis=1), np.argmax(willing, axis=1), places)
+        if shift and places.any():
+            order = np.broadcast_to(np.arange(up.shape[1]), up.shape)
+            order = np.where(
+                order == 0, places[:, None], np.where(order <= places[:, None], order - 1, order)
+            )
+            up = np.take_along_axis(up, order, axis=1)
+            places = np.zeros_like(places)
+    return up, _at(up, places)
+
+
+def _with_temps(
+    osd_map: OsdMap, pool: PlacedPool, up: Rows, up_primary: Rows, shift: bool
+) -> tuple[Rows, Rows]:
+    """Apply pg_temp and primary_temp."""
+    changed: dict[int, list[int]] = {}
+    primaries = {
+        group: osd
+        for (pool_id, group), osd in osd_map.primary_temp.items()
+        if pool_id == pool.id and group < pool.pg_num
+    }
+    for (pool_id, group), osds in osd_map.pg_temp.items():
+        if pool_id != pool.id or group >= pool.pg_num:
+            continue
+        alive = [
+            osd if 0 <= osd < len(osd_map.up) and osd_map.exists[osd] and osd_map.up[osd] else NONE
+            for osd in osds
+        ]
+        if shift:
+            alive = [osd for osd in alive if osd != NONE]
+        if alive:
+            changed[group] = alive
+            first = next((osd for osd in alive if osd != NONE), None)
+            if first is not None:
+                primaries.setdefault(group, first)
+    acting = _with_rows(up, changed)
+    acting_primary = up_primary.copy()
+    for group, osd in primaries.items():
+        if osd >= 0:
+            acting_primary[group] = osd
+    return acting, acting_primary

@@ -1,0 +1,450 @@
+"""A cluster as its report describes it: pools, OSDs, and the placement groups that each OSD has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import NONE, CrushMap, OsdMap, PgSets, PlacedPool, StepOp, pg_sets
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.scenarios.importing.documents import ClusterImportError, Documents, Json, load_documents
+from stripesim.scenarios.importing.osd_map import parse_pg_id, read_osd_map
+
+_KIB = 1024
+_TIB = 1024**4
+_OLDEST, _NEWEST = 13, 20
+# Ceph 16.2.15, src/common/options.cc: osd_pool_erasure_code_stripe_unit.
+_STRIPE_UNIT_BYTES = 4096
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class ImportedPool:
+    """A pool.
+
+    Attributes
+    ----------
+    placed : PlacedPool
+    scheme : str
+        As `stripesim.models.coding.parse_scheme` reads it.
+    overhead : float
+        Bytes on OSDs for each byte stored.
+    stripe_unit_bytes : int
+    rule_name : str
+    failure_domain : str
+        Type of which its rule gives each group different ones.
+    osds : tuple of int
+        OSDs below the buckets that its rule takes.
+    stored_bytes : int or None
+    application : str
+    """
+
+    placed: PlacedPool
+    scheme: str
+    overhead: float
+    stripe_unit_bytes: int
+    rule_name: str
+    failure_domain: str
+    osds: tuple[int, ...]
+    stored_bytes: int | None
+    application: str
+
+
+@dataclass(frozen=True)
+class ImportedOsd:
+    """An OSD; sizes in bytes, None where no file says them."""
+
+    id: int
+    host: str
+    device_class: str | None
+    up: bool
+    reweight: float
+    primary_affinity: float
+    crush_weight: float
+    size_bytes: int | None
+    used_bytes: int | None
+    metadata: Json
+
+
+@dataclass(frozen=True)
+class ImportedCluster:
+    """A cluster, read and mapped.
+
+    Attributes
+    ----------
+    version : str
+    osd_map : OsdMap
+    pools : tuple of ImportedPool
+    osds : tuple of ImportedOsd
+        Those that exist, by id.
+    sets : mapping of pool id to PgSets
+    counts, reported : mapping of OSD id to (acting groups, primary groups)
+        Our own count, and that of the cluster (None where no file has it).
+    ratios : tuple of float
+        Full, backfillfull and nearfull ratio.
+    warnings : tuple of str
+    """
+
+    version: str
+    osd_map: OsdMap
+    pools: tuple[ImportedPool, ...]
+    osds: tuple[ImportedOsd, ...]
+    sets: Mapping[int, PgSets]
+    counts: Mapping[int, tuple[int, int]]
+    reported: Mapping[int, tuple[int, int]] | None
+    ratios: tuple[float, float, float]
+    warnings: tuple[str, ...]
+
+    def host_of(self) -> dict[int, str]:
+        """Host of each OSD."""
+        return {osd.id: osd.host for osd in self.osds}
+
+
+def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
+    """Read a cluster from a report, or from the outputs of several commands.
+
+    Raises
+    ------
+    ClusterImportError, CrushMapError
+        With one line for each problem.
+    """
+    documents = load_documents(paths)
+    osd_map = read_osd_map(documents)
+    warnings: list[str] = []
+    version = str(documents.head.get("version", "")) or _version_of(documents.metadata)
+    warnings += _release_warnings(version)
+    pools = tuple(_pool(documents, osd_map, pool, warnings) for pool in osd_map.pools)
+    osds = _osds(documents, osd_map)
+    sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
+    counts = _counts(osd_map, sets)
+    reported = _reported(documents)
+    if reported is None:
+        warnings.append(
+            "num_pg_by_osd: missing: the placement groups of each OSD are computed and compared with nothing"
+        )
+    else:
+        warnings += _differences(counts, reported, documents)
+    warnings += _exceptions(osd_map)
+    if not osds:
+        raise ClusterImportError(
+            f"{documents.sources[0]}: osdmap.osds: got no OSD that exists, wanted one at least"
+        )
+    unknown = [osd.id for osd in osds if osd.size_bytes is None]
+    if unknown:
+        warnings.append(
+            f"osd_metadata: {_listed(unknown)}: no size in any file: CRUSH weights (TiB) stand for it"
+        )
+        osds = tuple(
+            osd if osd.size_bytes is not None else replace(osd, size_bytes=round(osd.crush_weight * _TIB))
+            for osd in osds
+        )
+    document = documents.osd_map or {}
+    ratios = tuple(
+        float(document.get(f"{name}_ratio") or default)
+        for name, default in (("full", 0.95), ("backfillfull", 0.90), ("nearfull", 0.85))
+    )
+    return ImportedCluster(
+        version,
+        osd_map,
+        pools,
+        osds,
+        sets,
+        counts,
+        reported,
+        (ratios[0], ratios[1], ratios[2]),
+        tuple(warnings),
+    )
+
+
+def _version_of(metadata: Sequence[Json]) -> str:
+    versions = sorted({str(row["ceph_version_short"]) for row in metadata if row.get("ceph_version_short")})
+    return versions[-1] if versions else ""
+
+
+def _release_warnings(version: str) -> list[str]:
+    found = re.match(r"(\d+)\.", version)
+    if found is None:
+        return ["version: missing: the release is not known; 13 to 20 are checked"]
+    if not _OLDEST <= int(found[1]) <= _NEWEST:
+        return [f"version: {version}: read as it is; releases {_OLDEST} to {_NEWEST} are checked"]
+    return []
+
+
+def _pool(documents: Documents, osd_map: OsdMap, placed: PlacedPool, warnings: list[str]) -> ImportedPool:
+    rows = (documents.osd_map or {}).get("pools", [])
+    row: Json = next((r for r in rows if r.get("pool", r.get("pool_id")) == placed.id), {})
+    scheme, overhead, stripe_unit = _scheme(documents, placed, row, warnings)
+    stored = next(
+        (
+            stats.get("stat_sum", stats.get("stats", {})).get("num_bytes")
+            for stats in documents.pool_stats
+            if stats.get("poolid", stats.get("id")) == placed.id
+        ),
+        None,
+    )
+    rule = next((rule.name for rule in osd_map.crush.rules if rule.id == placed.rule), "")
+    if not rule:
+        warnings.append(f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped")
+    domain, osds = _rule_of(osd_map, placed)
+    return ImportedPool(
+        placed=placed,
+        scheme=scheme,
+        overhead=overhead,
+        stripe_unit_bytes=stripe_unit,
+        rule_name=rule,
+        failure_domain=domain,
+        osds=osds,
+        stored_bytes=stored if isinstance(stored, int) else None,
+        application=", ".join(row.get("application_metadata") or {}),
+    )
+
+
+def _scheme(
+    documents: Documents, placed: PlacedPool, row: Json, warnings: list[str]
+) -> tuple[str, float, int]:
+    """Scheme, bytes on OSDs per byte stored, and stripe unit of a pool."""
+    if placed.kind == "replicated":
+        return f"rep:{placed.size}", float(placed.size), _STRIPE_UNIT_BYTES
+    name = row.get("erasure_code_profile", "")
+    profile: Json = (documents.osd_map or {}).get("erasure_code_profiles", {}).get(name, {})
+    unit = _whole(profile.get("stripe_unit"), _STRIPE_UNIT_BYTES)
+    width = row.get("stripe_width") or 0
+    k = _whole(profile.get("k"), width // unit if width else placed.size - 1)
+    if width and k:
+        unit = width // k
+    m = placed.size - k
+    if not profile:
+        warnings.append(
+            f"pool {placed.name}: erasure_code_profile {name!r}: missing: k = {k} by the stripe width"
+        )
+    plugin = profile.get("plugin", "")
+    scheme = f"rs:{k},{m}"
+    if plugin == "clay":
+        scheme = f"clay:{k},{m},{_whole(profile.get('d'), k + m - 1)}"
+    elif plugin == "shec":
+        scheme = f"shec:{k},{m},{_whole(profile.get('c'), 2)}"
+    elif plugin == "lrc" and profile.get("l"):
+        scheme = f"lrc:{k},{m},{profile['l']}"
+    try:
+        parse_scheme(scheme)
+    except ValueError as error:
+        warnings.append(f"pool {placed.name}: {scheme}: {error}; simulated as rs:{k},{m}")
+        scheme = f"rs:{k},{m}"
+    return scheme, placed.size / max(k, 1), unit
+
+
+def _whole(value: object, otherwise: int) -> int:
+    text = str(value)
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) and int(text) > 0 else otherwise
+
+
+def _rule_of(osd_map: OsdMap, placed: PlacedPool) -> tuple[str, tuple[int, ...]]:
+    """Failure domain of a pool's rule, and the OSDs below what it takes."""
+    crush = osd_map.crush
+    steps = next((rule.steps for rule in crush.rules if rule.id == placed.rule), ())
+    names = dict(crush.types)
+    chosen = [
+        names.get(step.type_id, str(step.type_id))
+        for step in steps
+        if step.type_id or step.op in (StepOp.CHOOSE_FIRSTN, StepOp.CHOOSE_INDEP, StepOp.CHOOSE_MSR)
+    ]
+    domain = next((name for name in chosen if name), "osd")
+    found: set[int] = set()
+    for step in steps:
+        if step.op is StepOp.TAKE:
+            found |= set(below(crush, step.count))
+    return domain, tuple(sorted(osd for osd in found if osd < len(osd_map.exists) and osd_map.exists[osd]))
+
+
+def below(crush: CrushMap, item: int) -> list[int]:
+    """OSDs in or below an item."""
+    by_id = {bucket.id: bucket for bucket in crush.buckets}
+    waiting, seen, found = [item], set(), []
+    while waiting:
+        here = waiting.pop()
+        if here in seen:
+            continue
+        seen.add(here)
+        if here >= 0:
+            found.append(here)
+        elif here in by_id:
+            waiting.extend(by_id[here].items)
+    return found
+
+
+def domain_of(crush: CrushMap, type_name: str) -> dict[int, str]:
+    """Name of the bucket of a type that each OSD is in."""
+    types = {name: number for number, name in crush.types}
+    found: dict[int, str] = {}
+    for bucket in crush.buckets:
+        if bucket.type_id == types.get(type_name) and "~" not in bucket.name:
+            found |= dict.fromkeys(below(crush, bucket.id), bucket.name)
+    return found
+
+
+def _osds(documents: Documents, osd_map: OsdMap) -> tuple[ImportedOsd, ...]:
+    crush = osd_map.crush
+    hosts = domain_of(crush, "host")
+    classes = {device.id: device.device_class for device in crush.devices}
+    weights = {
+        item: weight / WEIGHT_ONE
+        for bucket in crush.buckets
+        if "~" not in bucket.name
+        for item, weight in zip(bucket.items, bucket.weights, strict=True)
+    }
+    metadata = {row.get("id"): row for row in documents.metadata}
+    stats = {row.get("osd", row.get("id")): row for row in documents.osd_stats}
+    found = []
+    for osd in np.flatnonzero(osd_map.exists).tolist():
+        about, use = metadata.get(osd, {}), stats.get(osd, {})
+        size = use.get("kb") or 0
+        found.append(
+            ImportedOsd(
+                id=osd,
+                host=hosts.get(osd) or str(about.get("hostname") or "?"),
+                device_class=classes.get(osd) or about.get("default_device_class"),
+                up=bool(osd_map.up[osd]),
+                reweight=int(osd_map.weights[osd]) / WEIGHT_ONE,
+                primary_affinity=int(osd_map.affinities[osd]) / WEIGHT_ONE,
+                crush_weight=weights.get(osd, 0.0),
+                size_bytes=size * _KIB or _whole(about.get("bluestore_bdev_size"), 0) or None,
+                used_bytes=use["kb_used"] * _KIB if "kb_used" in use else None,
+                metadata=about,
+            )
+        )
+    return tuple(found)
+
+
+def _counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> dict[int, tuple[int, int]]:
+    size = len(osd_map.exists)
+    acting, primary = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    for found in sets.values():
+        for totals, osds in ((acting, found.acting), (primary, found.acting_primary)):
+            known = osds[(osds >= 0) & (osds < size)]
+            np.add(totals, np.bincount(known, minlength=size), out=totals)
+    return {
+        osd: (int(acting[osd]), int(primary[osd]))
+        for osd in range(size)
+        if osd_map.exists[osd] or acting[osd] or primary[osd]
+    }
+
+
+def _reported(documents: Documents) -> dict[int, tuple[int, int]] | None:
+    """Groups of each OSD as the cluster counts them; a hole of an erasure-coded pool is no OSD."""
+    if documents.pg_counts is not None:
+        return {
+            row["osd"]: (int(row.get("num_acting_pg", 0)), int(row.get("num_primary_pg", 0)))
+            for row in documents.pg_counts
+            if isinstance(row.get("osd"), int) and 0 <= row["osd"] < NONE
+        }
+    if not documents.pg_stats:
+        return None
+    found: dict[int, list[int]] = {}
+    for row in documents.pg_stats:
+        if parse_pg_id(row.get("pgid")) is None:
+            continue
+        for osd in row.get("acting", ()):
+            found.setdefault(osd, [0, 0])[0] += 1
+        found.setdefault(row.get("acting_primary", -1), [0, 0])[1] += 1
+    return {osd: (a, p) for osd, (a, p) in found.items() if 0 <= osd < NONE}
+
+
+def _differences(
+    counts: Mapping[int, tuple[int, int]], reported: Mapping[int, tuple[int, int]], documents: Documents
+) -> list[str]:
+    """Name the OSDs whose groups differ, and what in the report may explain it."""
+    wrong = [
+        osd for osd in sorted({*counts, *reported}) if counts.get(osd, (0, 0)) != reported.get(osd, (0, 0))
+    ]
+    if not wrong:
+        return []
+    shown = ", ".join(
+        f"osd.{osd} {counts.get(osd, (0, 0))[0]} and {counts.get(osd, (0, 0))[1]} primary, reported "
+        f"{reported.get(osd, (0, 0))[0]} and {reported.get(osd, (0, 0))[1]}"
+        for osd in wrong[:_SHOWN]
+    )
+    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    states = [
+        f"{row.get('num')} {row.get('state')}"
+        for row in documents.head.get("num_pg_by_state") or ()
+        if row.get("state") != "active+clean"
+    ]
+    why = f"; groups in other states than active+clean: {', '.join(states[:_SHOWN])}" if states else ""
+    return [f"num_pg_by_osd: {len(wrong)} OSDs differ: {shown}{more}{why}"]
+
+
+def _exceptions(osd_map: OsdMap) -> list[str]:
+    found = []
+    temps = len({*osd_map.pg_temp, *osd_map.primary_temp})
+    if temps:
+        found.append(
+            f"pg_temp: {temps} placement groups act elsewhere than they are mapped, until backfilled"
+        )
+    down = np.flatnonzero(osd_map.exists & ~osd_map.up).tolist()
+    if down:
+        found.append(f"osds: {_listed(down)}: down")
+    out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
+    if out:
+        found.append(f"osds: {_listed(out)}: out")
+    return found
+
+
+def _listed(osds: Sequence[int]) -> str:
+    shown = ", ".join(f"osd.{osd}" for osd in osds[:_SHOWN])
+    return shown + (f" and {len(osds) - _SHOWN} more" if len(osds) > _SHOWN else "")
+
+
+def osd_rows(cluster: ImportedCluster) -> list[dict[str, Any]]:
+    """OSDs as the JSON document lists them."""
+    return [
+        {
+            "osd": osd.id,
+            "host": osd.host,
+            "class": osd.device_class,
+            "up": osd.up,
+            "reweight": osd.reweight,
+            "primary_affinity": osd.primary_affinity,
+            "crush_weight": osd.crush_weight,
+            "size_bytes": osd.size_bytes,
+            "used_bytes": osd.used_bytes,
+        }
+        for osd in cluster.osds
+    ]
+
+
+def pool_rows(cluster: ImportedCluster) -> list[dict[str, Any]]:
+    """Pools as the JSON document lists them."""
+    return [
+        {
+            "id": pool.placed.id,
+            "name": pool.placed.name,
+            "scheme": pool.scheme,
+            "size": pool.placed.size,
+            "pg_num": pool.placed.pg_num,
+            "pgp_num": pool.placed.pgp_num,
+            "rule": pool.rule_name,
+            "failure_domain": pool.failure_domain,
+            "osds": len(pool.osds),
+            "stored_bytes": pool.stored_bytes,
+            "application": pool.application,
+        }
+        for pool in cluster.pools
+    ]
+
+
+def count_rows(cluster: ImportedCluster) -> list[dict[str, Any]]:
+    """Placement groups of each OSD, computed and (where a file has them) reported."""
+    rows = []
+    for osd, (acting, primary) in sorted(cluster.counts.items()):
+        row: dict[str, Any] = {"osd": osd, "acting_pgs": acting, "primary_pgs": primary}
+        if cluster.reported is not None:
+            there = cluster.reported.get(osd, (0, 0))
+            row |= {"reported_acting_pgs": there[0], "reported_primary_pgs": there[1]}
+        rows.append(row)
+    return rows
