@@ -96,7 +96,12 @@ def _fill(
     use = _use(cluster, counts, shard_bytes, sizes)
     filled = {osd: use[osd] / sizes[osd] for osd in use if sizes[osd] > 0 and use[osd] > 0}
     if not filled:
-        return {"fullest_osd": None, "fullest_over_mean": None, "usable_raw_bytes": 0.0, "stranded_bytes": 0.0}
+        return {
+            "fullest_osd": None,
+            "fullest_over_mean": None,
+            "usable_raw_bytes": 0.0,
+            "stranded_bytes": 0.0,
+        }
     fullest = max(filled, key=lambda osd: (filled[osd], -osd))
     total = sum(sizes.values())
     mean = sum(use.values()) / total
@@ -154,38 +159,35 @@ def _domains(
     """For each failure domain: what it holds, and whether the rest takes that below nearfull."""
     near = cluster.ratios[2]
     measured = any(value > 0 for value in shard_bytes.values())
+    classes = {osd.id: osd.device_class or "none" for osd in cluster.osds}
+    widths: dict[tuple[str, tuple[int, ...]], int] = defaultdict(int)
+    for pool in cluster.pools:
+        key = (pool.failure_domain, tuple(osd for osd in pool.osds if osd in alive))
+        widths[key] = max(widths[key], pool.placed.size)
     rows = []
-    for name in sorted({pool.failure_domain for pool in cluster.pools}):
-        of = {osd: f"osd.{osd}" for osd in alive} if name == "osd" else domain_of(cluster.osd_map.crush, name)
-        for device_class in sorted({osd.device_class or "none" for osd in cluster.osds}):
-            ids = [o.id for o in cluster.osds if (o.device_class or "none") == device_class and o.id in alive]
-            sizes = {osd: alive[osd] for osd in ids}
-            use = _use(cluster, counts, shard_bytes, sizes) if measured else {}
-            free = {osd: max(0.0, sizes[osd] * near - use.get(osd, 0.0)) for osd in ids}
-            widths = [
-                p.placed.size for p in cluster.pools if p.failure_domain == name and set(p.osds) & set(ids)
-            ]
-            members: dict[str, list[int]] = defaultdict(list)
-            for osd in ids:
-                if osd in of:
-                    members[of[osd]].append(osd)
-            if not widths:
-                continue
-            for domain, lost in sorted(members.items()):
-                held = sum(use.get(osd, 0.0) for osd in lost)
-                room = sum(free.values()) - sum(free[osd] for osd in lost)
-                places = len(members) - 1 >= max(widths)
-                rows.append(
-                    {
-                        "domain": domain,
-                        "type": name,
-                        "class": device_class,
-                        "held_bytes": held,
-                        "room_bytes": room,
-                        "heals": places and held <= room,
-                        "reason": ""
-                        if places
-                        else f"{len(members) - 1} {name}s left for {max(widths)} shards",
-                    }
-                )
+    for (name, ids), width in sorted(widths.items()):
+        of = {osd: f"osd.{osd}" for osd in ids} if name == "osd" else domain_of(cluster.osd_map.crush, name)
+        sizes = {osd: alive[osd] for osd in ids}
+        use = _use(cluster, counts, shard_bytes, sizes) if measured else {}
+        free = {osd: max(0.0, sizes[osd] * near - use.get(osd, 0.0)) for osd in ids}
+        members: dict[str, list[int]] = defaultdict(list)
+        for osd in ids:
+            if osd in of:
+                members[of[osd]].append(osd)
+        total = sum(free.values())
+        for domain, lost in sorted(members.items()):
+            held = sum(use.get(osd, 0.0) for osd in lost)
+            room = total - sum(free[osd] for osd in lost)
+            enough = len(members) - 1 >= width
+            rows.append(
+                {
+                    "domain": domain,
+                    "type": name,
+                    "class": "+".join(sorted({classes[osd] for osd in ids})),
+                    "held_bytes": held,
+                    "room_bytes": room,
+                    "heals": enough and held <= room,
+                    "reason": "" if enough else f"{len(members) - 1} {name}s left for {width} shards",
+                }
+            )
     return rows

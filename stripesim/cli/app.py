@@ -11,6 +11,7 @@ import typer
 from stripesim._version import __version__
 from stripesim.cli.crush import CrushCommand, crush
 from stripesim.cli.durability import durability
+from stripesim.cli.importing import import_app
 from stripesim.cli.options import Engine, EngineOption, JsonOption, OutOption, ReportOption
 from stripesim.cli.output import (
     console,
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.add_typer(trace_app, name="trace")
 app.add_typer(study_app, name="study")
+app.add_typer(import_app, name="import")
 
 
 @app.callback(invoke_without_command=True)

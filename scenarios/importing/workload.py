@@ -1,0 +1,124 @@
+"""Workloads from what fio measured: a fio JSON, or the result folder of CBT (the Ceph benchmarking tool)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from stripesim.scenarios.importing.documents import ClusterImportError
+
+_NS_PER_US = 1000.0
+_FILES_MAX = 10_000
+_BYTES_MAX = 64 << 20
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
+
+
+def import_fio(path: Path) -> list[dict[str, Any]]:
+    """Read the jobs of a fio JSON.
+
+    Returns
+    -------
+    list of dict
+        For each job and direction: ``workload`` (keys of a scenario's table) and ``measured`` (rates and
+        latencies).
+
+    Raises
+    ------
+    ClusterImportError
+        If the file is no fio JSON.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig") if path.stat().st_size <= _BYTES_MAX else ""
+        # fio says on the same stream what it does before the document begins.
+        document = json.loads(text[text.index("{") :])
+        jobs = document["jobs"]
+        rows = [row for job in jobs for row in _job(document, job)]
+    except OSError as error:
+        raise ClusterImportError(f"{path}: got {error.strerror}, wanted a readable file") from None
+    except UnicodeDecodeError:
+        raise ClusterImportError(f"{path}: got a binary file, wanted the JSON of fio") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ClusterImportError(
+            f"{path}: got no fio results, wanted the output of `fio --output-format=json`"
+        ) from None
+    if not rows:
+        raise ClusterImportError(f"{path}: jobs: got none that moved data, wanted one at least")
+    return rows
+
+
+def import_cbt(folder: Path) -> list[dict[str, Any]]:
+    """Read all fio JSON files of a CBT result folder; each row says which file it is from."""
+    if not folder.is_dir():
+        raise ClusterImportError(f"{folder}: got no folder, wanted the result folder of CBT")
+    files = [p for p in sorted(folder.rglob("*")) if re.match(r"json_output\.|.*\.json$|output\.\d", p.name)]
+    rows: list[dict[str, Any]] = []
+    for file in files[:_FILES_MAX]:
+        try:
+            rows += [{"file": str(file.relative_to(folder)), **row} for row in import_fio(file)]
+        except ClusterImportError:
+            # CBT keeps other JSON beside: its own configuration, outputs of ceph.
+            continue
+    if not rows:
+        raise ClusterImportError(f"{folder}: got no fio results in {len(files)} files, wanted json_output.*")
+    return rows
+
+
+def _job(document: Mapping[str, Any], job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    options = {**document.get("global options", {}), **job.get("job options", {})}
+    pattern = "rand" if "rand" in str(options.get("rw", options.get("readwrite", ""))) else "seq"
+    moved = [
+        op for op in ("read", "write") if job.get(op, {}).get("total_ios", job.get(op, {}).get("iops", 0))
+    ]
+    for op in moved:
+        side = job[op]
+        ios = side.get("total_ios") or 0
+        size = (
+            round(side["io_bytes"] / ios) if ios and side.get("io_bytes") else _size(options.get("bs", "4k"))
+        )
+        workload: dict[str, Any] = {
+            "patterns": [pattern],
+            "block_sizes_bytes": [size],
+            "queue_depth": int(options.get("iodepth", 1)),
+            "clients": int(options.get("numjobs", 1)),
+        }
+        if len(moved) == 2:
+            workload["read_fraction"] = round(
+                _rate(job["read"]) / (_rate(job["read"]) + _rate(job["write"])), 4
+            )
+        else:
+            workload["ops"] = [op]
+        if str(options.get("rate_iops", "")).isdigit():
+            workload |= {"kind": "open", "rate_per_s": float(options["rate_iops"])}
+        yield {"job": job.get("jobname", ""), "op": op, "workload": workload, "measured": _measured(side)}
+
+
+def _rate(side: Mapping[str, Any]) -> float:
+    return float(side.get("iops", 0))
+
+
+def _size(text: object) -> int:
+    found = re.match(r"(\d+)\s*([kmgt]?)", str(text).lower())
+    return int(found[1]) * _UNITS[found[2]] if found else 4096
+
+
+def _measured(side: Mapping[str, Any]) -> dict[str, Any]:
+    """Rates, mean and 99th percentile; older releases of fio print microseconds."""
+    for key, scale in (("lat_ns", 1.0), ("clat_ns", 1.0), ("lat", _NS_PER_US), ("clat", _NS_PER_US)):
+        if side.get(key, {}).get("mean"):
+            mean = side[key]["mean"] * scale
+            break
+    else:
+        mean = None
+    p99 = None
+    for key, scale in (("clat_ns", 1.0), ("clat", _NS_PER_US)):
+        value = side.get(key, {}).get("percentile", {}).get("99.000000")
+        p99 = value * scale if p99 is None and value is not None else p99
+    return {
+        "iops": _rate(side),
+        "throughput_bytes_per_s": float(side.get("bw_bytes", side.get("bw", 0) * 1024)),
+        "latency_mean_ns": mean,
+        "latency_p99_ns": p99,
+    }

@@ -1,0 +1,219 @@
+"""Importing a cluster: placement as the cluster has it, capacity, a scenario that loads, and what is refused.
+
+``data/ceph16-report.json`` and ``ceph16-pgs.json`` are what our own Ceph 16.2.15 of eight OSDs printed
+(``ceph report`` and ``ceph pg dump pgs_brief``), cut to the keys that count: two classes, replicated and
+erasure-coded pools, a reweight, primary affinities, weight sets for one pool and for all others, upmaps, and
+groups that act elsewhere while backfill is held back.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stripesim.models.placement import NONE, pg_sets
+from stripesim.scenarios.importing.capacity import capacity_of
+from stripesim.scenarios.importing.cluster import count_rows, import_cluster
+from stripesim.scenarios.importing.documents import ClusterImportError
+from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of, write_scenario
+from stripesim.scenarios.importing.workload import import_cbt, import_fio
+
+DATA = Path(__file__).parent / "data"
+REPORT = DATA / "ceph16-report.json"
+SHARED = next(
+    (
+        p / "shared/data/cluster-state"
+        for p in Path(__file__).resolve().parents
+        if (p / "shared/data").is_dir()
+    ),
+    Path("nowhere"),
+)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    return import_cluster([REPORT])
+
+
+def changed(tmp_path, change):
+    document = json.loads(REPORT.read_text())
+    change(document)
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_each_group_is_where_the_cluster_has_it(cluster):
+    found = {row["pgid"]: row for row in json.loads((DATA / "ceph16-pgs.json").read_text())["pg_stats"]}
+    assert len(found) == sum(pool.placed.pg_num for pool in cluster.pools) == 93
+    for pool in cluster.osd_map.pools:
+        sets = pg_sets(cluster.osd_map, pool)
+        for group in range(pool.pg_num):
+            row = found[f"{pool.id}.{group:x}"]
+            for name in ("up", "acting"):
+                assert getattr(sets, name)[group].tolist()[: len(row[name])] == row[name]
+                assert int(getattr(sets, f"{name}_primary")[group]) == row[f"{name}_primary"]
+
+
+def test_the_report_holds_what_it_is_a_test_of(cluster):
+    osd_map = cluster.osd_map
+    assert osd_map.pg_upmap_items and osd_map.pg_temp
+    assert [index for index, _ in osd_map.crush.choose_args] == [-1, 4]
+    assert any(len(change.weight_sets) == 3 for change in osd_map.crush.choose_args[1][1])
+    assert (osd_map.affinities < 65536).sum() == 2 and (osd_map.weights < 65536).sum() == 1
+
+
+def test_the_groups_of_each_osd_are_those_reported(cluster):
+    rows = count_rows(cluster)
+    assert len(rows) == 8
+    for row in rows:
+        assert row["acting_pgs"] == row["reported_acting_pgs"]
+        assert row["primary_pgs"] == row["reported_primary_pgs"]
+    assert not any(line.startswith("num_pg_by_osd") for line in cluster.warnings)
+
+
+@pytest.mark.parametrize("key", ["pg_upmap_items", "pg_temp"])
+def test_without_an_exception_the_groups_differ_and_are_named(tmp_path, key):
+    found = import_cluster([changed(tmp_path, lambda d: d["osdmap"].update({key: []}))])
+    assert any(line.startswith("num_pg_by_osd: ") and " differ: osd." in line for line in found.warnings)
+
+
+def test_a_down_osd_leaves_a_hole_or_makes_room(cluster, tmp_path):
+    path = changed(tmp_path, lambda d: d["osdmap"]["osds"][3].update(up=0))
+    found = import_cluster([path])
+    for pool in found.osd_map.pools:
+        acting = found.sets[pool.id].acting
+        lost = next(o["osd"] for o in json.loads(path.read_text())["osdmap"]["osds"] if not o["up"])
+        assert not (acting == lost).any()
+        first_empty = np.where(
+            (acting == NONE).any(axis=1), np.argmax(acting == NONE, axis=1), acting.shape[1]
+        )
+        filled = (acting != NONE).sum(axis=1)
+        # Replicas move up; shards keep their places.
+        assert (filled == first_empty).all() == (pool.kind == "replicated") or not (acting == NONE).any()
+
+
+def test_parts_make_a_whole(cluster, tmp_path):
+    document = json.loads(REPORT.read_text())
+    paths = []
+    for name, part in (
+        ("dump", document["osdmap"]),
+        ("crush", document["crushmap"]),
+        ("metadata", document["osd_metadata"]),
+        ("pgs", json.loads((DATA / "ceph16-pgs.json").read_text())),
+    ):
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(json.dumps(part) + "\nreport 3484926453\n")
+    found = import_cluster(paths)
+    assert found.counts == cluster.counts == found.reported
+
+
+def test_capacity_adds_up(cluster):
+    capacity = capacity_of(cluster)
+    assert [row["class"] for row in capacity["classes"]] == ["hdd", "ssd"]
+    for row in capacity["classes"]:
+        assert row["raw_bytes"] == pytest.approx(4 * 3 * 2**30, rel=0.01)
+        now, then = row["now"], row["after_upmap"]
+        assert now["fullest_over_mean"] >= 1
+        assert now["usable_raw_bytes"] + now["stranded_bytes"] == pytest.approx(row["full_bytes"])
+        assert then["stranded_bytes"] <= now["stranded_bytes"] * 1.02
+    pools = {row["name"]: row for row in capacity["pools"]}
+    assert pools["reps"]["usable_bytes_full"] == pytest.approx(pools["reps"]["raw_bytes"] * 0.95 / 3)
+    assert pools["ec22"]["overhead"] == 2 and pools["ec21"]["overhead"] == 1.5
+    # Four equal hosts: one of them gone.
+    assert pools["reps"]["usable_bytes_safe"] == pytest.approx(pools["reps"]["raw_bytes"] * 0.75 * 0.85 / 3)
+
+
+def test_the_scenario_loads_and_maps_by_the_pools_own_rule(cluster, tmp_path):
+    from stripesim.scenarios.schema.loader import load_scenario
+
+    (pool,) = chosen_pools(cluster, ["ec21"])
+    found = scenario_of(cluster, pool, "s.crush.txt")
+    written = write_scenario(found, tmp_path / "s.toml")
+    assert [path.name for path in written] == ["s.toml", "s.crush.txt"]
+    scenario = load_scenario(str(tmp_path / "s.toml"))
+    assert scenario.schemes == ("rs:2,1",) and scenario.generation == "pacific"
+    assert scenario.cluster.crush_rule == "ec21"
+    with pytest.raises(ClusterImportError, match="--pool: got 'gone', wanted one of "):
+        chosen_pools(cluster, ["gone"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "an empty file"),
+        ("HEALTH_OK", "text that begins 'HEALTH_OK'"),
+        ('{"osdmap": {"pools": [', "ends too early"),
+        ('{"osdmap": {"pools": ]}', "broken JSON"),
+        ('{"a": 1}', "a document with a"),
+        ("[1, 2]", "a document with a list"),
+        ('{"osdmap": {"pools": [], "osds": []}}', "crushmap: got nothing"),
+        ('{"crushmap": {}}', "osdmap: got nothing"),
+        ("[" * 5000, "nested too deeply"),
+    ],
+)
+def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, said):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(ClusterImportError) as caught:
+        import_cluster([path])
+    (line,) = str(caught.value).splitlines()
+    assert said in line and "r.json" in line
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["osdmap"].pop("pools"), "osdmap.pools: got nothing, wanted a list"),
+        (lambda d: d["osdmap"]["pools"][0].update(pg_num="8"), "osdmap.pools[0].pg_num: got '8'"),
+        (lambda d: d["osdmap"]["osds"][0].update(weight=-1), "osdmap.osds[0].weight: got -1"),
+        (lambda d: d["crushmap"]["buckets"][0].update(alg="x"), "crushmap.buckets[0].alg: got 'x'"),
+        (lambda d: d["crushmap"].pop("rules"), "crushmap.rules: got nothing"),
+        (lambda d: d["osdmap"]["pg_temp"][0].pop("osds"), "osdmap.pg_temp[0]: got "),
+    ],
+)
+def test_broken_parts_are_named_with_their_key(tmp_path, change, said):
+    with pytest.raises(ValueError, match=r"r\.json: ") as caught:
+        import_cluster([changed(tmp_path, change)])
+    assert said in str(caught.value)
+
+
+FIO = {
+    "fio version": "fio-3.33",
+    "global options": {"bs": "4k", "iodepth": "16"},
+    "jobs": [
+        {
+            "jobname": "a",
+            "job options": {"rw": "randread", "numjobs": "2"},
+            "read": {
+                "io_bytes": 4096000,
+                "total_ios": 1000,
+                "iops": 500.0,
+                "bw_bytes": 2048000,
+                "lat_ns": {"mean": 2e6},
+                "clat_ns": {"percentile": {"99.000000": 9000000}},
+            },
+            "write": {"io_bytes": 0, "total_ios": 0, "iops": 0.0},
+        }
+    ],
+}
+
+
+def test_a_fio_job_is_a_workload_with_what_it_measured(tmp_path):
+    (tmp_path / "json_output.0").write_text("fio: starting\n" + json.dumps(FIO))
+    (row,) = import_fio(tmp_path / "json_output.0")
+    assert row["workload"] == {
+        "patterns": ["rand"], "block_sizes_bytes": [4096], "queue_depth": 16, "clients": 2, "ops": ["read"]
+    }  # fmt: skip
+    assert row["measured"]["latency_mean_ns"] == 2e6 and row["measured"]["latency_p99_ns"] == 9e6
+    assert import_cbt(tmp_path)[0]["file"] == "json_output.0"
+    (tmp_path / "other").write_text("{}")
+    with pytest.raises(ClusterImportError, match="no fio results"):
+        import_fio(tmp_path / "other")
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the recorded outputs under {SHARED}")
+def test_a_report_of_a_cluster_of_others():
+    found = import_cluster([SHARED / "canonical-hotsos/storage__ceph-mon__ceph_mon__ceph_report"])
+    assert found.counts == found.reported and found.version == "15.2.14"
