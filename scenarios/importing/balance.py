@@ -25,10 +25,11 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
     """
     rows = cluster.sets[pool.placed.id].acting
     domains = domain_of(cluster.osd_map.crush, pool.failure_domain) if pool.failure_domain != "osd" else {}
+    members_of_pool = set(pool.osds)
     weights = {
         osd.id: osd.crush_weight * osd.reweight
         for osd in cluster.osds
-        if osd.id in set(pool.osds) and osd.up and osd.crush_weight * osd.reweight > 0
+        if osd.id in members_of_pool and osd.up and osd.crush_weight * osd.reweight > 0
     }
     groups: dict[int, set[int]] = defaultdict(set)
     members = [[int(osd) for osd in row if osd != NONE] for row in rows]

@@ -35,6 +35,7 @@ def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
     classes = []
     for name in sorted({osd.device_class or "none" for osd in cluster.osds}):
         ids = [osd.id for osd in cluster.osds if (osd.device_class or "none") == name]
+        members = set(ids)
         sizes = {osd: alive[osd] for osd in ids if osd in alive}
         now, then = (_fill(cluster, counts, shard_bytes, sizes, full) for counts in (before, after))
         used = [osd.used_bytes for osd in cluster.osds if osd.id in sizes]
@@ -42,7 +43,7 @@ def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
             {
                 "class": name,
                 "osds": len(ids),
-                "raw_bytes": sum(float(o.size_bytes or 0) for o in cluster.osds if o.id in set(ids)),
+                "raw_bytes": sum(float(o.size_bytes or 0) for o in cluster.osds if o.id in members),
                 "in_bytes": sum(sizes.values()),
                 "full_bytes": sum(sizes.values()) * full,
                 "used_bytes": sum(u for u in used if u is not None) if None not in used else None,

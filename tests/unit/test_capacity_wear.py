@@ -183,3 +183,17 @@ def test_a_pool_without_a_spare_domain_is_warned_of():
     asked = cluster('schemes=["rep:3"]', "cluster.hosts=3")
     assert "no host is spare" in storage_warnings(asked, build_models(asked))[0]
     assert storage_warnings(cluster('schemes=["rep:3"]'), build_models(cluster())) == []
+
+
+def test_ids_that_no_osd_has_hold_nothing(tmp_path, models):
+    from stripesim.models.placement import build_map, map_to_text
+
+    text = map_to_text(build_map(hosts=4, osds_per_host=3))
+    # OSD 11 gets the number 1000, as after many removals.
+    text = text.replace("device 11 osd.11", "device 1000 osd.1000").replace("item osd.11 ", "item osd.1000 ")
+    (tmp_path / "m.txt").write_text(text)
+    gaps = parse_scenario(
+        TEXT.replace("pg_num", f'crush_map = "{tmp_path}/m.txt"\npg_num').replace('"rs:6,3"', '"rs:2,1"')
+    )
+    held = capacity_of(gaps, "rep:3", build_models(gaps), drives())
+    assert held.osds == 12 and held.raw_bytes == 12 * 2 * 1e12
