@@ -12,6 +12,7 @@ BENCHMARKS = (
     ("placement: mappings per second beside crushtool", "bench_crush.py"),
     ("trace readers beside plain loops", "bench_traces.py"),
     ("erasure-code kernels beside a copy", "bench_kernel.py"),
+    ("durability: splitting beside plain Monte Carlo", "bench_durability.py"),
 )
 
 

@@ -18,6 +18,9 @@ __all__ = ["METHODS", "Method", "Spread", "applicable", "assess", "why_not"]
 Method = Literal["markov", "splitting", "burst"]
 Spread = Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
 
+#: Intervals of splitting are not shown narrower than this to either side [nines]: no more digits are meant.
+LEAST_HALF_NINES: Final = 0.05
+
 METHODS: Final[tuple[Method, ...]] = ("markov", "splitting", "burst")
 
 
@@ -123,9 +126,11 @@ def _markov(system: System) -> dict[str, Any]:
 
 def _splitting(found: Estimate, system: System) -> dict[str, Any]:
     paths = [{"path": path_words(path, system), "share": share} for path, share in found.paths[:8]]
+    middle, low, high = found.nines
     return _row(
         system, found.probability, found.lost_bytes, exact=False,
-        nines_low=_nines(found.high), nines_high=_nines(found.low),
+        nines_low=min(low, max(0.0, middle - LEAST_HALF_NINES)),
+        nines_high=None if isinf(high) else max(high, middle + LEAST_HALF_NINES),
         trajectories=found.walks, events=found.events, paths=paths,
         dominant_path=f"{paths[0]['share']:.0%} of losses: {paths[0]['path']}" if paths else None,
     )  # fmt: skip
@@ -280,7 +285,10 @@ def assumptions(system: System, method: Method) -> list[str]:
     if method == "markov" and system.placement == "crush":
         said.append("An approximation: mean numbers of shared placement groups, no queues among rebuilds.")
     if method == "splitting":
-        said.append("The interval is statistical: it does not cover what the model leaves out.")
+        said.append(
+            "The interval is statistical, and shown no narrower than ± 0.05 nines; it does not cover what "
+            "the model leaves out."
+        )
     if system.sector_errors and method != "burst":
         said.append(
             f"A drive has {system.sector_errors:.3g} latent sector errors on average; one in what the last "

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.durability.draws import compiled
-from stripesim.sim.durability.system import Burst, Code, Ints, System
+from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 
 __all__ = [
     "copysets_scattered",
@@ -156,14 +156,18 @@ def loss_of_burst(system: System, burst: Burst, seed: int = 1) -> tuple[float, f
     every = burst.lost_fraction == 1 and shape[0] * shape[1] <= ENUMERATION_MAX
     count = shape[1] if every else max(2000, min(SAMPLES, ENUMERATION_MAX // (shape[0] or 1)))
     distances = np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances
-    hits, below = _try_sets(
+    found = np.zeros(count)
+    below = _try_sets(
         system.layout, units, total, burst.units, burst.lost_fraction, code.tolerated, distances,
-        system.missing_allowed, count, every, seed,
+        system.missing_allowed, found, every, seed,
     )  # fmt: skip
-    share = hits / count
+    share, below = float(found.mean()), below / count
     if every:
-        return share, share, share, below / count
-    return share, *_wilson(hits, count), below / count
+        return share, share, share, below
+    if burst.lost_fraction == 1 or share == 0:
+        return share, *_wilson(int(found.sum()), count), below
+    half = 1.959964 * float(found.std(ddof=1)) / sqrt(count)
+    return share, max(share / 10, share - half), share + half, below
 
 
 def _declustered_lost(system: System, burst: Burst) -> tuple[float, float, float]:
@@ -198,6 +202,80 @@ def _wilson(hits: int, count: int) -> tuple[float, float]:
 
 
 @compiled
+def _is_lethal(  # pragma: no cover - compiled
+    mask: int, tolerated: int, distances: npt.NDArray[np.uint8]
+) -> bool:
+    if len(distances):
+        return bool(distances[mask] == 0)
+    count = 0
+    while mask:
+        mask &= mask - 1
+        count += 1
+    return count > tolerated
+
+
+@compiled
+def _lethal(  # pragma: no cover - compiled
+    holes: int, hit: int, lost_fraction: float, tolerated: int, distances: npt.NDArray[np.uint8]
+) -> float:
+    """Probability that a group is lost when each shard of `hit` is lost with a probability."""
+    if lost_fraction >= 1:
+        return 1.0 if _is_lethal(holes | hit, tolerated, distances) else 0.0
+    total, part = 0.0, hit
+    # Every subset of the shards that are hit.
+    while True:
+        if _is_lethal(holes | part, tolerated, distances):
+            weight = 1.0
+            for shard in range(63):
+                if hit >> shard & 1:
+                    weight *= lost_fraction if part >> shard & 1 else 1 - lost_fraction
+            total += weight
+        if part == 0:
+            return total
+        part = (part - 1) & hit
+
+
+@compiled
+def _lose(  # pragma: no cover - compiled
+    layout: Ints,
+    units: Ints,
+    dead: npt.NDArray[np.uint8],
+    gone: npt.NDArray[np.uint8],
+    group: int,
+    lost_fraction: float,
+    tolerated: int,
+    distances: npt.NDArray[np.uint8],
+) -> None:
+    """Draw which struck drives lose their data, given that one group is lost."""
+    for drive in range(len(units)):
+        gone[drive] = dead[units[drive]] and np.random.random() < lost_fraction
+    holes, hit = 0, 0
+    for shard in range(layout.shape[1]):
+        drive = layout[group, shard]
+        if drive < 0:
+            holes |= 1 << shard
+        elif dead[units[drive]]:
+            hit |= 1 << shard
+    draw = np.random.random() * _lethal(holes, hit, lost_fraction, tolerated, distances)
+    part, chosen = hit, hit
+    while draw >= 0:
+        if _is_lethal(holes | part, tolerated, distances):
+            weight = 1.0
+            for shard in range(63):
+                if hit >> shard & 1:
+                    weight *= lost_fraction if part >> shard & 1 else 1 - lost_fraction
+            draw -= weight
+            chosen = part
+        if part == 0:
+            break
+        part = (part - 1) & hit
+    for shard in range(layout.shape[1]):
+        drive = layout[group, shard]
+        if drive >= 0 and hit >> shard & 1:
+            gone[drive] = chosen >> shard & 1
+
+
+@compiled
 def _try_sets(  # pragma: no cover - compiled
     layout: Ints,
     units: Ints,
@@ -207,19 +285,36 @@ def _try_sets(  # pragma: no cover - compiled
     tolerated: int,
     distances: npt.NDArray[np.uint8],
     allowed: int,
-    count: int,
+    found: Floats,
     every: bool,
     seed: int,
-) -> tuple[int, float]:
-    """Strike sets of units, all or a sample; count sets that lose data, add shares of groups out of reach."""
+) -> float:
+    """Strike sets of units, all or a sample; write the probability that each loses data.
+
+    Returns
+    -------
+    float
+        Shares of groups out of reach, added up.
+
+    Notes
+    -----
+    Where a struck drive keeps its data with some probability, the probability that any group is lost is a sum
+    of the groups' own over the mean of 1 / (groups lost, given that one drawn in proportion is): no loss is
+    too rare to be seen.
+
+    References
+    ----------
+    Karp, Luby, Madras: Monte-Carlo approximation algorithms for enumeration problems, J. Algorithms 1989.
+    """
     np.random.seed(seed)
     drives = len(units)
     chosen = np.arange(struck)
     order = np.arange(total)
     dead = np.zeros(total, dtype=np.uint8)
     gone = np.zeros(drives, dtype=np.uint8)
-    hits, below = 0, 0.0
-    for _ in range(count):
+    chances = np.zeros(layout.shape[0])
+    below = 0.0
+    for turn in range(len(found)):
         if not every:
             for i in range(struck):
                 j = i + np.random.randint(0, total - i)
@@ -227,23 +322,43 @@ def _try_sets(  # pragma: no cover - compiled
                 chosen[i] = order[i]
         for i in range(struck):
             dead[chosen[i]] = 1
-        for drive in range(drives):
-            gone[drive] = dead[units[drive]] and (lost_fraction >= 1 or np.random.random() < lost_fraction)
-        lost, out = False, 0
+        out, summed = 0, 0.0
         for group in range(layout.shape[0]):
-            mask, missing, away = 0, 0, 0
+            holes, hit, away = 0, 0, 0
             for shard in range(layout.shape[1]):
                 drive = layout[group, shard]
-                if drive < 0 or gone[drive]:
-                    missing += 1
-                    mask |= 1 << shard
-                if drive < 0 or dead[units[drive]]:
+                if drive < 0:
+                    holes |= 1 << shard
+                    away += 1
+                elif dead[units[drive]]:
+                    hit |= 1 << shard
                     away += 1
             out += away > allowed
-            if missing > tolerated and (len(distances) == 0 or distances[mask] == 0):
-                lost = True
-        hits += lost
+            chances[group] = 0.0
+            if away > tolerated:
+                chances[group] = _lethal(holes, hit, lost_fraction, tolerated, distances)
+            summed += chances[group]
         below += out / max(1, layout.shape[0])
+        if lost_fraction >= 1:
+            found[turn] = 1.0 if summed > 0 else 0.0
+        elif summed > 0:
+            draw, pick = np.random.random() * summed, 0
+            while pick < layout.shape[0] - 1 and draw >= chances[pick]:
+                draw -= chances[pick]
+                pick += 1
+            _lose(layout, units, dead, gone, pick, lost_fraction, tolerated, distances)
+            lost = 0
+            for group in range(layout.shape[0]):
+                if chances[group] > 0:
+                    mask = 0
+                    for shard in range(layout.shape[1]):
+                        drive = layout[group, shard]
+                        if drive < 0 or gone[drive]:
+                            mask |= 1 << shard
+                    lost += _is_lethal(mask, tolerated, distances)
+            found[turn] = summed / max(1, lost)
+        else:
+            found[turn] = 0.0
         for i in range(struck):
             dead[chosen[i]] = 0
         if every:
@@ -255,4 +370,4 @@ def _try_sets(  # pragma: no cover - compiled
                 chosen[i] += 1
                 for j in range(i + 1, struck):
                     chosen[j] = chosen[j - 1] + 1
-    return hits, below
+    return below

@@ -147,14 +147,16 @@ def code_of(name: str) -> Code:
     scheme = parse_scheme(name)
     replicated = scheme.kind == "replicated"
     least = scheme.width - scheme.width // 2 if replicated else scheme.k + min(1, scheme.m - 1)
+    distances = _distances(scheme)
     return Code(
         name=scheme.name,
         width=scheme.width,
         k=scheme.k,
-        tolerated=scheme.failures_tolerated,
+        # What a scheme says of itself may be no more than a proven lower bound.
+        tolerated=scheme.failures_tolerated if distances is None else int(distances[0]) - 1,
         repair_reads=1.0 if replicated else _repair_reads(scheme),
         min_shards=max(1, least),
-        distances=_distances(scheme),
+        distances=distances,
     )
 
 
