@@ -127,12 +127,12 @@ class SurvivalFit:
         ]
         best = self.fits[0].aic
         for fit in self.fits:
-            told = ", ".join(
-                f"{key.removesuffix('_s')} {_told(key, value)} "
-                f"(95 % {_told(key, fit.ci95[key][0])} to {_told(key, fit.ci95[key][1])})"
+            numbers = ", ".join(
+                f"{key.removesuffix('_s')} {_text(key, value)} "
+                f"(95 % {_text(key, fit.ci95[key][0])} to {_text(key, fit.ci95[key][1])})"
                 for key, value in fit.parameters.items()
             )
-            lines.append(f"  {fit.name:<12} {told}; AIC +{fit.aic - best:.1f}, KS {fit.ks:.3f}")
+            lines.append(f"  {fit.name:<12} {numbers}; AIC +{fit.aic - best:.1f}, KS {fit.ks:.3f}")
         return "\n".join(lines)
 
 
@@ -234,7 +234,13 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
     Returns
     -------
     tuple of LifetimeFit
-        Best AIC first.
+        Best AIC first. A family whose likelihood grows towards a bound (all durations equal, a single one
+        that is thousands of times the others) has no fit and is left out.
+
+    Raises
+    ------
+    SurvivalError
+        When none has a fit.
 
     Notes
     -----
@@ -246,12 +252,9 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
     ----------
     Klein, Moeschberger: Survival Analysis, 2nd edition 2003, sections 3.5 (likelihood), 4.6 (late entry).
     """
-    unit_s = float(lifetimes.duration_s.mean())
-    t, entry = lifetimes.duration_s / unit_s, lifetimes.entry_s / unit_s
-    found = [
-        _fit(name, names, log_f, log_s, lifetimes, t, entry, unit_s)
-        for name, names, log_f, log_s in _FAMILIES
-    ]
+    found = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
+    if not found:
+        raise SurvivalError("got durations whose likelihood has no maximum, wanted ones that differ")
     return tuple(sorted(found, key=lambda fit: fit.aic))
 
 
@@ -329,96 +332,78 @@ def piecewise_hazard(lifetimes: Lifetimes, pieces: int) -> tuple[tuple[float, ..
     return tuple(edges.tolist()), tuple(hazards)
 
 
-_LogFunction = Callable[[Floats, Floats], Floats]
+@dataclass(frozen=True)
+class _Family:
+    """A distribution of scipy; `names` calls its scale, then its shape if it has one."""
+
+    name: str
+    names: tuple[str, ...]
+    law: Any
+
+    def at(self, logarithms: Floats) -> dict[str, Any]:
+        """Return scipy's arguments for logarithms of the parameters."""
+        scale, *shape = np.exp(np.minimum(logarithms, _LOG_MAX))
+        return {
+            "scale": scale,
+            **dict(zip(self.law.shapes.split(", ") if self.law.shapes else (), shape, strict=True)),
+        }
 
 
-def _log_f_exponential(t: Floats, p: Floats) -> Floats:
-    out: Floats = -p[0] - t * np.exp(-p[0])
-    return out
-
-
-def _log_s_exponential(t: Floats, p: Floats) -> Floats:
-    out: Floats = -t * np.exp(-p[0])
-    return out
-
-
-def _log_f_weibull(t: Floats, p: Floats) -> Floats:
-    shape = np.exp(p[1])
-    z = np.log(t) - p[0]
-    out: Floats = p[1] - p[0] + (shape - 1) * z - np.exp(np.minimum(shape * z, 700))
-    return out
-
-
-def _log_s_weibull(t: Floats, p: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        out: Floats = -np.exp(np.minimum(np.exp(p[1]) * (np.log(t) - p[0]), 700))
-    return out
-
-
-def _log_f_lognormal(t: Floats, p: Floats) -> Floats:
-    z = (np.log(t) - p[0]) / np.exp(p[1])
-    out: Floats = stats.norm.logpdf(z) - p[1] - np.log(t)
-    return out
-
-
-def _log_s_lognormal(t: Floats, p: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        out: Floats = stats.norm.logsf((np.log(t) - p[0]) / np.exp(p[1]))
-    return out
-
-
-_FAMILIES: tuple[tuple[str, tuple[str, ...], _LogFunction, _LogFunction], ...] = (
-    ("exponential", ("scale_s",), _log_f_exponential, _log_s_exponential),
-    ("weibull", ("scale_s", "shape"), _log_f_weibull, _log_s_weibull),
-    ("lognormal", ("median_s", "sigma"), _log_f_lognormal, _log_s_lognormal),
+# Above it exp() overflows.
+_LOG_MAX = 700.0
+_FAMILIES = (
+    _Family("exponential", ("scale_s",), stats.expon),
+    _Family("weibull", ("scale_s", "shape"), stats.weibull_min),
+    _Family("lognormal", ("median_s", "sigma"), stats.lognorm),
 )
 
 
-def _fit(
-    name: str,
-    names: tuple[str, ...],
-    log_f: _LogFunction,
-    log_s: _LogFunction,
-    lifetimes: Lifetimes,
-    t: Floats,
-    entry: Floats,
-    unit_s: float,
-) -> LifetimeFit:
+def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
+    """Fit one family; None where the likelihood has no maximum within, so that no interval exists."""
+    unit_s = float(lifetimes.duration_s.mean())
+    t, entry = lifetimes.duration_s / unit_s, lifetimes.entry_s / unit_s
     ended, censored, entered = t[lifetimes.observed], t[~lifetimes.observed], entry[entry > 0]
 
     def loss(p: Floats) -> float:
-        total = -log_f(ended, p).sum() - log_s(censored, p).sum() + log_s(entered, p).sum()
+        law, at = family.law, family.at(p)
+        with np.errstate(all="ignore"):
+            log_f, log_s, log_entry = (
+                law.logpdf(ended, **at),
+                law.logsf(censored, **at),
+                law.logsf(entered, **at),
+            )
+            total = -log_f.sum() - log_s.sum() + log_entry.sum()
         return float(total) if np.isfinite(total) else 1e300
 
     # Parameters are logarithms, in units of the mean duration: all start near 0.
     spread = float(np.std(np.log(ended)))
-    start = np.array([np.log(t.sum() / len(ended)), 0.0 if name == "weibull" else np.log(max(spread, 1e-3))])
-    if name == "lognormal":
-        start[0] = float(np.log(ended).mean())
-    solution = optimize.minimize(
-        loss,
-        start[: len(names)],
-        method="Nelder-Mead",
-        options={"xatol": 1e-7, "fatol": 1e-7, "maxiter": 4000},
-    )
-    best = solution.x
-    sigma = np.sqrt(np.clip(np.diag(np.linalg.pinv(_hessian(loss, best))), 0, None))
-    units = [unit_s if key.endswith("_s") else 1.0 for key in names]
-    value = {key: float(np.exp(p) * unit) for key, p, unit in zip(names, best, units, strict=True)}
-    ci = {
-        key: (float(np.exp(p - _NORMAL_95 * s) * unit), float(np.exp(p + _NORMAL_95 * s) * unit))
-        for key, p, s, unit in zip(names, best, sigma, units, strict=True)
-    }
+    start = {
+        "exponential": [np.log(t.sum() / len(ended))],
+        "weibull": [np.log(t.sum() / len(ended)), 0.0],
+        "lognormal": [float(np.log(ended).mean()), np.log(max(spread, 1e-3))],
+    }[family.name]
+    options = {"xatol": 1e-7, "fatol": 1e-7, "maxiter": 4000}
+    best = optimize.minimize(loss, start, method="Nelder-Mead", options=options).x
+    curvature = _hessian(loss, best)
+    if not np.isfinite(curvature).all() or np.linalg.eigvalsh(curvature).min() <= 0:
+        return None
+    half = _NORMAL_95 * np.sqrt(np.diag(np.linalg.inv(curvature)))
+    units = np.array([unit_s if key.endswith("_s") else 1.0 for key in family.names])
+    with np.errstate(over="ignore"):
+        value, low, high = (np.exp(p) * units for p in (best, best - half, best + half))
+        mean_s = float(family.law.mean(**family.at(best)) * unit_s)
     # The survival function has no unit, so the constant of the change of unit falls on the densities alone.
     log_likelihood = -loss(best) - len(ended) * np.log(unit_s)
+    if not np.isfinite([*value, *low, *high, mean_s, log_likelihood]).all():
+        return None
     return LifetimeFit(
-        name=name,
-        parameters=value,
-        ci95=ci,
+        name=family.name,
+        parameters=dict(zip(family.names, value.tolist(), strict=True)),
+        ci95=dict(zip(family.names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
         log_likelihood=float(log_likelihood),
-        aic=float(2 * len(names) - 2 * log_likelihood),
-        mean_s=_mean_s(name, value),
-        ks=_distance(lifetimes, lambda age: np.exp(log_s(age / unit_s, best))),
+        aic=float(2 * len(family.names) - 2 * log_likelihood),
+        mean_s=mean_s,
+        ks=_distance(lifetimes, lambda age: family.law.sf(age / unit_s, **family.at(best))),
     )
 
 
@@ -447,13 +432,5 @@ def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
     return out
 
 
-def _mean_s(name: str, value: dict[str, float]) -> float:
-    if name == "exponential":
-        return value["scale_s"]
-    if name == "weibull":
-        return float(stats.weibull_min(value["shape"], scale=value["scale_s"]).mean())
-    return float(value["median_s"] * np.exp(value["sigma"] ** 2 / 2))
-
-
-def _told(key: str, value: float) -> str:
+def _text(key: str, value: float) -> str:
     return f"{value / 3600:.4g} h" if key.endswith("_s") else f"{value:.3f}"

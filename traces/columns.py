@@ -30,6 +30,9 @@ ORDER_COLUMN = "order"
 
 INT64_MAX = 2**63 - 1
 
+LENGTH_BYTES_MAX = 1 << 40
+"""A longer request is damage: sums over millions of them stay far below 2**63."""
+
 
 @dataclass(frozen=True)
 class Chunk:

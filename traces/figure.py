@@ -72,7 +72,8 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
         one.set_title("")
         one.set_title(f"({letter}) {words}", fontsize=11, loc="left")
         one.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(Path(trace.source).name, fontsize=14, fontweight="bold")
+    # A name may hold $ and ^, which are not mathematics.
+    figure.suptitle(Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False)
     figure.supxlabel(caption(told), fontsize=10.5, x=0.01, ha="left")
     svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
     # Without a date, and with names that do not hang on chance, the same trace gives the same file.
@@ -213,7 +214,8 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
         )
     note = f"device {busiest}" if trace.requests["device"].n_unique() > 1 else "offset"
     every = "" if step == 1 else f", every {step}th request"
-    axes.set(xlabel=f"time [s]{every}", ylabel=f"{note} [GiB]")
+    axes.set_xlabel(f"time [s]{every}")
+    axes.set_ylabel(f"{note} [GiB]", parse_math=False)
     # Above the panel, where no dot can lie under it.
     axes.legend(
         fontsize=9, markerscale=5, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0.1

@@ -21,7 +21,7 @@ from stripesim.traces.formats.systor import SYSTOR
 from stripesim.traces.formats.tencent import TENCENT
 from stripesim.traces.formats.vscsi import VscsiFormat
 from stripesim.traces.problems import FaultLog, TraceError, shown
-from stripesim.traces.source import HEAD_BYTES, TraceSource
+from stripesim.traces.source import BYTE_ORDER_MARK, HEAD_BYTES, TraceSource
 
 SNIFFED_LINES = 64
 """How many lines a format sees to tell whether a file is its own."""
@@ -89,7 +89,7 @@ def head_of(source: TraceSource) -> Head:
     Head
     """
     data = source.head()
-    text = data.decode("utf-8", "replace")
+    text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     lines = [line for line in text.split("\n") if line.strip()]
     # The last line of a full head is cut anywhere and would only mislead.
     complete = lines[:-1] if len(data) == HEAD_BYTES and len(lines) > 1 else lines

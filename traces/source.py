@@ -20,16 +20,22 @@ BLOCK_BYTES = 4 << 20
 """Text held at a time. Memory while streaming is a small multiple of this, whatever the file's size."""
 
 LINE_BYTES_MAX = 1 << 16
-"""A longer line is no trace line: binary data are told apart from text by this without being held whole."""
+"""A longer line is no trace line: by this, binary data are recognised without being held whole."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""Some editors put it before UTF-8 text; it belongs to no cell."""
 
 HEAD_BYTES = 1 << 16
-"""How much of a file is looked at to tell its format."""
+"""How much of a file is looked at to recognise its format."""
 
-EXPANDED_BYTES_MAX = 1 << 30
+EXPANDED_BYTES_MAX = 64 << 20
 """A compressed file may always expand to this much; beyond it, only so many times its own size."""
 
-EXPANSION_MAX = 500
-"""Traces compress three- to a hundredfold; what expands more is made to exhaust its reader."""
+EXPANSION_MAX = 200
+"""Traces compress three- to a hundredfold; a file that expands further exhausts its reader.
+
+200 kB then give at most 64 MiB of text, of whose requests a reader holds less than 1 GB.
+"""
 
 _PIECE_BYTES = 1 << 20
 _ZSTD_PIECE_BYTES = 1 << 10
@@ -167,7 +173,7 @@ class TraceSource:
     Parameters
     ----------
     path : pathlib.Path
-        Where it lies. Compression is told by its first bytes, never by its name.
+        Where it lies. Compression is recognised by the first bytes, never by its name.
     block_bytes : int
         Text per block [B].
     """
@@ -206,7 +212,7 @@ class TraceSource:
                 while len(data) < HEAD_BYTES and (piece := stream.read1(HEAD_BYTES - len(data))):
                     data += piece
             except _BROKEN:
-                # What could be read is enough to tell the format; reading on will locate the break.
+                # What could be read is enough to recognise the format; reading on will locate the break.
                 return data
         return data
 
@@ -223,7 +229,8 @@ class TraceSource:
         bytes or Break
         """
         with closing(self.open()) as stream:
-            most = max(EXPANDED_BYTES_MAX, EXPANSION_MAX * self.path.stat().st_size)
+            packed = self.path.stat().st_size
+            most = max(EXPANDED_BYTES_MAX, EXPANSION_MAX * packed)
             total = 0
             while True:
                 try:
@@ -237,8 +244,9 @@ class TraceSource:
                 total += len(piece)
                 if total > most:
                     yield Break(
-                        f"a compressed stream that expands more than {EXPANSION_MAX}-fold",
-                        "a trace; reading stops",
+                        f"more than {most >> 20} MiB from a compressed file of {packed:,} bytes",
+                        f"at most {EXPANSION_MAX} times its size (or {EXPANDED_BYTES_MAX >> 20} MiB): "
+                        "reading stops here, decompress a genuine trace first",
                     )
                     return
                 yield piece
@@ -257,11 +265,14 @@ class TraceSource:
         """
         line = 1
         rest = b""
+        begun = False
         for piece in self.pieces(min(_PIECE_BYTES, self.block_bytes)):
             if isinstance(piece, Break):
                 log.add(line + rest.count(b"\n"), piece.got, piece.wanted)
                 break
             rest += piece
+            if not begun and len(rest) >= len(BYTE_ORDER_MARK):
+                rest, begun = rest.removeprefix(BYTE_ORDER_MARK), True
             if len(rest) < self.block_bytes:
                 continue
             cut = rest.rfind(b"\n") + 1
@@ -270,7 +281,7 @@ class TraceSource:
                 line += rest.count(b"\n", 0, cut)
                 rest = rest[cut:]
             elif len(rest) > self.block_bytes + LINE_BYTES_MAX:
-                # One endless line: keep only enough of it to be told as a fault.
+                # One endless line: keep only enough of it to be reported as a fault.
                 rest = rest[:LINE_BYTES_MAX]
         if rest:
             yield Block(line, rest)

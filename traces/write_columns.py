@@ -32,7 +32,8 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
     Raises
     ------
     TraceError
-        When the suffix is another, the form cannot hold the trace, or the file cannot be written.
+        When the suffix is another, the form cannot hold the trace, a file would replace the trace's own
+        source (also through a link), or cannot be written.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
@@ -41,6 +42,7 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
         if path.suffix == ".txt":
             if isinstance(trace, FailureTrace):
                 raise TraceError(f"{path}: got a failure trace, wanted .parquet or .csv for it")
+            _keep_source(trace, path)
             write_blkparse(trace, path)
             return [path]
         first, more, word = (
@@ -51,6 +53,8 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
         tables = {path: first}
         if more is not None:
             tables[path.with_suffix(f".{word}{path.suffix}")] = more
+        for place in tables:
+            _keep_source(trace, place)
         for place, table in tables.items():
             if path.suffix == ".csv":
                 table.write_csv(place)
@@ -60,3 +64,9 @@ def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
         reason = error.strerror or type(error).__name__
         raise TraceError(f"{path}: got {reason!r}, wanted a file that can be written") from None
     return list(tables)
+
+
+def _keep_source(trace: BlockTrace | FailureTrace, path: Path) -> None:
+    source = Path(trace.source)
+    if path.exists() and source.exists() and path.samefile(source):
+        raise TraceError(f"{path}: got the file that the trace was read from, wanted another (--out FOLDER)")

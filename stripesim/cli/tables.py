@@ -64,6 +64,62 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return table
 
 
+def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
+    """Show what `stripesim.traces.describe` returns: single values in one table, lists and groups below it.
+
+    Parameters
+    ----------
+    summary : mapping
+        Values, mappings of values, and lists of rows with the same keys. Empty ones are left out.
+
+    Returns
+    -------
+    list of Table
+        At most 100 columns wide for every trace.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    def plain(heading: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, title=heading or None, title_justify="left")
+        for number, column in enumerate(columns):
+            table.add_column(escape(column), justify="right" if number else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(escape(_cell(value)) for value in row))
+        return table
+
+    single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
+    tables = [plain("", ("of the trace", "value"), list(single.items()))]
+    for key, value in summary.items():
+        heading = key.replace("_", " ")
+        if isinstance(value, dict) and value:
+            tables.append(plain(heading, (_KEYS_OF.get(key, ""), "value"), list(value.items())))
+        elif isinstance(value, list) and value:
+            tables.append(plain(heading, list(value[0]), [list(row.values()) for row in value]))
+    return tables
+
+
+#: What the keys of a mapping in a summary are.
+_KEYS_OF = {
+    "dispersion": "window [s]",
+    "hit_ratio": "cache / footprint",
+    "counts": "lines",
+    "reasons": "reason",
+}
+
+
+def _cell(value: Any) -> str:
+    """Write a value of a summary: four digits of a fraction, all digits of a count."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool | str):
+        return str(value)
+    return (
+        f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    )
+
+
 def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Say what each row's repair came to; nothing for rows without one."""
     lines = []

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from stripesim.cli.options import JsonOption, OutOption
-from stripesim.cli.output import list_written, write_json
+from stripesim.cli.output import console, list_written, write_json
 
 trace_app = typer.Typer(help="Read block traces: statistics, fits, other formats.", no_args_is_help=True)
 
@@ -32,22 +32,24 @@ def info(
     from stripesim.traces import BlockTrace, describe, load
 
     trace = load(file, format=form, strict=strict)
-    told = describe(trace)
+    summary = describe(trace)
     _warn_of_faults(trace.faults.lines())
     written: list[Path] = []
     if out is not None:
         from stripesim.scenarios.run.results import write_files
 
-        written += write_files(out, {"trace-info.json": json.dumps(told, indent=1).encode()})
+        written += write_files(out, {"trace-info.json": json.dumps(summary, indent=1).encode()})
         if isinstance(trace, BlockTrace):
             from stripesim.traces.figure import figure_sheet
 
             written += figure_sheet(trace, out / "trace-info")
-    if write_json(json_to, told):
+    if write_json(json_to, summary):
         return
-    width = max(map(len, told))
-    for key, value in told.items():
-        print(f"{key:{width}}  {'–' if value is None else value}")
+    from stripesim.cli.tables import summary_tables
+
+    terminal = console()
+    for table in summary_tables(summary):
+        terminal.print(table)
     list_written(written)
 
 
@@ -92,8 +94,8 @@ def convert(
     folder = Path() if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     written = write(trace, folder / f"{file.name.split('.')[0]}.{to}")
-    told = {"format": trace.format, "rows": len(trace), "faults": trace.faults.count}
-    if not write_json(json_to, {**told, "written": [str(path) for path in written]}):
+    counts = {"format": trace.format, "rows": len(trace), "faults": trace.faults.count}
+    if not write_json(json_to, {**counts, "written": [str(path) for path in written]}):
         list_written(written)
 
 

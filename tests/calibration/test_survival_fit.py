@@ -1,5 +1,7 @@
 """Survival fits find again what they are given, with censoring and late entry; published data as a check."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +63,7 @@ def test_the_true_family_and_its_parameters_are_found(name: str, entry_s: float)
     assert mine.ks < (0.1 if entry_s else 0.05)
 
 
-def test_leaving_censoring_out_of_account_would_bias_the_mean() -> None:
+def test_ignoring_censoring_would_bias_the_mean() -> None:
     """The check has teeth: the same durations with all ends taken as seen give a much shorter life."""
     lifetimes = drawn(stats.expon(scale=5000), 3, 5000)
     naive = Lifetimes(lifetimes.duration_s, np.ones_like(lifetimes.observed), lifetimes.entry_s)
@@ -82,6 +84,17 @@ def test_exponential_is_the_closed_form() -> None:
     # Wald on log scale: the standard error of log rate is 1 / sqrt(ends).
     low, high = found.ci95["scale_s"]
     assert np.log(high / low) == pytest.approx(2 * 1.96 / np.sqrt(lifetimes.observed.sum()), rel=0.01)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd_s", [100.0, 1e-3, 1e9, 1e12])
+def test_durations_that_hardly_differ_give_finite_numbers_or_no_fit(odd_s: float) -> None:
+    """One time that is damaged in a trace must not end in NaN, which JSON does not know."""
+    lived = Lifetimes(np.array([100.0] * 40 + [odd_s]), np.ones(41, dtype=bool), np.zeros(41))
+    fits = fit_lifetimes(lived)
+    assert "exponential" in {fit.name for fit in fits}
+    for fit in fits:
+        json.dumps(asdict(fit), allow_nan=False)
 
 
 def test_without_censoring_kaplan_meier_is_the_empirical_distribution() -> None:

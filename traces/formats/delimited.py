@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stripesim.traces.clock import ClockWatch
-from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, REQUEST_SCHEMA, Chunk
+from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, REQUEST_SCHEMA, Chunk
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, TraceSource
 
@@ -289,7 +289,7 @@ class DelimitedFormat:
         tests = [
             pl.col(self.time.column) >= self.time.least,
             offset.is_between(self.offset.least, most),
-            length.is_between(self.length.least, most),
+            length.is_between(self.length.least, LENGTH_BYTES_MAX // self.length.unit),
         ]
         op = self.is_write(pl.col(self.op)).is_not_null()
         if self.skipped is not None:
@@ -354,7 +354,7 @@ class DelimitedFormat:
             return f"{self.op} {shown(row[self.op])}", self.ops
         return (
             f"a number out of range in {shown(text)}",
-            "times within 73 years of the first, extents below 2**62 bytes",
+            "times within 73 years of the first, offsets below 2**62 bytes, sizes of at most 1 TiB",
         )
 
     def _requests(self, rows: pl.DataFrame, zero: int) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from stripesim.traces.clock import ClockWatch
-from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, REQUEST_SCHEMA, Chunk
+from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, REQUEST_SCHEMA, Chunk
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, TraceSource
 
@@ -131,14 +131,19 @@ def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.Da
         .with_columns(pl.col(numbers).cast(pl.Int64, strict=False))
     )
     placed = pl.col("offset").is_not_null() & pl.col("length").is_not_null()
-    transfer = placed & (pl.col("length") > 0) & (pl.col("offset") <= INT64_MAX - pl.col("length"))
+    transfer = (
+        placed & pl.col("length").is_between(1, LENGTH_BYTES_MAX) & (pl.col("offset") <= INT64_MAX // 2)
+    )
     good = (
         (pl.col("action").is_in(["read", "write"]) & transfer)
         | (pl.col("action").is_in(_OTHER_ACTIONS) & placed)
         | (pl.col("action").is_in(_FILE_ACTIONS) & pl.col("offset").is_null())
     )
-    # Waits of more than 31 years in all would only come from a damaged line.
-    good = good & ~((pl.col("action") == "wait") & (pl.col("offset") > 10**15))
+    # Times and waits of more than 31 years in all would only come from a damaged line.
+    late = (pl.col("action") == "wait") & (pl.col("offset") > 10**15)
+    if version == 3:
+        late = late | (pl.col("time") > 10**15)
+    good = good & ~late
     mask = rows.select(good.fill_null(False).alias("good")).to_series()
     faulty = rows.filter(~mask)
     log.add_lines(
