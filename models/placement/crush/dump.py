@@ -232,10 +232,10 @@ def _choose_args(
         for at, row in reader.rows(value if isinstance(value, dict) else {}, key, name):
             change = _change(reader, at, row)
             bucket = by_id.get(change.bucket_id)
-            wrong = (
-                (str(change.bucket_id), "the id of a bucket") if bucket is None else misfit(change, bucket)
-            )
-            if wrong:
+            if bucket is None or bucket.alg is not Alg.STRAW2:
+                # A bucket that is gone may leave its entry; those of other algorithms do not look at theirs.
+                continue
+            if wrong := misfit(change, bucket):
                 reader.add(at, *wrong)
             changes.append(change)
         found.append((index, tuple(changes)))
