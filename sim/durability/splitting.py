@@ -25,7 +25,7 @@ WALKS: Final = 1000
 
 #: An interval wider than this is narrowed by four times as many walks, while events stay below a maximum.
 WIDTH_NINES: Final = 0.3
-EVENTS_MAX: Final = 20_000_000
+EVENTS_MAX: Final = 50_000_000
 
 #: Above so many concurrent failures a further one need not be helped along.
 _PLENTY: Final = 3.0
@@ -136,17 +136,30 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
     rates = np.array([burst.rate_per_s for burst in bursts])
     lost = np.array([burst.lost_fraction for burst in bursts])
     units = np.array([burst.units for burst in bursts], dtype=np.int32)
+    drawn_rates, drawn_lost = rates, lost
+    if biased and bursts:
+        # About half of what would lose data is struck; there is a burst in every third walk at least.
+        struck_each = np.array([_drives_of(system, burst.unit) * burst.units for burst in bursts])
+        drawn_lost = np.minimum(1.0, np.maximum(lost, (code.tolerated + 1) / 2 / struck_each))
+        drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
     repair = system.repair
     if system.placement == "declustered":
         pool = walk_pool.Pool(
             system.drives, code.width, code.tolerated, system.drives * system.drive_bytes / code.width,
             float(system.drive_bytes), inf if system.stripes is None else float(system.stripes),
-            repair.bytes_per_s / (code.repair_reads + 1), *pieces, rates, lost, units, np.array(bias),
+            repair.bytes_per_s / (code.repair_reads + 1),
+            *pieces, rates, lost, drawn_rates, drawn_lost, units, np.array(bias),
             repair.detection_s, system.horizon_s, system.sector_errors, repair.progress,
         )  # fmt: skip
         return Prepared(pool, born, system.age_s, room, 1, float(code.k))
     layout = _layout(system, drives, np.array(bias))._replace(
-        edges_s=pieces[0], hazards=pieces[1], burst_rates=rates, burst_lost=lost, burst_units=units
+        edges_s=pieces[0],
+        hazards=pieces[1],
+        burst_rates=rates,
+        burst_lost=lost,
+        burst_units=units,
+        drawn_rates=drawn_rates,
+        drawn_lost=drawn_lost,
     )
     return Prepared(
         layout, born, system.age_s, room, system.pools if alone else 1, code.k * group_bytes(system)
@@ -211,6 +224,8 @@ def _layout(system: System, drives: int, bias_s: Floats) -> walk_groups.Layout:
         hazards=np.zeros(1),
         burst_rates=np.zeros(0),
         burst_lost=np.zeros(0),
+        drawn_rates=np.zeros(0),
+        drawn_lost=np.zeros(0),
         burst_unit=np.array([_UNITS.index(burst.unit) for burst in system.bursts], dtype=np.int32),
         burst_units=np.zeros(0, dtype=np.int32),
         bias_s=bias_s,
@@ -264,7 +279,8 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
     Notes
     -----
     States that reach a level are drawn, for the next one, in proportion to their weights (systematic
-    resampling), and the level's probability is the mean weight: the product is unbiased.
+    resampling), and the level's probability is the mean weight: the product is unbiased. So it is where they
+    are drawn alike and carry their weights on.
 
     References
     ----------
@@ -277,6 +293,10 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
     starts, picks = _states(prepared, 1), np.zeros(walks, dtype=np.int64)
     targets = range(1, lay.tolerated + 2) if levels else [lay.tolerated + 1]
     steps, events, begun = [], 0, 0
+    # Where bursts are drawn more often than they strike, states that they led to would hardly be drawn
+    # again in proportion to their weights: they are drawn alike, and keep their weights.
+    alike = len(lay.burst_rates) > 0
+    carried, reached, before = np.ones(1), 1.0, 1.0
     for target in targets:
         ends, weights = _states(prepared, walks), np.zeros(walks)
         done = step(lay, starts, picks, target, int(generator.integers(1 << 62)), ends, weights)
@@ -284,11 +304,18 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
             return run_batch(prepared._replace(room=2 * prepared.room), seed, number, walks, levels=levels)
         events += int(done)
         begun += walks
-        steps.append(float(weights.mean()))
+        weights *= carried[picks]
+        estimated = reached * float(weights.mean())
+        steps.append(estimated / before)
+        before = estimated
         if steps[-1] == 0:
             return Batch(0.0, tuple(steps), begun, events, 0.0, {})
+        drawn_alike = alike and target <= lay.tolerated
+        shares = (weights > 0).astype(float) if drawn_alike else weights
+        reached *= float(shares.mean())
+        carried = weights if drawn_alike else np.ones(walks)
         places = (np.arange(walks) + generator.random()) / walks
-        picks = np.searchsorted(np.cumsum(weights) / weights.sum(), places).clip(max=walks - 1)
+        picks = np.searchsorted(np.cumsum(shares) / shares.sum(), places).clip(max=walks - 1)
         starts = ends
     paths: Counter[tuple[int, ...]] = Counter(tuple(row) for row in starts.cause[picks, 1:].tolist())
     return Batch(

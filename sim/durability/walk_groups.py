@@ -50,6 +50,8 @@ class Layout(NamedTuple):
     edges_s, hazards : ndarray of float64
         The lifetime's pieces.
     burst_rates, burst_lost : ndarray of float64; burst_unit, burst_units : ndarray of int32
+    drawn_rates, drawn_lost : ndarray of float64
+        The rates, and probabilities that a drive loses its data, with which bursts are drawn instead.
     bias_s : ndarray of float64, shape (tolerated + 1,)
         Within how long a failure is hoped for at each level; 0 leaves chance as it is.
     item_s, detection_s, horizon_s, sector_errors, replacement_s : float
@@ -72,6 +74,8 @@ class Layout(NamedTuple):
     hazards: Floats
     burst_rates: Floats
     burst_lost: Floats
+    drawn_rates: Floats
+    drawn_lost: Floats
     burst_unit: Ints
     burst_units: Ints
     bias_s: Floats
@@ -363,7 +367,8 @@ def stage(  # pragma: no cover - compiled
             levels[_level(lay, missing, mask, group)] += 1
     fastest = lay.hazards.max()
     ageing = starts.born_s.shape[1] > 0
-    bursts = lay.burst_rates.sum()
+    bursts = lay.drawn_rates.sum()
+    extra = bursts - lay.burst_rates.sum()
     events = 0
     rng = np.zeros(1, dtype=np.uint64)
     for walk in range(len(picks)):
@@ -408,8 +413,13 @@ def stage(  # pragma: no cover - compiled
                 ends.struck_left[at] -= 1
                 start, stop = (unit, unit + 1) if kind == 0 else (0, drives)
                 for drive in range(start, stop):
-                    struck = lay.unit_of[kind, drive] == unit and down[drive] == 0
-                    if struck and (lay.burst_lost[which] >= 1 or uniform(rng) < lay.burst_lost[which]):
+                    if lay.unit_of[kind, drive] != unit or down[drive] > 0:
+                        continue
+                    chance, drawn = lay.burst_lost[which], lay.drawn_lost[which]
+                    if drawn < 1 and uniform(rng) >= drawn:
+                        weight *= (1 - chance) / (1 - drawn)
+                    else:
+                        weight *= chance / drawn if drawn > 0 else 1.0
                         why = AS_ONE + which
                         level, ratio = _strike(
                             lay, ends, at, missing, mask, levels, down, level, drive, why, rng
@@ -454,7 +464,7 @@ def stage(  # pragma: no cover - compiled
                     weight = 0.0
                     break
                 span = max(0.0, first_s - now)
-                weight *= np.exp(bias * span)
+                weight *= np.exp((bias + extra) * span)
                 ends.time_s[at] = max(now, first_s)
                 events += 1
                 if ends.item[at, first_slot] == DETECTING:
@@ -464,15 +474,16 @@ def stage(  # pragma: no cover - compiled
                     ends.virtual_s[at] = ends.ready_s[at, first_slot]
                     _mend(lay, ends, at, first_slot, missing, mask, levels, down)
                 continue
-            weight *= np.exp(bias * step)
+            weight *= np.exp((bias + extra) * step)
             ends.time_s[at] = now + step
             ends.virtual_s[at] += step * pace
             draw = uniform(rng) * rate
             if draw < bursts:
                 which = 0
-                while draw >= lay.burst_rates[which] and which < len(lay.burst_rates) - 1:
-                    draw -= lay.burst_rates[which]
+                while draw >= lay.drawn_rates[which] and which < len(lay.drawn_rates) - 1:
+                    draw -= lay.drawn_rates[which]
                     which += 1
+                weight *= lay.burst_rates[which] / lay.drawn_rates[which]
                 ends.burst[at] = which
                 ends.struck_left[at] = lay.burst_units[which]
                 continue

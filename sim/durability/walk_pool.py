@@ -51,6 +51,8 @@ class Pool(NamedTuple):
     hazards: Floats
     burst_rates: Floats
     burst_lost: Floats
+    drawn_rates: Floats
+    drawn_lost: Floats
     burst_units: Ints
     bias_s: Floats
     detection_s: float
@@ -250,7 +252,8 @@ def stage(  # pragma: no cover - compiled
     """Walk from picked states until the target level or the horizon; as `walk_groups.stage`."""
     fastest = pool.hazards.max()
     ageing = starts.born_s.shape[1] > 0
-    bursts = pool.burst_rates.sum()
+    bursts = pool.drawn_rates.sum()
+    extra = bursts - pool.burst_rates.sum()
     events = 0
     rng = np.zeros(1, dtype=np.uint64)
     for walk in range(len(picks)):
@@ -270,7 +273,11 @@ def stage(  # pragma: no cover - compiled
             if ends.struck_left[at] > 0:
                 which = ends.burst[at]
                 ends.struck_left[at] -= 1
-                if pool.burst_lost[which] >= 1 or uniform(rng) < pool.burst_lost[which]:
+                chance, drawn = pool.burst_lost[which], pool.drawn_lost[which]
+                if drawn < 1 and uniform(rng) >= drawn:
+                    weight *= (1 - chance) / (1 - drawn)
+                else:
+                    weight *= chance / drawn if drawn > 0 else 1.0
                     drive = _any_good(pool, ends, at, ageing, rng)
                     ratio = _strike(pool, ends, at, drive, _AS_ONE + which, rng)
                     events += 1
@@ -300,7 +307,7 @@ def stage(  # pragma: no cover - compiled
             rate = natural + bias + bursts
             step = exponential(rng) / rate if rate > 0 else np.inf
             span = min(step, next_s - now)
-            weight *= np.exp(bias * span)
+            weight *= np.exp((bias + extra) * span)
             ends.time_s[at] = now + span
             if working > 0:
                 moved = exposed[working] if finishing and step >= next_s - now else pace * span
@@ -319,9 +326,10 @@ def stage(  # pragma: no cover - compiled
             draw = uniform(rng) * rate
             if draw < bursts:
                 which = 0
-                while draw >= pool.burst_rates[which] and which < len(pool.burst_rates) - 1:
-                    draw -= pool.burst_rates[which]
+                while draw >= pool.drawn_rates[which] and which < len(pool.drawn_rates) - 1:
+                    draw -= pool.drawn_rates[which]
                     which += 1
+                weight *= pool.burst_rates[which] / pool.drawn_rates[which]
                 ends.burst[at] = which
                 ends.struck_left[at] = pool.burst_units[which]
                 continue

@@ -154,6 +154,28 @@ def test_a_fixed_window_is_kinder_than_a_chain():
     assert window < chain_of(system).loss_probability(YEAR_S) < 10 * window
 
 
+def test_a_thinned_burst_is_weighed_as_plain_sampling_finds():
+    system, code = grouped("lrc:4,4,2", groups=12), code_of("lrc:4,4,2")
+    found, low, high, _ = loss_of_burst(system, Burst("power", "host", 3, 1 / YEAR_S, 0.6))
+    generator, hits = np.random.default_rng(0), 0
+    for _ in range(4000):
+        dead = np.isin(system.units["host"], generator.choice(4, 3, replace=False))
+        gone = dead & (generator.random(12) < 0.6)
+        masks = (gone[system.groups] << np.arange(code.width)).sum(axis=1)
+        hits += bool((code.distances[masks] == 0).any())
+    # Three standard errors of 4,000 draws, and those of the estimate.
+    assert abs(found - hits / 4000) < 0.025 + (high - low)
+
+
+def test_splitting_sees_a_thinned_burst_that_plain_simulation_would_not():
+    burst = Burst("power", "host", 3, 0.5 / YEAR_S, 0.02)
+    system = grouped(afr=1e-6, groups=30, bursts=(burst,))
+    lost, *_ = loss_of_burst(system, burst)
+    assert lost < 3e-4
+    found = split(system, walks=500)
+    assert abs(log10(found.probability / (lost * 0.5))) < 0.15
+
+
 # Splitting.
 
 
