@@ -53,6 +53,13 @@ class RecoveryModel(MeasuredModel):
     async_recovery_min_count : int
         Objects missed up to which an OSD that returns is recovered as a member of the acting set;
         above, beside it.
+    stats_period_ns, digest_period_ns : int
+        An OSD reports its placement groups to the manager, and the manager to the monitors, once in this
+        time [ns]: what an operator sees lags behind. The monitors keep each digest, as they keep a map. 0: at
+        once, and nothing but maps is kept.
+    read_lease_fraction : float
+        Of the grace period: so long a primary may serve reads on the word of its members
+        (``osd_pool_default_read_lease_ratio``). 0: no leases.
     scrub_interval_ns : int
         Every placement group is read and compared once in this time [ns] (``osd_deep_scrub_interval``).
 
@@ -87,6 +94,9 @@ class RecoveryModel(MeasuredModel):
     log_entries_count: int
     async_recovery_min_count: int
     scrub_interval_ns: int
+    stats_period_ns: int
+    digest_period_ns: int
+    read_lease_fraction: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,11 +122,19 @@ class RecoveryModel(MeasuredModel):
             "recovery_sleep_ns",
             "log_entries_count",
             "async_recovery_min_count",
+            "stats_period_ns",
+            "digest_period_ns",
+            "read_lease_fraction",
         )
         if self.grace_from not in ("last_reply", "first_unanswered"):
             raise ValueError(
                 f"RecoveryModel: grace_from: got {self.grace_from!r}, wanted last_reply or first_unanswered"
             )
+
+    @property
+    def read_lease_ns(self) -> int:
+        """How long a member lets its primary serve reads without asking again [ns]."""
+        return round(self.read_lease_fraction * self.heartbeat_grace_ns)
 
     def given(self, **numbers: Any) -> RecoveryModel:
         """Return the model with numbers that a cluster's configuration gives."""

@@ -16,7 +16,7 @@ __all__ = ["draw_timelines", "timeline_names"]
 _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
     ("clean", ("active+clean",), "#DDDDDD", ""),
     ("member dead, unnoticed", ("stale",), "#000000", ""),
-    ("peering", ("peering",), "#F0E442", "////"),
+    ("peering, or waiting for leases to end", ("peering", "active+wait"), "#F0E442", "////"),
     ("degraded", ("active+degraded",), "#56B4E9", ""),
     ("waiting to recover", ("active+recovery_wait", "active+backfill_wait"), "#E69F00", ".."),
     ("recovering", ("active+recovering", "active+backfilling"), "#009E73", ""),

@@ -34,9 +34,9 @@ def test_the_timeline_of_a_real_repair(data, number):
     for metric in ("device_read", "private_net"):
         simulated = row[f"recovery_{metric}_bytes_per_lost_byte"]
         assert simulated == pytest.approx(repair.measured[metric], rel=0.05)
-    # The measured machine was slow: what the simulated one does faster is told, not hidden.
-    assert 0 < told["out to clean"][0] < told["out to clean"][1]
-    assert 0 < told["up to clean again"][0] < told["up to clean again"][1]
+    # The bar of issue 15. The message cost of the slow machine comes from the two replicated repairs.
+    assert told["out to clean"][0] == pytest.approx(told["out to clean"][1], rel=0.30)
+    assert told["up to clean again"][0] == pytest.approx(told["up to clean again"][1], rel=0.30)
 
 
 def test_a_repair_without_times_has_no_phases(data):

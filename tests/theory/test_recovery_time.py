@@ -10,7 +10,8 @@ from stripesim.models.recovery import SECOND_NS, min_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import Failure, FaultPlan
-from stripesim.sim.ceph.failures.monitor import Heartbeats
+from stripesim.sim.ceph.failures.agenda import Agenda
+from stripesim.sim.ceph.failures.monitor import Change, Heartbeats, Monitor
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20
@@ -58,7 +59,8 @@ def story(make_pool, models, *, kind="process", model=None, groups=12, objects=6
         failures=[Failure(osds=(0,), time_ns=10 * SECOND_NS, kind=kind, back_ns=back_ns)],
         up_sets=up_sets,
         image_objects=objects,
-        model=model or recovery_model("pacific"),
+        # Without the manager's digests nothing but maps makes a map wait.
+        model=model or recovery_model("pacific").given(digest_period_ns=0),
     )
     workload = Synthetic(
         pattern="seq",
@@ -87,6 +89,48 @@ def test_a_killed_daemon_is_down_after_one_map_and_out_at_the_first_tick_after_t
     assert when["recovering"] == pytest.approx(617.05, abs=0.01)
     assert result.row["detection_s"] == pytest.approx(0.05)
     assert result.row["checking_s"] == pytest.approx(607.05, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_map_waits_an_interval_after_the_last_digest(make_pool, models, seed):
+    model = recovery_model("pacific")
+    pool, _ = ring(make_pool, models, 12)
+    agenda, maps = Agenda(), []
+    monitor = Monitor(
+        model,
+        agenda,
+        pool.cluster.osd_hosts,
+        None,
+        lambda now_ns, _: maps.append(now_ns),
+        lambda *_: None,
+        seed,
+    )
+    now_ns = 10 * SECOND_NS
+    monitor.propose(now_ns, Change("out", 0))
+    due_ns = agenda.next_ns()
+    assert due_ns is not None
+    agenda.run(due_ns)
+    # What one OSD reports at any time is seen at a digest, one report and one digest later at most.
+    digest_ns = monitor.seen_ns(now_ns, 0) % (2 * SECOND_NS)
+    last_ns = now_ns - (now_ns - digest_ns) % (2 * SECOND_NS)
+    assert maps == [max(now_ns + model.propose_min_wait_ns, last_ns + SECOND_NS)]
+    for osd in range(6):
+        assert now_ns <= monitor.seen_ns(now_ns, osd) < now_ns + 7 * SECOND_NS
+
+
+@pytest.mark.parametrize(("kind", "waits"), [("process", False), ("power", True)])
+def test_clients_wait_for_read_leases_only_if_the_lost_osd_may_still_run(make_pool, models, kind, waits):
+    model = recovery_model("pacific").given(down_out_interval_ns=0, digest_period_ns=0)
+    _, result = story(make_pool, models, kind=kind, model=model)
+    states = result.timeline["pg_states"]
+    assert bool(max(states["active+wait"])) == waits
+    when = moments(result)
+    # A lease lasts 16 s and is renewed in half of that: the wait is 8 s to 16 s after the interval's end,
+    # and the last interval before the final one ends with the last but one map.
+    if waits:
+        assert 8 <= when["clean"] - when["out"] <= 16 + 4
+    else:
+        assert when["clean"] - when["out"] < 8
 
 
 def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):

@@ -20,6 +20,7 @@ from stripesim.sim.ceph.failures.groups import (
     PEERING,
     RECOVERING,
     RECOVERY_WAIT,
+    WAIT,
     Group,
 )
 from stripesim.sim.ceph.failures.monitor import Change, Monitor
@@ -127,8 +128,16 @@ class FaultDirector:
         self.timeline = Timeline(cluster.groups)
         self._agenda = Agenda()
         self._monitor = Monitor(
-            plan.model, self._agenda, cluster.osd_hosts, plan.osd_racks, self._on_map, self.timeline.note
+            plan.model,
+            self._agenda,
+            cluster.osd_hosts,
+            plan.osd_racks,
+            self._on_map,
+            self.timeline.note,
+            plan.seed,
         )
+        # When the cluster's status shows each placement group as clean [ns].
+        self._seen_clean_ns: dict[int, int] = {}
         self._monitor.up_thru = dict.fromkeys(range(cluster.osds), 1)
         self.feed = RecoveryFeed(cluster.osds * plan.model.recovery_max_active_count)
         operations = OperationBook(pool, book, layout)
@@ -296,6 +305,8 @@ class FaultDirector:
         self._waiting.discard(group.number)
         group.interval += 1
         group.since_epoch = self._monitor.epoch
+        if group.active:
+            self._end_leases(now_ns, group)
         group.peered = group.active = False
         group.add_empty_copies()
         group.members = group.decide(self._is_up)
@@ -306,6 +317,38 @@ class FaultDirector:
             return
         self.timeline.enter(now_ns, group.number, PEERING)
         self._agenda.at(now_ns + self._exchange_ns, self._exchanged, group, group.interval)
+
+    def _end_leases(self, now_ns: int, group: Group) -> None:
+        """Note how long reads may be served on a lease of the interval that ends.
+
+        A lease is renewed in half its time, and counts as long as every member has agreed to it.
+        """
+        lease_ns = self._model.read_lease_ns
+        if not lease_ns:
+            return
+        silent = [self._outages.silent_since_ns(osd) for osd in group.members.osds]
+        agreed_ns = min([now_ns, *(since for since in silent if since is not None)])
+        if agreed_ns >= group.active_ns:
+            half_ns = lease_ns // 2
+            renewed_ns = agreed_ns - (agreed_ns - group.active_ns) % half_ns
+            group.lease_ns = max(group.lease_ns, renewed_ns + lease_ns)
+
+    def _waits(self, now_ns: int, group: Group) -> bool:
+        """Tell whether somebody who may still run could answer reads that this interval's members would."""
+        if group.lease_ns <= now_ns:
+            return False
+        return any(not self._is_up(osd) and not self._outages.is_known_dead(osd) for osd in group.past)
+
+    def _lease_ended(self, now_ns: int, group: Group, interval: int) -> None:
+        """The last lease of earlier intervals is over: clients may go on."""
+        if group.interval != interval or not group.active or self._waits(now_ns, group):
+            return
+        self._actions.append(SetGroup(group.number, held=False, interrupt=False))
+        if self.timeline.states[group.number] == WAIT:
+            joins = any(osd != NO_OSD for osd in group.members.joining)
+            self.timeline.enter(now_ns, group.number, self._state(group, True, joins))
+            if not joins and not group.members.missing:
+                self._cleaned(now_ns, group)
 
     def _cut_recovery(self, group: Group) -> None:
         shadow = group.number + self._pool.cluster.groups
@@ -365,7 +408,11 @@ class FaultDirector:
             members.acting[shard] == NO_OSD and not self._is_far_behind(group, shard) for shard in joins
         )
         readable = members.primary is not None and self._pool.scheme.can_decode(members.missing)
+        if readable and serving >= self._min_size and not group.active:
+            group.active_ns = now_ns
         group.active = readable and serving >= self._min_size
+        group.past |= members.osds
+        waits = group.active and self._waits(now_ns, group)
         if group.active:
             assert members.primary is not None
             self._layout.set(
@@ -375,13 +422,17 @@ class FaultDirector:
                 joining=members.joining,
                 primary=members.primary,
             )
-            self._actions.append(SetGroup(group.number, held=False, interrupt=False))
+            if waits:
+                self._agenda.at(group.lease_ns, self._lease_ended, group, group.interval)
+            else:
+                self._actions.append(SetGroup(group.number, held=False, interrupt=False))
         elif self.timeline.states[group.number] != PEERING:
             self._actions.append(SetGroup(group.number, held=True, interrupt=True))
-        self.timeline.enter(now_ns, group.number, self._state(group, readable, bool(joins)))
+        state = WAIT if waits else self._state(group, readable, bool(joins))
+        self.timeline.enter(now_ns, group.number, state)
         if joins:
-            self.recovery.request(now_ns, group, self._priority(group))
-        elif group.active and not members.missing:
+            self.recovery.request(now_ns, group, self._priority(group), everyone=not self._backfills(group))
+        elif group.active and not members.missing and not waits:
             self._cleaned(now_ns, group)
 
     def _state(self, group: Group, readable: bool, joins: bool) -> str:
@@ -394,7 +445,7 @@ class FaultDirector:
         return DEGRADED if group.members.missing else CLEAN
 
     def _backfills(self, group: Group) -> bool:
-        return any(
+        return not self._plan.log_covers and any(
             osd != NO_OSD and group.copy_of(osd, shard).backfill
             for shard, osd in enumerate(group.members.joining)
         )
@@ -410,7 +461,7 @@ class FaultDirector:
         if not self._is_recovering:
             self._is_recovering = True
             self.timeline.note(now_ns, "recovering", f"pg {group.number:x} is the first")
-        if group.active:
+        if group.active and self.timeline.states[group.number] != WAIT:
             state = BACKFILLING if self._backfills(group) else RECOVERING
             self.timeline.enter(now_ns, group.number, state)
 
@@ -438,9 +489,15 @@ class FaultDirector:
     def _cleaned(self, now_ns: int, group: Group) -> None:
         group.temp = False
         group.drop_strays(self._is_up)
+        group.past = set(group.members.osds)
+        lead = self._lead(group)
+        assert lead is not None
+        self._seen_clean_ns[group.number] = self._monitor.seen_ns(now_ns, lead)
         if self.timeline.all_clean:
             self._is_recovering = False
             self.timeline.note(now_ns, "clean", "all placement groups")
+            seen_ns = max(self._seen_clean_ns.values())
+            self.timeline.note(seen_ns, "seen clean", "the cluster's status shows all placement groups clean")
 
 
 def _round_trip_ns(pool: Pool) -> int:

@@ -11,6 +11,8 @@ from stripesim.sim.ceph.cluster import NO_OSD
 # States of a placement group, from well to ill; `stale` until the cluster knows of a dead member.
 CLEAN, STALE, PEERING = "active+clean", "stale", "peering"
 DEGRADED = "active+degraded"
+# Members have peered, but one that may still run could serve reads on an old lease.
+WAIT = "active+wait"
 RECOVERY_WAIT, RECOVERING = "active+recovery_wait", "active+recovering"
 BACKFILL_WAIT, BACKFILLING = "active+backfill_wait", "active+backfilling"
 INACTIVE, INCOMPLETE = "inactive", "incomplete"
@@ -18,6 +20,7 @@ STATES = (
     CLEAN,
     STALE,
     PEERING,
+    WAIT,
     DEGRADED,
     RECOVERY_WAIT,
     RECOVERING,
@@ -122,6 +125,10 @@ class Group:
         self.temp = False
         self.peered = True
         self.active = True
+        # Who has served since it was last clean; since when it serves; when the last read lease ends [ns].
+        self.past = set(self.members.osds)
+        self.active_ns = 0
+        self.lease_ns = 0
 
     def content(self, shard: int) -> int:
         """Return what a shard holds: itself, or the same in all copies."""

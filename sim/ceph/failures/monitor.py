@@ -37,11 +37,14 @@ class Monitor:
         Called with the time [ns] and the changes of each new map.
     note : callable
         Called with the time [ns] and what to write into the timeline.
+    seed : int
+        Of the moments at which OSDs and the manager report statistics.
 
     Notes
     -----
     Changes wait for the next map; maps are published at least `propose_interval_ns` apart, and
-    `propose_min_wait_ns` after the first change if the last map is older. Deviation: every OSD and
+    `propose_min_wait_ns` after the first change if the last map is older. What counts is the last commit of
+    the monitors, whatever it was of: they also keep each digest of the manager's. Deviation: every OSD and
     client has a map the moment it is published.
 
     References
@@ -58,6 +61,7 @@ class Monitor:
         osd_racks: IntArray | None,
         on_map: Callable[[int, Sequence[Change]], None],
         note: Callable[[int, str, str], None],
+        seed: int = 0,
     ) -> None:
         self._model = model
         self._agenda = agenda
@@ -74,6 +78,11 @@ class Monitor:
         self._down_since: dict[int, int] = {}
         self._reporters: dict[int, set[int]] = {}
         self._kept_in: set[int] = set()
+        draw = np.random.default_rng([seed, 10])
+        self._digest_phase_ns = int(draw.integers(max(1, model.digest_period_ns)))
+        self._stats_phases_ns: list[int] = draw.integers(
+            max(1, model.stats_period_ns), size=len(osd_hosts)
+        ).tolist()
 
     # Failures are reported.
 
@@ -116,7 +125,22 @@ class Monitor:
             earliest = now_ns + self._model.propose_min_wait_ns
             if self._published_ns is not None:
                 earliest = max(earliest, self._published_ns + self._model.propose_interval_ns)
+            digest_ns = self._last_digest_ns(now_ns)
+            if digest_ns is not None:
+                earliest = max(earliest, digest_ns + self._model.propose_interval_ns)
             self._agenda.at(earliest, self._publish)
+
+    def _last_digest_ns(self, now_ns: int) -> int | None:
+        """Return when the monitors last kept a digest of the manager's [ns]; None: there are none."""
+        period_ns = self._model.digest_period_ns
+        if not period_ns:
+            return None
+        return now_ns - (now_ns - self._digest_phase_ns) % period_ns
+
+    def seen_ns(self, time_ns: int, osd: int) -> int:
+        """Return when the cluster's status shows what an OSD knows of its placement groups [ns]."""
+        reported_ns = _next_tick(time_ns, self._stats_phases_ns[osd], self._model.stats_period_ns)
+        return _next_tick(reported_ns, self._digest_phase_ns, self._model.digest_period_ns)
 
     def _publish(self, now_ns: int) -> None:
         changes, self._pending = self._pending, []
@@ -172,6 +196,11 @@ class Monitor:
             self._note(now_ns, "kept in", f"osd.{osd} is not marked out: its whole rack is down")
             return
         self.propose(now_ns, Change("out", osd))
+
+
+def _next_tick(time_ns: int, phase_ns: int, period_ns: int) -> int:
+    """Return the next moment of a clock [ns]; the time itself if it has no period."""
+    return time_ns + (phase_ns - time_ns) % period_ns if period_ns else time_ns
 
 
 class Heartbeats:

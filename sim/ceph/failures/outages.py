@@ -64,6 +64,14 @@ class Outages:
         for number, corruption in enumerate(plan.corruptions):
             agenda.at(corruption.time_ns, self._corrupt, corruption, number)
 
+    def silent_since_ns(self, osd: int) -> int | None:
+        """Return since when an OSD has not answered [ns]; None: it answers."""
+        return self._dead[osd].time_ns if osd in self._dead else None
+
+    def is_known_dead(self, osd: int) -> bool:
+        """Tell whether an OSD that is down is known not to run: its host refused connections."""
+        return osd not in self._dead or self._dead[osd].kind == "process"
+
     def on_change(self, now_ns: int, change: Change) -> None:
         """React to what a new map says of an OSD."""
         osd = change.subject

@@ -28,7 +28,7 @@ class Work:
     lead : int
         OSD that does the work and counts it: the primary.
     targets : tuple of int
-        OSDs that are brought up to date, in the order in which their reservations are taken.
+        OSDs whose reservations are taken, in that order.
     priority : int
     """
 
@@ -61,8 +61,8 @@ class Recovery:
 
     References
     ----------
-    Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``), ``src/osd/PeeringState.cc`` (``WaitLocal…`` and
-    ``WaitRemote…Reserved``).
+    Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``), ``src/osd/PeeringState.cc`` (``WaitLocal…``,
+    ``WaitRemoteBackfillReserved`` and ``WaitRemoteRecoveryReserved``).
     """
 
     def __init__(
@@ -98,13 +98,18 @@ class Recovery:
         # What each operation brought about: for the series and the bytes per byte lost.
         self.log: list[Operation] = []
 
-    def request(self, now_ns: int, group: Group, priority: int) -> None:
-        """Let a placement group recover as soon as its reservations are granted."""
+    def request(self, now_ns: int, group: Group, priority: int, *, everyone: bool) -> None:
+        """Let a placement group recover as soon as its reservations are granted.
+
+        Backfill takes a reservation at each OSD that it fills, recovery by the log one at every member
+        (`everyone`).
+        """
         members = group.members
         joining = sorted({osd for osd in members.joining if osd != NO_OSD})
         lead_shard = members.primary
         lead = members.acting[lead_shard] if lead_shard is not None else joining[0]
-        work = Work(group, lead, tuple(joining), priority)
+        targets = sorted(members.osds - {lead}) if everyone else joining
+        work = Work(group, lead, tuple(targets), priority)
         missing = {
             item
             for shard, osd in enumerate(members.joining)

@@ -116,6 +116,7 @@ def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, 
         "checking_s": since(failed, recovering),
         "recovery_s": since(recovering, _first(timeline, "clean", recovering or 0)),
         "failure_to_clean_s": since(failed, clean),
+        "failure_to_seen_clean_s": since(failed, _first(timeline, "seen clean", failed or 0)),
         "clean_at_end": timeline.all_clean,
     }
     completed = requested.completed_ns
@@ -231,7 +232,7 @@ def _document(
     return {
         "events": [
             {"time_s": event.time_ns / 1e9, "what": event.what, "text": event.text}
-            for event in timeline.events
+            for event in sorted(timeline.events, key=lambda event: event.time_ns)
         ],
         "pg_states": {
             "time_s": (times_ns / 1e9).tolist(),

@@ -97,6 +97,9 @@ class FaultPlan:
         (``mon_osd_down_out_subtree_limit``). None: no racks.
     prefilled : bool
         Whether all objects of the image exist beforehand.
+    log_covers : bool
+        Whether the logs of placement groups reach back to the beginning of the pool, so that an OSD that
+        holds nothing is recovered from them. Else it is backfilled.
     seed : int
         Of the phases of heartbeats and scrubs, and of what goes bad.
     series_ns : int
@@ -112,6 +115,7 @@ class FaultPlan:
     missing_osds: tuple[int, ...] = ()
     osd_racks: IntArray | None = None
     prefilled: bool = True
+    log_covers: bool = False
     seed: int = 0
     series_ns: int = 1_000_000_000
 
