@@ -21,6 +21,7 @@ from stripesim.cli.output import (
     write_json,
 )
 from stripesim.cli.plan import plan
+from stripesim.cli.serve import serve
 from stripesim.cli.study import study_app
 from stripesim.cli.trace import trace_app
 
@@ -239,3 +240,4 @@ def kernel(
 app.command(cls=CrushCommand)(crush)
 app.command()(durability)
 app.command()(plan)
+app.command()(serve)

@@ -22,7 +22,7 @@ def lines(setup_cfg, section, key):
 
 
 def packages_on_disk():
-    found = {"stripesim", "stripesim.cli"}
+    found = {"stripesim", "stripesim.cli", "stripesim.web"}
     for folder in FOLDERS:
         for init in (ROOT / folder).rglob("__init__.py"):
             found.add(".".join(("stripesim", *init.parent.relative_to(ROOT).parts)))

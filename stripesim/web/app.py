@@ -1,0 +1,373 @@
+"""The addresses of the page: it, its results, jobs, downloads and uploads."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from statistics import fmean, stdev
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from stripesim._version import __version__
+from stripesim.scenarios.report.page.render import Table, render
+from stripesim.scenarios.run.columns import number_text
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
+from stripesim.web.jobs import Job, JobQueue, QueueFullError
+from stripesim.web.state import SIDES, Option, controls, difference, option_of, read_upload, toml_of
+
+__all__ = ["create_app"]
+
+UPLOAD_BYTES_MAX: Final = 1 << 20
+UPLOADS_KEPT: Final = 16
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
+    "page.css": ("stripesim.scenarios.report.page", "page.css", "text/css"),
+    "serve.css": ("stripesim.web", "static/serve.css", "text/css"),
+    "icon.svg": ("stripesim.web", "static/icon.svg", "image/svg+xml"),
+    "htmx.min.js": ("stripesim.web", "static/htmx.min.js", "text/javascript"),
+}
+
+Next = Callable[[Request], Awaitable[Response]]
+
+
+@cache
+def _environment() -> Environment:
+    folder = files("stripesim.web") / "pages"
+
+    def source(name: str) -> str:
+        return (folder / name).read_text(encoding="utf-8")
+
+    # What is typed or uploaded comes back on the page: everything is escaped.
+    return Environment(
+        loader=FunctionLoader(source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+class _Guard(BaseHTTPMiddleware):
+    """Refuse what other sites' pages send, and add the headers that every answer has."""
+
+    async def dispatch(self, request: Request, call_next: Next) -> Response:
+        origin = request.headers.get("origin")
+        if request.method != "GET" and origin and urlsplit(origin).netloc != request.headers.get("host"):
+            return PlainTextResponse("from another site", status_code=403, headers=_HEADERS)
+        answer = await call_next(request)
+        answer.headers.update(_HEADERS)
+        return answer
+
+
+class _Pages:
+    """The answers, with what they share: scenarios that were uploaded, and jobs."""
+
+    def __init__(self, own: Scenario | None, jobs: JobQueue) -> None:
+        self._own = own
+        self._jobs = jobs
+        self._uploads: OrderedDict[str, Scenario] = OrderedDict()
+
+    def _base(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
+        """Return the scenario that an address starts from: shipped, uploaded, or the one that was served."""
+        name = query.get("base", "")
+        if name in self._uploads:
+            return name, self._uploads[name]
+        if name in _bases():
+            return name, _bases()[name]
+        return ("served", self._own) if self._own is not None else ("plan", _bases()["plan"])
+
+    def _options(self, query: Mapping[str, str]) -> dict[str, Option]:
+        _, base = self._base(query)
+        return {side: option_of(base, query, side) for side in SIDES}
+
+    async def page(self, request: Request) -> Response:
+        """The whole page, with results: it works without script too."""
+        query = dict(request.query_params)
+        name, base = self._base(query)
+        options = await run_in_threadpool(self._options, query)
+        bases = [*_bases(), *(["served"] if self._own is not None else []), *self._uploads]
+        return _html(
+            "index.html.j2",
+            version=__version__,
+            bases=bases,
+            base=name,
+            title=base.name,
+            controls=controls(),
+            options=options,
+            results=_results(options, _query(name, options)),
+            schemes=dict.fromkeys((*base.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")),
+            problem=query.get("problem", ""),
+        )
+
+    async def compare(self, request: Request) -> Response:
+        """The results alone, as somebody types; the address of the page follows."""
+        query = dict(request.query_params)
+        name, _ = self._base(query)
+        options = await run_in_threadpool(self._options, query)
+        address = _query(name, options)
+        answer = _html("results.html.j2", **_results(options, address))
+        answer.headers["HX-Push-Url"] = f"/?{address}"
+        return answer
+
+    async def simulate(self, request: Request) -> Response:
+        """Ask for a simulation of both options."""
+        form = await _form(request)
+        query = {key: value for key, value in form.items() if isinstance(value, str)}
+        options = await run_in_threadpool(self._options, query)
+        texts = {side: toml_of(one.scenario) for side, one in options.items() if one.scenario is not None}
+        if not texts:
+            return _html(
+                "job.html.j2", status=422, job=None, rows=[], problem="Nothing to simulate: see above."
+            )
+        try:
+            job = self._jobs.submit(texts)
+        except QueueFullError:
+            problem = "As many simulations wait as may: try again when one is done."
+            return _html("job.html.j2", status=429, job=None, rows=[], problem=problem)
+        return _html("job.html.j2", job=job, rows=_summary(job), problem="")
+
+    async def job(self, request: Request) -> Response:
+        """What a job has found so far."""
+        job = self._jobs.get(request.path_params["job_id"])
+        if job is None:
+            return _html("job.html.j2", job=None, rows=[], problem="This simulation is not kept any more.")
+        return _html("job.html.j2", job=job, rows=_summary(job), problem=job.problem)
+
+    async def upload(self, request: Request) -> Response:
+        """Take a scenario that somebody uploads; it is kept in memory alone."""
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > UPLOAD_BYTES_MAX:
+                return PlainTextResponse(f"got more than {UPLOAD_BYTES_MAX:,} bytes", status_code=413)
+        form = await _replayed(request, body).form(max_files=1, max_fields=4)
+        given = form.get("file")
+        if not isinstance(given, UploadFile):
+            return PlainTextResponse("got no file, wanted a scenario in TOML", status_code=400)
+        try:
+            text = (await given.read()).decode("utf-8-sig")
+            scenario = await run_in_threadpool(read_upload, text)
+        except (ValueError, RecursionError) as error:
+            return RedirectResponse("/?" + urlencode({"problem": str(error)[:2000]}), status_code=303)
+        key = "upload-" + hashlib.sha256(text.encode()).hexdigest()[:12]
+        self._uploads[key] = scenario
+        while len(self._uploads) > UPLOADS_KEPT:
+            self._uploads.popitem(last=False)
+        return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
+
+    async def download(self, request: Request) -> Response:
+        """One option as a scenario, both as CSV, or a page to forward."""
+        query = dict(request.query_params)
+        options = await run_in_threadpool(self._options, query)
+        what = request.path_params["what"]
+        job = self._jobs.get(query.get("job", ""))
+        if what in ("a.toml", "b.toml"):
+            scenario = options[what[0]].scenario
+            if scenario is None:
+                return PlainTextResponse("\n".join(options[what[0]].problems), status_code=422)
+            return _file(what, "application/toml", toml_of(scenario))
+        if what == "compare.csv":
+            return _file(what, "text/csv", _csv(options, job))
+        if what == "report.html":
+            return _file(what, "text/html", _report(options, job))
+        return PlainTextResponse("not found", status_code=404)
+
+
+def _replayed(request: Request, body: bytes) -> Request:
+    """Return a request that gives a body again."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return Request(request.scope, receive)
+
+
+async def _form(request: Request) -> Mapping[str, Any]:
+    """Read a form of ordinary size."""
+    if int(request.headers.get("content-length", "0") or 0) > 1 << 16:
+        return {}
+    return await request.form(max_files=0, max_fields=100)
+
+
+@cache
+def _bases() -> dict[str, Scenario]:
+    """The scenarios that ship and name no file."""
+    return {name: told for name in shipped_scenarios() if not (told := load_scenario(name)).files()}
+
+
+def _query(base: str, options: Mapping[str, Option]) -> str:
+    """Write the state of the page as the query of an address."""
+    pairs = [("base", base)]
+    for control in controls():
+        if control.both:
+            pairs.append((control.name, options["a"].values[control.name]))
+        else:
+            pairs += [(f"{side}.{control.name}", one.values[control.name]) for side, one in options.items()]
+    return urlencode(pairs)
+
+
+def _results(options: Mapping[str, Option], query: str) -> dict[str, Any]:
+    """Line the numbers of both options up, with their difference."""
+    keys = dict.fromkeys(number.key for one in options.values() for number in one.numbers)
+    by_side = {side: {number.key: number for number in one.numbers} for side, one in options.items()}
+    rows = []
+    for key in keys:
+        pair = [by_side[side].get(key) for side in SIDES]
+        some = next(number for number in pair if number is not None)
+        first, second = (None if number is None else number.value for number in pair)
+        rows.append({"label": some.label, "pair": pair, "difference": difference(first, second)})
+    return {"rows": rows, "options": options, "query": query}
+
+
+def _summary(job: Job) -> list[dict[str, str]]:
+    """Mean and 95 % interval over the seeds that are done, for each option."""
+    from scipy.stats import t
+
+    found = []
+    for side in job.options:
+        mine = [row for row in job.rows if row["side"] == side]
+        line = {"side": side.upper(), "runs": str(len(mine))}
+        for key, factor in (("iops", 1.0), ("latency_mean_ns", 1e-6), ("latency_p99_ns", 1e-6)):
+            values = [row[key] for row in mine]
+            if not values:
+                line[key] = "…"
+                continue
+            line[key] = number_text(fmean(values), factor)
+            if len(values) > 1:
+                half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+                line[key] += f" ± {number_text(half, factor, digits=2)}"
+        saturated = any(row["saturated"] for row in mine)
+        line["limit"] = ", ".join(dict.fromkeys(str(row["bottleneck"]) for row in mine)) or "…"
+        line["verdict"] = (
+            "…" if not mine else "saturated: does not serve the rate" if saturated else "serves the rate"
+        )
+        found.append(line)
+    return found
+
+
+def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
+    """All numbers as rows of text: what, A, B, difference, why."""
+    results = _results(options, "")
+    lines = []
+    for row in results["rows"]:
+        shown = ["–" if number is None else number.text for number in row["pair"]]
+        some = next(number for number in row["pair"] if number is not None)
+        lines.append([row["label"], *shown, row["difference"], f"{some.why}; {some.source}; {some.range}"])
+    for key, label in (("iops", "served [1/s]"), ("latency_p99_ns", "p99 [ms]"), ("limit", "near its limit")):
+        found = {line["side"]: line[key] for line in _summary(job)} if job else {}
+        if found:
+            lines.append(
+                [
+                    f"simulated: {label}",
+                    found.get("A", "–"),
+                    found.get("B", "–"),
+                    "",
+                    "mean ± 95 % over seeds",
+                ]
+            )
+    return lines
+
+
+def _csv(options: Mapping[str, Option], job: Job | None) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["number", "A", "B", "difference", "why"])
+    for control in controls():
+        writer.writerow(
+            [control.name, *(_plain(one.values[control.name]) for one in options.values()), "", "the form"]
+        )
+    writer.writerows(_lines(options, job))
+    return text.getvalue()
+
+
+def _plain(text: str) -> str:
+    """Keep a spreadsheet from taking what was typed for a formula."""
+    return "'" + text if text[:1] in ("=", "+", "-", "@") else text
+
+
+def _report(options: Mapping[str, Option], job: Job | None) -> str:
+    asked = [
+        [control.label, *(one.values[control.name] for one in options.values())] for control in controls()
+    ]
+    columns = ["number", "A", "B", "B against A", "why"]
+    return render(
+        "compare.html.j2",
+        kind="Two options compared",
+        title=" or ".join(one.values["scheme"] for one in options.values()),
+        introduction="Capacity, bounds and durability by closed forms; rates where they were simulated.",
+        meta=[f"stripesim {__version__}"],
+        numbers=Table("Numbers", columns, _lines(options, job), numeric=False, form="stack"),
+        asked=Table("What was asked", ["control", "A", "B"], asked),
+        warnings=list(
+            dict.fromkeys(line for one in options.values() for line in (*one.problems, *one.warnings))
+        ),
+    )
+
+
+def _html(template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
+    return HTMLResponse(_environment().get_template(template).render(**context), status_code=status)
+
+
+def _file(name: str, kind: str, text: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="stripesim-{name}"'}
+    return Response(text, media_type=kind, headers=headers)
+
+
+async def _static(request: Request) -> Response:
+    found = _STATIC.get(request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("not found", status_code=404)
+    package, path, kind = found
+    return Response((files(package) / path).read_text(encoding="utf-8"), media_type=kind)
+
+
+def create_app(scenario: Scenario | None = None, *, jobs: JobQueue | None = None) -> Starlette:
+    """Build the application.
+
+    Parameters
+    ----------
+    scenario : Scenario, optional
+        What the page starts from; left out: the scenario `plan` that ships.
+    jobs : JobQueue, optional
+        Where simulations are run; left out: a queue of its own.
+    """
+    pages = _Pages(scenario, jobs or JobQueue())
+    return Starlette(
+        routes=[
+            Route("/", pages.page),
+            Route("/compare", pages.compare),
+            Route("/simulate", pages.simulate, methods=["POST"]),
+            Route("/job/{job_id}", pages.job),
+            Route("/upload", pages.upload, methods=["POST"]),
+            Route("/download/{what}", pages.download),
+            Route("/static/{name}", _static),
+        ],
+        # A name that another site points at this machine is not one of ours.
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"]),
+            Middleware(_Guard),
+        ],
+    )

@@ -1,0 +1,431 @@
+"""What the form of the page means: two options, each a scenario, and the numbers that follow at once."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from stripesim.calibration.kernels.store import shipped_table_names
+from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
+from stripesim.scenarios.planning.candidates import bounds_of, with_keys
+from stripesim.scenarios.planning.capacity import capacity_of, drives_of, storage_warnings
+from stripesim.scenarios.planning.plan import AFR, DETECTION_S, nines_of
+from stripesim.scenarios.report.words import bytes_text
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.calibrated import warnings_of
+from stripesim.scenarios.run.columns import number_text
+from stripesim.scenarios.schema.durability import DurabilitySpec
+from stripesim.scenarios.schema.keys import FILE_KEYS, Scenario
+from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+
+__all__ = [
+    "SIDES",
+    "Control",
+    "Number",
+    "Option",
+    "controls",
+    "difference",
+    "option_of",
+    "read_upload",
+    "toml_of",
+]
+
+SIDES: Final = ("a", "b")
+#: Numbers of a form have at most so many characters: longer ones are not meant.
+_TEXT_MAX: Final = 40
+
+
+@dataclass(frozen=True)
+class Control:
+    """One control of the form.
+
+    Parameters
+    ----------
+    name : str
+        In the address, behind ``a.`` or ``b.`` where each option has its own.
+    label : str
+    kind : str
+        ``number``, ``text`` or ``select``.
+    low, high : float
+        Range of a number.
+    choices : tuple of str
+    both : bool
+        Whether it holds for both options.
+    """
+
+    name: str
+    label: str
+    kind: str = "number"
+    low: float = 0.0
+    high: float = 0.0
+    choices: tuple[str, ...] = ()
+    both: bool = False
+
+
+@lru_cache(maxsize=1)
+def _devices() -> tuple[str, ...]:
+    return tuple(name for name in names() if any(ParameterSet(name).table(t) for t in DEVICE_TABLES))
+
+
+@lru_cache(maxsize=1)
+def controls() -> tuple[Control, ...]:
+    """List the controls, in their order on the page."""
+    return (
+        Control("scheme", "Scheme", "text"),
+        Control("hosts", "Hosts", low=1, high=200),
+        Control("osds_per_host", "OSDs per host", low=1, high=60),
+        Control("ssd", "Drive", "select", choices=_devices()),
+        Control("drive_tb", "Drive capacity [TB]", low=0.01, high=1000),
+        Control("public_gbit_per_s", "Public network [Gbit/s]", low=0.1, high=800),
+        Control("private_gbit_per_s", "Private network [Gbit/s]", low=0.1, high=800),
+        Control("cores_per_host", "Cores per host", low=1, high=1024),
+        Control("pg_num", "Placement groups", low=1, high=8192),
+        Control("failure_domain", "Failure domain", "select", choices=("host", "osd")),
+        Control("block_kib", "Request size [KiB]", low=0.5, high=4096, both=True),
+        Control("read_percent", "Reads [%]", low=0, high=100, both=True),
+        Control("rate_per_s", "Required rate [1/s]", low=1, high=1e7, both=True),
+        Control("growth_tb_per_day", "Growth [TB/day]", low=0, high=1e5, both=True),
+        Control("afr_percent", "Drives failing in a year [%]", low=0.01, high=90, both=True),
+        Control("repair_mb_per_s", "Repair of one drive [MB/s]", low=0.1, high=1e5, both=True),
+    )
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of the page, and why it is what it is."""
+
+    key: str
+    label: str
+    value: float | None
+    text: str
+    why: str
+    source: str
+    range: str
+    more_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class Option:
+    """One of two options: what was asked, and what follows at once, or why nothing does."""
+
+    values: Mapping[str, str]
+    scenario: Scenario | None = None
+    numbers: tuple[Number, ...] = ()
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    rate_per_s: float = field(default=0.0)
+
+
+def defaults(base: Scenario, side: str) -> dict[str, str]:
+    """Return what the form holds before anything is typed: the scenario's own values."""
+    cluster, load, told = base.cluster, base.workload, base.durability
+    scheme = base.schemes[min(SIDES.index(side), len(base.schemes) - 1)]
+    plan = base.plan
+    reads = load.read_fraction if load.read_fraction is not None else (0.0 if load.ops == ("write",) else 0.7)
+    values = {
+        "scheme": scheme,
+        "hosts": max(plan.hosts) if plan and plan.hosts else cluster.hosts,
+        "osds_per_host": max(plan.osds_per_host) if plan and plan.osds_per_host else cluster.osds_per_host,
+        "ssd": plan.ssd[0] if plan and plan.ssd else cluster.ssd,
+        # Empty: the capacity of the drive's own data sheet.
+        "drive_tb": cluster.drive_bytes / 1e12 if cluster.drive_bytes else "",
+        "public_gbit_per_s": cluster.public_gbit_per_s,
+        "private_gbit_per_s": cluster.private_gbit_per_s,
+        "cores_per_host": cluster.cores_per_host,
+        "pg_num": min(cluster.pg_num, 8192),
+        "failure_domain": "osd" if cluster.failure_domain_erasure == "osd" else "host",
+        "block_kib": load.block_sizes_bytes[0] / 1024,
+        "read_percent": 100 * reads,
+        "rate_per_s": (plan.rate_per_s if plan else None) or load.rate_per_s or 1000.0,
+        "growth_tb_per_day": ((plan.growth_bytes_per_day if plan else None) or 0.1e12) / 1e12,
+        "afr_percent": 100 * ((told.afr if told else None) or AFR),
+        "repair_mb_per_s": ((told.repair_bytes_per_s if told else None) or 50e6) / 1e6,
+    }
+    return {
+        key: f"{value:g}" if isinstance(value, int | float) else str(value) for key, value in values.items()
+    }
+
+
+def read_values(base: Scenario, query: Mapping[str, str], side: str) -> tuple[dict[str, str], list[str]]:
+    """Take one option from an address: what is typed, else the base's values; and what cannot be."""
+    found, problems = defaults(base, side), []
+    for control in controls():
+        given = query.get(control.name if control.both else f"{side}.{control.name}")
+        if given is None or given == "":
+            continue
+        found[control.name] = given = given.strip()[:_TEXT_MAX]
+        if control.kind == "select" and given not in control.choices:
+            problems.append(f"{control.label}: got {given!r}, wanted one of {', '.join(control.choices)}")
+        if control.kind == "number":
+            try:
+                number = float(given)
+            except ValueError:
+                number = float("nan")
+            if not control.low <= number <= control.high:
+                problems.append(f"{control.label}: got {given!r}, wanted {control.low:g} to {control.high:g}")
+    return found, problems
+
+
+def option_of(base: Scenario, query: Mapping[str, str], side: str) -> Option:
+    """Build one option of the page and compute what follows without simulation."""
+    values, problems = read_values(base, query, side)
+    if problems:
+        return Option(values, problems=tuple(problems))
+    return _computed(_Based(base, base.hash()), json.dumps(values, sort_keys=True))
+
+
+@dataclass(frozen=True)
+class _Based:
+    """A scenario as a key: two of one content are one."""
+
+    scenario: Scenario = field(compare=False)
+    sha256: str = ""
+
+
+@lru_cache(maxsize=256)
+def _computed(based: _Based, text: str) -> Option:
+    values: dict[str, str] = json.loads(text)
+    try:
+        scenario = _scenario(based.scenario, values)
+        numbers, warnings = _numbers(scenario, values)
+    except ScenarioError as error:
+        said = tuple(line.partition(": ")[2] or line for line in error.faults)
+        return Option(values, problems=said)
+    except ValueError as error:
+        return Option(values, problems=tuple(str(error).splitlines()))
+    return Option(
+        values, scenario, tuple(numbers), warnings=tuple(warnings), rate_per_s=float(values["rate_per_s"])
+    )
+
+
+def _whole(values: Mapping[str, str], key: str) -> int:
+    number = float(values[key])
+    if number != int(number):
+        raise ValueError(f"{key}: got {values[key]}, wanted a whole number")
+    return int(number)
+
+
+def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
+    keys: dict[str, Any] = {
+        key: _whole(values, key) for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num")
+    }
+    keys |= {key: float(values[key]) for key in ("public_gbit_per_s", "private_gbit_per_s")}
+    keys |= {
+        "ssd": values["ssd"],
+        **({"drive_bytes": round(float(values["drive_tb"]) * 1e12)} if values["drive_tb"] else {}),
+        "failure_domain_replicated": values["failure_domain"],
+        "failure_domain_erasure": values["failure_domain"],
+    }
+    load = base.workload.model_copy(
+        update={
+            "kind": "open",
+            "rate_per_s": float(values["rate_per_s"]),
+            "patterns": ("rand",),
+            "read_fraction": float(values["read_percent"]) / 100,
+            "block_sizes_bytes": (round(float(values["block_kib"]) * 1024),),
+            "requests": min(base.workload.requests or 2000, 4000),
+            "duration_s": None,
+            "completions": "each",
+            "trace": None,
+        }
+    )
+    # Dumped values that were not set are left out, so only what the form says is added.
+    unset = {"ops", "duration_s", "trace", "trace_format", "speed", "replay"}
+    given = (set(load.model_fields_set) | {"kind", "rate_per_s", "patterns", "read_fraction"}) - unset
+    given |= {"block_sizes_bytes", "requests"}
+    durability = DurabilitySpec(
+        afr=float(values["afr_percent"]) / 100,
+        repair_bytes_per_s=float(values["repair_mb_per_s"]) * 1e6,
+        detection_s=DETECTION_S,
+    )
+    asked = base.model_copy(
+        update={
+            "workload": type(load).model_construct(
+                given, **{key: getattr(load, key) for key in type(load).model_fields}
+            ),
+            "workloads": (),
+            "faults": None,
+            "repair": None,
+            "degraded": None,
+            "durability": durability,
+            "plan": None,
+        }
+    )
+    return with_keys(asked, values["scheme"], keys)
+
+
+def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number], list[str]]:
+    scheme = scenario.schemes[0]
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    held = capacity_of(scenario, scheme, models, drives)
+    safe, full, raw = held.usable_bytes_safe, held.usable_bytes_full, held.raw_bytes
+    origin = drives.fill.provenance["full_ratio"].source if drives.fill else "–"
+    exact = "exact arithmetic; metadata and other pools are not counted"
+    found = [
+        Number(
+            "raw",
+            "Raw capacity",
+            raw,
+            bytes_text(raw),
+            f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B",
+            "the form",
+            exact,
+        ),
+        Number(
+            "full",
+            "Usable at the full ratio",
+            full,
+            bytes_text(full),
+            f"raw × 0.95 / {held.overhead:.4g}",
+            origin,
+            exact,
+        ),
+        Number(
+            "safe",
+            "Usable with the largest domain gone",
+            safe,
+            bytes_text(safe),
+            " → ".join(f"{step.name} {bytes_text(step.left_bytes)} ({step.why})" for step in held.steps[:5]),
+            origin,
+            exact,
+        ),
+        Number(
+            "stored",
+            "Stored for each client byte",
+            held.stored_per_client_byte,
+            number_text(held.stored_per_client_byte),
+            f"{held.overhead:.4g} by the scheme, the rest is padding to stripes",
+            "the layout of Ceph's erasure-coded objects",
+            exact,
+            more_is_better=False,
+        ),
+    ]
+    growth = float(values["growth_tb_per_day"]) * 1e12
+    if growth and safe is not None:
+        why = f"{bytes_text(safe)} / {bytes_text(growth)} a day"
+        found.append(
+            Number(
+                "days",
+                "Days until full",
+                safe / growth,
+                number_text(safe / growth),
+                why,
+                "the form",
+                "growth taken as constant",
+            )
+        )
+    for bound in bounds_of(scenario, scheme):
+        found.append(
+            Number(
+                f"bound {bound.name}",
+                f"At most, by the {bound.name}",
+                bound.rate_per_s,
+                f"{number_text(bound.rate_per_s)} requests/s",
+                bound.why,
+                "the form and the device's parameter set",
+                "an upper bound: headers, partial stripes, logs and processors only lower it",
+            )
+        )
+    row = nines_of(scenario, scheme, None)
+    found.append(
+        Number(
+            "nines",
+            "Nines of durability in a year",
+            row["nines"],
+            number_text(row["nines"]),
+            f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, by an exact Markov chain "
+            f"of the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins after "
+            f"{DETECTION_S:g} s and goes at {values['repair_mb_per_s']} MB/s",
+            "; ".join(row["assumptions"]),
+            "independent failures: no power cuts, no bad batches",
+        )
+    )
+    return found, [*storage_warnings(scenario, models), *warnings_of(scenario)]
+
+
+def read_upload(text: str) -> Scenario:
+    """Read a scenario that came from outside: it may name no file, and only sets that ship.
+
+    Raises
+    ------
+    ValueError
+        With one line for each problem.
+    """
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"scenario: {error}") from None
+    refused = sorted(set(_file_keys(values)))
+    if refused:
+        raise ValueError(f"scenario: got {', '.join(refused)}, wanted no path of a file in an upload")
+    cluster = values.get("cluster", {})
+    known: dict[str, tuple[str, ...]] = {
+        "ssd": tuple(names()),
+        "parameters": tuple(names()),
+        "kernel_table": ("", *shipped_table_names()),
+    }
+    for key, fitting in known.items():
+        given = cluster.get(key) if isinstance(cluster, dict) else None
+        if given is not None and given not in fitting:
+            raise ValueError(
+                f"scenario: cluster.{key}: got a name that does not ship, wanted one of {', '.join(fitting)}"
+            )
+    return parse_scenario(text, label="scenario")
+
+
+def _file_keys(value: Any, key: str = "") -> list[str]:
+    if isinstance(value, dict):
+        return [name for part, inner in value.items() for name in _file_keys(inner, part)]
+    if isinstance(value, list):
+        return [name for inner in value for name in _file_keys(inner, key)]
+    outside = key in FILE_KEYS or (key in {"drive"} and isinstance(value, str))
+    return [key] if outside else []
+
+
+def toml_of(scenario: Scenario) -> str:
+    """Write a scenario as TOML that `stripesim run` takes."""
+    values = scenario.model_dump(mode="json", exclude_unset=True)
+    lines: list[str] = []
+    tables: list[tuple[str, dict[str, Any]]] = []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            tables.append((key, value))
+        elif value is not None and value != []:
+            lines.append(f"{key} = {_inline(value)}")
+    for name, table in tables:
+        lines += [
+            "",
+            f"[{name}]",
+            *(f"{key} = {_inline(part)}" for key, part in table.items() if part not in (None, [])),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        return (
+            "{ "
+            + ", ".join(f"{key} = {_inline(part)}" for key, part in value.items() if part is not None)
+            + " }"
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def difference(first: float | None, second: float | None) -> str:
+    """Write how much a second value differs from a first.
+
+    Examples
+    --------
+    >>> difference(100.0, 150.0), difference(2.0, 2.0), difference(0.0, 1.0)
+    ('+50 %', 'equal', '–')
+    """
+    if first is None or second is None or (first == 0 and second != 0):
+        return "–"
+    return "equal" if first == second else f"{(second / first - 1) * 100:+,.0f} %"
