@@ -238,8 +238,15 @@ def _results(options: Mapping[str, Option], query: str) -> dict[str, Any]:
         pair = [by_side[side].get(key) for side in SIDES]
         some = next(number for number in pair if number is not None)
         first, second = (None if number is None else number.value for number in pair)
-        rows.append({"label": some.label, "pair": pair, "difference": difference(first, second)})
+        rows.append({"label": some.label, "pair": pair, "difference": _against(key, first, second)})
     return {"rows": rows, "options": options, "query": query}
+
+
+def _against(key: str, first: float | None, second: float | None) -> str:
+    """Write a difference: of nines, a logarithm, as it is, else as a share."""
+    if key == "nines" and first is not None and second is not None:
+        return f"{second - first:+.1f}"
+    return difference(first, second)
 
 
 def _summary(job: Job) -> list[dict[str, str]]:

@@ -339,8 +339,8 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
             row["nines"],
             number_text(row["nines"]),
             f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, by an exact Markov chain "
-            f"of the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins after "
-            f"{DETECTION_S:g} s and goes at {values['repair_mb_per_s']} MB/s",
+            f"of the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins "
+            f"after {DETECTION_S:g} s and goes at {values['repair_mb_per_s']} MB/s",
             "; ".join(row["assumptions"]),
             "independent failures: no power cuts, no bad batches",
         )

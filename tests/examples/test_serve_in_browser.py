@@ -1,0 +1,171 @@
+"""The page of stripesim serve in a real browser: typed, clicked, by keyboard, narrow and wide, day and night.
+
+Skipped where no Chromium with its driver is installed (Debian: ``apt-get install chromium chromium-driver``).
+"""
+
+import os
+import shutil
+import socket
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
+uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed (pip install stripesim[web])")
+pytest.importorskip("selenium", reason="selenium is not installed (pip install stripesim[test])")
+
+from selenium.webdriver import Chrome, ChromeOptions, Keys
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.support.ui import WebDriverWait
+
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.web.app import create_app
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+BASE = """
+schemes = ["rep:3", "rs:4,2"]
+[cluster]
+hosts = 8
+osds_per_host = 4
+pg_num = 64
+ssd = "nvme-tlc"
+[workload]
+requests = 200
+image_bytes = "1GiB"
+"""
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Serve the page in a thread, on a port that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = uvicorn.Config(create_app(parse_scenario(BASE)), host="127.0.0.1", port=port, log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    driver = shutil.which("chromedriver")
+    if found is None or driver is None:
+        pytest.skip("no Chromium with its driver is installed (apt-get install chromium chromium-driver)")
+    options = ChromeOptions()
+    options.binary_location = found
+    for argument in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with Chrome(options=options, service=Service(driver)) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(chrome, address):
+    """The page opened afresh; what the browser logs must be nothing."""
+    chrome.get_log("browser")
+    chrome.get(address)
+    yield chrome
+    assert chrome.get_log("browser") == []
+
+
+def results(browser):
+    return browser.find_element("id", "results").text
+
+
+def until(browser, holds, seconds=20):
+    WebDriverWait(browser, seconds).until(holds)
+
+
+def test_typing_recomputes_and_the_address_keeps_it(page):
+    assert "123 TB" in results(page)
+    field = page.find_element("name", "a.hosts")
+    field.clear()
+    field.send_keys("16")
+    until(page, lambda browser: "246 TB" in results(browser))
+    assert "a.hosts=16" in page.current_url
+    page.get(page.current_url)
+    assert page.find_element("name", "a.hosts").get_attribute("value") == "16"
+    assert "246 TB" in results(page)
+
+
+def test_a_number_opens_its_why_by_keyboard_alone(page):
+    summary = page.find_element("css selector", "#results summary")
+    page.execute_script("arguments[0].focus()", summary)
+    ActionChains(page).send_keys(Keys.ENTER).perform()
+    until(page, lambda browser: "32 OSDs" in results(browser))
+
+
+def test_every_control_is_reached_by_tab_and_has_a_label(page):
+    names = []
+    for _ in range(60):
+        ActionChains(page).send_keys(Keys.TAB).perform()
+        name = page.execute_script("return document.activeElement.name || document.activeElement.tagName")
+        names.append(name)
+        if name == "SUMMARY":
+            break
+    assert {"a.scheme", "a.hosts", "b.scheme", "b.failure_domain", "rate_per_s", "repair_mb_per_s"} <= set(
+        names
+    )
+    unlabelled = page.execute_script(
+        "return [...document.querySelectorAll('input:not([type=hidden]), select')]"
+        ".filter(one => !one.labels.length).map(one => one.name)"
+    )
+    assert unlabelled == []
+
+
+def test_a_mistake_is_said_and_goes_when_it_is_mended(page):
+    field = page.find_element("name", "b.scheme")
+    field.clear()
+    field.send_keys("rs:9,9")
+    until(page, lambda browser: "Option B is not possible" in results(browser))
+    field.clear()
+    field.send_keys("rs:3,2")
+    until(page, lambda browser: "not possible" not in results(browser))
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_fits_and_is_legible(page, width, theme):
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+    )
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    shades = page.execute_script(
+        "const rgb = c => c.match(/[0-9.]+/g).map(Number);"
+        "const light = c => { const [r, g, b] = rgb(c).map(v => v / 255)"
+        ".map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);"
+        "return .2126 * r + .7152 * g + .0722 * b };"
+        "const back = e => { while (e) { const c = getComputedStyle(e).backgroundColor;"
+        "if (rgb(c)[3] !== 0) return c; e = e.parentElement } return 'rgb(255, 255, 255)' };"
+        "return [...document.querySelectorAll('label, legend, th, summary, button, p, a, h1, h2')]"
+        ".filter(e => e.offsetParent).map(e => {"
+        "const [x, y] = [light(getComputedStyle(e).color), light(back(e))];"
+        "return [(Math.max(x, y) + .05) / (Math.min(x, y) + .05), e.tagName + ' ' + e.textContent.slice(0, 30)] })"
+        ".filter(([ratio]) => ratio < 4.5)"
+    )
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert shades == []
+
+
+def test_a_simulation_is_clicked_and_its_rows_come(page):
+    button = page.find_element("xpath", "//button[text()='Simulate both']")
+    # The page scrolls smoothly, and a click does not wait for it.
+    page.execute_script("arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", button)
+    button.click()
+    until(page, lambda browser: "of 6 runs" in browser.find_element("id", "job").text)
+    until(page, lambda browser: "Done: 6 of 6 runs" in browser.find_element("id", "job").text, 150)
+    assert "serves the rate" in page.find_element("id", "job").text
