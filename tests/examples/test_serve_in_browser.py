@@ -15,13 +15,13 @@ pytest.importorskip("starlette", reason="starlette is not installed (pip install
 uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed (pip install stripesim[web])")
 pytest.importorskip("selenium", reason="selenium is not installed (pip install stripesim[test])")
 
-from selenium.webdriver import Chrome, ChromeOptions, Keys
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.support.ui import WebDriverWait
+from selenium.webdriver import Chrome, ChromeOptions, Keys  # noqa: E402 - after the check that it is there
+from selenium.webdriver.chrome.service import Service  # noqa: E402 - after the check that it is there
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402 - after the check that it is there
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after the check that it is there
 
-from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.web.app import create_app
+from stripesim.scenarios.schema.loader import parse_scenario  # noqa: E402 - after the check that it is there
+from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 BASE = """

@@ -10,13 +10,13 @@ import pytest
 pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
 pytest.importorskip("httpx", reason="httpx is not installed (pip install stripesim[test])")
 
-from starlette.testclient import TestClient
+from starlette.testclient import TestClient  # noqa: E402 - after the check that it is there
 
-from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.web import jobs as jobs_module
-from stripesim.web.app import UPLOAD_BYTES_MAX, create_app
-from stripesim.web.jobs import Job, JobQueue, QueueFullError
-from stripesim.web.state import SIDES, option_of, read_upload, toml_of
+from stripesim.scenarios.schema.loader import parse_scenario  # noqa: E402 - after the check that it is there
+from stripesim.web import jobs as jobs_module  # noqa: E402 - after the check that it is there
+from stripesim.web.app import UPLOAD_BYTES_MAX, create_app  # noqa: E402 - after the check that it is there
+from stripesim.web.jobs import Job, JobQueue, QueueFullError  # noqa: E402 - after the check that it is there
+from stripesim.web.state import SIDES, option_of, read_upload, toml_of  # noqa: E402 - after the check that it is there
 
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
