@@ -30,11 +30,22 @@ from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
-from stripesim.web.state import SIDES, Option, controls, difference, option_of, read_upload, toml_of
+from stripesim.web.state import (
+    SIDES,
+    Option,
+    controls,
+    difference,
+    option_of,
+    read_report,
+    read_upload,
+    toml_of,
+)
 
 __all__ = ["create_app"]
 
+#: Of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
 UPLOAD_BYTES_MAX: Final = 1 << 20
+REPORT_BYTES_MAX: Final = 64 << 20
 UPLOADS_KEPT: Final = 16
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -89,6 +100,7 @@ class _Pages:
         self._own = own
         self._jobs = jobs
         self._uploads: OrderedDict[str, Scenario] = OrderedDict()
+        self._notes: dict[str, list[str]] = {}
 
     def _base(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
         """Return the scenario that an address starts from: shipped, uploaded, or the one that was served."""
@@ -120,6 +132,7 @@ class _Pages:
             results=_results(options, _query(name, options)),
             schemes=dict.fromkeys((*base.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")),
             problem=query.get("problem", ""),
+            notes=self._notes.get(name, []),
         )
 
     async def compare(self, request: Request) -> Response:
@@ -161,21 +174,28 @@ class _Pages:
         body = b""
         async for part in request.stream():
             body += part
-            if len(body) > UPLOAD_BYTES_MAX:
-                return PlainTextResponse(f"got more than {UPLOAD_BYTES_MAX:,} bytes", status_code=413)
+            if len(body) > REPORT_BYTES_MAX:
+                return PlainTextResponse(f"got more than {REPORT_BYTES_MAX:,} bytes", status_code=413)
         form = await _replayed(request, body).form(max_files=1, max_fields=4)
         given = form.get("file")
         if not isinstance(given, UploadFile):
             return PlainTextResponse("got no file, wanted a scenario in TOML", status_code=400)
         try:
-            text = (await given.read()).decode("utf-8-sig")
-            scenario = await run_in_threadpool(read_upload, text)
+            content = await given.read()
+            notes: list[str] = []
+            if content.lstrip()[:1] == b"{":
+                scenario, notes = await run_in_threadpool(read_report, content)
+            elif len(content) > UPLOAD_BYTES_MAX:
+                return PlainTextResponse(f"got more than {UPLOAD_BYTES_MAX:,} bytes", status_code=413)
+            else:
+                scenario = await run_in_threadpool(read_upload, content.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             return RedirectResponse("/?" + urlencode({"problem": str(error)[:2000]}), status_code=303)
-        key = "upload-" + hashlib.sha256(text.encode()).hexdigest()[:12]
+        key = "upload-" + hashlib.sha256(content).hexdigest()[:12]
         self._uploads[key] = scenario
+        self._notes[key] = notes
         while len(self._uploads) > UPLOADS_KEPT:
-            self._uploads.popitem(last=False)
+            self._notes.pop(self._uploads.popitem(last=False)[0], None)
         return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
 
     async def download(self, request: Request) -> Response:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 from stripesim.calibration.kernels.store import shipped_table_names
@@ -20,7 +22,7 @@ from stripesim.scenarios.run.calibrated import warnings_of
 from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.durability import DurabilitySpec
 from stripesim.scenarios.schema.keys import FILE_KEYS, Scenario
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario, scenario_from
 
 __all__ = [
     "SIDES",
@@ -30,6 +32,7 @@ __all__ = [
     "controls",
     "difference",
     "option_of",
+    "read_report",
     "read_upload",
     "toml_of",
 ]
@@ -376,6 +379,52 @@ def read_upload(text: str) -> Scenario:
                 f"scenario: cluster.{key}: got a name that does not ship, wanted one of {', '.join(fitting)}"
             )
     return parse_scenario(text, label="scenario")
+
+
+def read_report(content: bytes) -> tuple[Scenario, list[str]]:
+    """Make a scenario of the largest pool of an uploaded ``ceph report``; and what was simplified.
+
+    Notes
+    -----
+    The page compares clusters of equal hosts, so the hosts that the pool's OSDs are on are taken as equal;
+    ``stripesim import ceph-report`` keeps the CRUSH map as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is no report, or has no pool.
+    """
+    from stripesim.scenarios.importing.cluster import import_cluster
+    from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of
+
+    with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
+        # The name is ours: nothing of the request names a file.
+        path = Path(folder) / "report.json"
+        path.write_bytes(content)
+        try:
+            cluster = import_cluster([path])
+            pool = chosen_pools(cluster, [])[0]
+            found = scenario_of(cluster, pool, "crush.txt")
+        except ValueError as error:
+            raise ValueError(str(error).replace(str(path), "report")) from None
+    placed = cluster.host_of()
+    hosts = {placed[osd] for osd in pool.osds if osd in placed}
+    per_host = max(1, round(len(pool.osds) / max(1, len(hosts))))
+    domain = "osd" if pool.failure_domain == "osd" else "host"
+    keys = {key: value for key, value in found.tables["cluster"].items() if not key.startswith("crush_")}
+    keys |= {
+        "hosts": max(1, len(hosts)),
+        "osds_per_host": per_host,
+        "failure_domain_replicated": domain,
+        "failure_domain_erasure": domain,
+    }
+    notes = [
+        f"{len(pool.osds)} OSDs of pool {pool.placed.name} on {len(hosts)} hosts are taken as {per_host} on "
+        "each; stripesim import ceph-report keeps the CRUSH map as it is",
+        *found.mapping,
+        *cluster.warnings,
+    ]
+    return scenario_from({**found.tables, "cluster": keys}, label="report"), notes
 
 
 def _file_keys(value: Any, key: str = "") -> list[str]:

@@ -154,7 +154,7 @@ def test_the_page_fits_and_is_legible(page, width, theme):
         "return [...document.querySelectorAll('label, legend, th, summary, button, p, a, h1, h2')]"
         ".filter(e => e.offsetParent).map(e => {"
         "const [x, y] = [light(getComputedStyle(e).color), light(back(e))];"
-        "return [(Math.max(x, y) + .05) / (Math.min(x, y) + .05), e.tagName + ' ' + e.textContent.slice(0, 30)] })"
+        "return [(Math.max(x, y) + .05) / (Math.min(x, y) + .05), e.tagName + e.textContent.slice(0, 30)] })"
         ".filter(([ratio]) => ratio < 4.5)"
     )
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -4,19 +4,20 @@ import re
 import threading
 import time
 import tomllib
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
 pytest.importorskip("httpx", reason="httpx is not installed (pip install stripesim[test])")
 
-from starlette.testclient import TestClient  # noqa: E402 - after the check that it is there
+from starlette.testclient import TestClient
 
-from stripesim.scenarios.schema.loader import parse_scenario  # noqa: E402 - after the check that it is there
-from stripesim.web import jobs as jobs_module  # noqa: E402 - after the check that it is there
-from stripesim.web.app import UPLOAD_BYTES_MAX, create_app  # noqa: E402 - after the check that it is there
-from stripesim.web.jobs import Job, JobQueue, QueueFullError  # noqa: E402 - after the check that it is there
-from stripesim.web.state import SIDES, option_of, read_upload, toml_of  # noqa: E402 - after the check that it is there
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.web import jobs as jobs_module
+from stripesim.web.app import UPLOAD_BYTES_MAX, create_app
+from stripesim.web.jobs import Job, JobQueue, QueueFullError
+from stripesim.web.state import SIDES, option_of, read_upload, toml_of
 
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -129,6 +130,25 @@ def test_an_upload_names_no_file(client, text, problem):
 def test_an_upload_is_bounded(client):
     answer = client.post("/upload", files={"file": ("x.toml", b"#" * (UPLOAD_BYTES_MAX + 1))})
     assert answer.status_code == 413
+
+
+def test_a_report_is_the_base(client):
+    folder = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cluster-state"
+    found = sorted(folder.rglob("*ceph_report"))
+    if not found:
+        pytest.skip("no ceph report in ../shared/data/cluster-state")
+    answer = client.post("/upload", files={"file": ("x.json", found[0].read_bytes())})
+    assert answer.status_code == 303
+    page = client.get(answer.headers["location"]).text
+    assert "What was read from the report" in page
+    assert "Usable with the largest domain gone" in page
+
+
+def test_what_is_no_report_is_said(client):
+    answer = client.post("/upload", files={"file": ("x.json", b'{"a": 1}')})
+    assert answer.status_code == 303
+    assert "problem=" in answer.headers["location"]
+    assert "stripesim-" not in answer.headers["location"]
 
 
 def test_downloads_are_what_the_page_shows(client):
