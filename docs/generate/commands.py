@@ -113,6 +113,8 @@ _COMMAND = re.compile(r"^(?: {4})?(?:\$ )?(?:\.venv/bin/)?stripesim (.+)$")
 def in_page(text: str) -> list[str]:
     """Find the commands that a page shows: lines of code blocks that begin with ``stripesim``.
 
+    A backslash at the end of a line continues the command on the next.
+
     Returns
     -------
     list of str
@@ -120,7 +122,7 @@ def in_page(text: str) -> list[str]:
     """
     found = []
     fence = ""
-    for line in text.splitlines():
+    for line in re.sub(r" *\\\n\s*", " ", text).splitlines():
         if line.startswith("```"):
             fence = "" if fence else line
             continue

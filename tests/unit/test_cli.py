@@ -359,7 +359,7 @@ def test_reading_needs_no_kernel_costs(run):
         (["run", "s.toml", "--engine", "steam"], "'steam' is not one of 'compiled', 'simpy'"),
         (["run", "s.toml", "--seed", "x"], "--seed"),
         (["run", "s.toml", "--nope"], "No such option"),
-        (["study", "nope"], "'nope' is not"),
+        (["study", "nope"], "No such command 'nope'"),
         (
             ["kernel", "--scheme", "rs:6,3", "--size", "4k", "--backend", "nope"],
             "backend: got 'nope', wanted one of",
