@@ -104,14 +104,14 @@ def system_of(scenario: Scenario, scheme: str) -> System:
     ValueError
         If there is no `[durability]`, or the recovery model gives no pace.
     """
-    told = scenario.durability
-    if told is None:
+    spec = scenario.durability
+    if spec is None:
         raise ValueError(
             f"{scenario.where(('durability',))}: durability: got nothing, wanted a table [durability]"
         )
-    groups, drives, drive_bytes = None, told.drives or 0, told.drive_bytes or 0.0
+    groups, drives, drive_bytes = None, spec.drives or 0, spec.drive_bytes or 0.0
     units: dict[str, Ints] = {}
-    if told.placement == "crush":
+    if spec.placement == "crush":
         models = build_models(scenario)
         cluster = build_pool(scenario, parse_scheme(scheme), models).cluster
         groups = cluster.acting.astype(np.int32)
@@ -119,29 +119,29 @@ def system_of(scenario: Scenario, scheme: str) -> System:
         units["host"] = cluster.osd_hosts.astype(np.int32)
         if scenario.cluster.racks is not None and scenario.cluster.crush_map is None:
             units["rack"] = units["host"] // (scenario.cluster.hosts // scenario.cluster.racks)
-        drive_bytes = told.drive_bytes or _capacity(scenario, models)
-    scrub_s = told.scrub_interval_s or told.horizon_s
+        drive_bytes = spec.drive_bytes or _capacity(scenario, models)
+    scrub_s = spec.scrub_interval_s or spec.horizon_s
     return System(
         code=code_of(scheme),
-        placement=told.placement,
+        placement=spec.placement,
         drives=drives,
         drive_bytes=drive_bytes,
-        lifetime=lifetime_of(scenario, told),
-        age_s=told.lifetime.age_s if told.lifetime else 0.0,
-        repair=_repair(scenario, told, scheme),
-        horizon_s=told.horizon_s,
+        lifetime=lifetime_of(scenario, spec),
+        age_s=spec.lifetime.age_s if spec.lifetime else 0.0,
+        repair=_repair(scenario, spec, scheme),
+        horizon_s=spec.horizon_s,
         # Errors arise at a constant rate between two scrubs, so half an interval's are there.
-        sector_errors=told.sector_error_rate * scrub_s / 2 / YEAR_S,
+        sector_errors=spec.sector_error_rate * scrub_s / 2 / YEAR_S,
         bursts=tuple(
             Burst(b.name, b.unit, b.units, b.per_year / YEAR_S, b.lost_fraction, b.down_s)
-            for b in told.bursts
+            for b in spec.bursts
         ),
         groups=groups,
         units=units,
-        stripes=told.stripes,
-        min_shards=told.min_size,
-        spares=told.spare_drives,
-        replacement_s=told.replacement_s,
+        stripes=spec.stripes,
+        min_shards=spec.min_size,
+        spares=spec.spare_drives,
+        replacement_s=spec.replacement_s,
     )
 
 
@@ -156,9 +156,9 @@ def _capacity(scenario: Scenario, models: Models) -> float:
     return float(found)
 
 
-def _repair(scenario: Scenario, told: DurabilitySpec, scheme: str) -> Repair:
-    fixed = told.repair_time == "fixed" if told.repair_time else told.placement != "clustered"
-    if told.repair == "simulated":
+def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
+    fixed = spec.repair_time == "fixed" if spec.repair_time else spec.placement != "clustered"
+    if spec.repair == "simulated":
         rebuild = idle_rebuild(scenario, scheme)
         if rebuild.bytes_per_s is None:
             raise ValueError(
@@ -167,25 +167,25 @@ def _repair(scenario: Scenario, told: DurabilitySpec, scheme: str) -> Repair:
             )
         pace, policy = rebuild.bytes_per_s, "parallel"
     else:
-        assert told.repair_bytes_per_s is not None, "the rules ask for it"
-        pace, policy = told.repair_bytes_per_s, told.repair
+        assert spec.repair_bytes_per_s is not None, "the rules ask for it"
+        pace, policy = spec.repair_bytes_per_s, spec.repair
     return Repair(
         bytes_per_s=pace,
         policy=policy,  # type: ignore[arg-type]
-        detection_s=told.detection_s,
+        detection_s=spec.detection_s,
         fixed=fixed,
-        prioritised=told.prioritised,
-        progress=told.rebuilt_is_safe,
+        prioritised=spec.prioritised,
+        progress=spec.rebuilt_is_safe,
     )
 
 
-def lifetime_of(scenario: Scenario, told: DurabilitySpec) -> Lifetime:
+def lifetime_of(scenario: Scenario, spec: DurabilitySpec) -> Lifetime:
     """Return the lifetimes of a scenario's drives: of its rate, its distribution, or fitted to its trace."""
-    if told.afr is not None:
-        return Lifetime.exponential(told.afr)
-    given = told.lifetime
+    if spec.afr is not None:
+        return Lifetime.exponential(spec.afr)
+    given = spec.lifetime
     assert given is not None, "the rules ask for afr or lifetime"
-    until_s = given.age_s + told.horizon_s
+    until_s = given.age_s + spec.horizon_s
     if given.distribution == "trace":
         assert given.trace is not None
         path = str(scenario.resolve(given.trace))
