@@ -237,9 +237,9 @@ def bench_write(name: str, program: Program, requests: tuple[int, int, int], rou
             median([own / other for own, other in zip(rates[party], rates[base], strict=True)])
             for base in rates
         ]
-        told = "  ".join(f"{ratio:8.2f}" for ratio in ratios[:2])
+        text = "  ".join(f"{ratio:8.2f}" for ratio in ratios[:2])
         rate = median(rates[party])
-        print(f"  {party:16s} {rate:10.0f} requests/s   × textbook, × simpy: {told}   mean {mean_us:.0f} us")
+        print(f"  {party:16s} {rate:10.0f} requests/s   × textbook, × simpy: {text}   mean {mean_us:.0f} us")
 
 
 # -------------------------------------------------------------------------- closed network

@@ -59,8 +59,8 @@ def roof_ratios() -> dict[str, float]:
 
 def code_ratios() -> dict[str, float]:
     """Time of plain codes over ISA-L's AVX2 Cauchy code, stripes of 4 + 2 blocks of 1 KiB."""
-    told = measure_codes_apart()["ratio"]
-    return {f"encode time over AVX2:CRS: {code}": ratio for code, ratio in told.items()}
+    found = measure_codes_apart()["ratio"]
+    return {f"encode time over AVX2:CRS: {code}": ratio for code, ratio in found.items()}
 
 
 def allocator_ratio() -> dict[str, float]:

@@ -80,8 +80,8 @@ def fit_parameters(
         raise ValueError(f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many")
 
     def residuals(logs: Any) -> Any:
-        told = simulate(dict(zip(names, np.exp(logs).tolist(), strict=True)))
-        return np.array([np.log(told[row] / published[row]) / tolerance[row] for row in rows])
+        simulated = simulate(dict(zip(names, np.exp(logs).tolist(), strict=True)))
+        return np.array([np.log(simulated[row] / published[row]) / tolerance[row] for row in rows])
 
     found = least_squares(
         residuals,

@@ -37,13 +37,13 @@ def one_input(data: bytes) -> None:
             if not line.startswith("…") and ("got" not in line or "wanted" not in line):
                 raise AssertionError(f"a message without got and wanted: {line}") from error
         return
-    told = describe(trace)
+    summary = describe(trace)
     if trace.faults.count:
         try:
             load(path, format=name, strict=True)
         except TraceError:
             return
-        raise AssertionError(f"strict reading passed over {told['faults']} faults")
+        raise AssertionError(f"strict reading passed over {summary['faults']} faults")
 
 
 def main() -> None:

@@ -130,8 +130,8 @@ class Question:
             shown = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
         else:
             shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value}"
-        told = f"{shown} {self.unit}".rstrip()
-        return told if self.why is None else f"{told}. {self.why(value)}"
+        text = f"{shown} {self.unit}".rstrip()
+        return text if self.why is None else f"{text}. {self.why(value)}"
 
     def __repr__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""

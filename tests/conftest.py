@@ -41,10 +41,10 @@ def data() -> Path:
 
 def changed(model: Any, **numbers: Any) -> Any:
     """Return a model with other numbers, which say that a test made them up."""
-    told = {
+    values = {
         name: Provenance("assumed", "a test") for name, value in numbers.items() if type(value) is not str
     }
-    return replace(model, **numbers, provenance={**model.provenance, **told})
+    return replace(model, **numbers, provenance={**model.provenance, **values})
 
 
 @pytest.fixture(scope="session")

@@ -55,12 +55,12 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    told = info(trace)
+    summary = info(trace)
     figure = Figure(figsize=(17, 9.4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(2, 4)
     _draw_rate(axes[0, 0], trace)
-    _draw_gaps(axes[0, 1], trace, told)
+    _draw_gaps(axes[0, 1], trace, summary)
     _draw_dispersion(axes[0, 2], trace)
     _draw_sizes(axes[0, 3], trace)
     _draw_places(axes[1, 0], trace)
@@ -74,7 +74,7 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
         one.spines[["top", "right"]].set_visible(False)
     # A name may hold $ and ^, which are not mathematics.
     figure.suptitle(Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False)
-    figure.supxlabel(caption(told), fontsize=10.5, x=0.01, ha="left")
+    figure.supxlabel(caption(summary), fontsize=10.5, x=0.01, ha="left")
     svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
     # Without a date, and with names that do not hang on chance, the same trace gives the same file.
     with rc_context({"svg.hashsalt": "stripesim"}):
@@ -83,7 +83,7 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     return svg, png
 
 
-def caption(told: dict[str, Any]) -> str:
+def caption(row: dict[str, Any]) -> str:
     """Return a caption in whole sentences.
 
     Parameters
@@ -95,29 +95,29 @@ def caption(told: dict[str, Any]) -> str:
     -------
     str
     """
-    rate = f" ({_number(told['iops'])} per second)" if told["iops"] else ""
-    devices = "one device" if told["devices"] == 1 else f"{told['devices']:,} devices"
+    rate = f" ({_number(row['iops'])} per second)" if row["iops"] else ""
+    devices = "one device" if row["devices"] == 1 else f"{row['devices']:,} devices"
     parts = [
-        f"{told['requests']:,} requests to {devices} over {_number(told['duration_s'])} s{rate}, "
-        f"read as {told['format']}; {told['read_ratio']:.1%} are reads, "
-        f"{told['sequential_fraction']:.1%} follow the one before without a gap.",
-        f"Sizes: mean {_size(told['bytes_mean'])}, median {_size(told['bytes_p50'])}.",
-        f"They touch {_size(told['footprint_bytes'])}; {told['reuse_ratio']:.1%} of accesses to 4 KiB blocks "
+        f"{row['requests']:,} requests to {devices} over {_number(row['duration_s'])} s{rate}, "
+        f"read as {row['format']}; {row['read_ratio']:.1%} are reads, "
+        f"{row['sequential_fraction']:.1%} follow the one before without a gap.",
+        f"Sizes: mean {_size(row['bytes_mean'])}, median {_size(row['bytes_p50'])}.",
+        f"They touch {_size(row['footprint_bytes'])}; {row['reuse_ratio']:.1%} of accesses to 4 KiB blocks "
         "go to blocks touched before.",
     ]
-    if told["interarrival_cv2"] is not None:
+    if row["interarrival_cv2"] is not None:
         parts.append(
             f"Times between arrivals vary with a squared coefficient of variation of "
-            f"{told['interarrival_cv2']:,.3g} (1 for a Poisson process)."
+            f"{row['interarrival_cv2']:,.3g} (1 for a Poisson process)."
         )
     for name, meaning in (("service", "dispatch to completion"), ("response", "issue to completion")):
-        if told[f"{name}_mean_us"] is not None:
+        if row[f"{name}_mean_us"] is not None:
             parts.append(
-                f"{name.capitalize()} time ({meaning}): mean {_number(told[f'{name}_mean_us'])} µs, median "
-                f"{_number(told[f'{name}_p50_us'])} µs, 99th percentile {_number(told[f'{name}_p99_us'])} µs."
+                f"{name.capitalize()} time ({meaning}): mean {_number(row[f'{name}_mean_us'])} µs, median "
+                f"{_number(row[f'{name}_p50_us'])} µs, 99th percentile {_number(row[f'{name}_p99_us'])} µs."
             )
-    if told["faults"]:
-        parts.append(f"{told['faults']:,} faults were found in the file.")
+    if row["faults"]:
+        parts.append(f"{row['faults']:,} faults were found in the file.")
     return _wrapped(" ".join(parts), 200)
 
 
@@ -137,7 +137,7 @@ def _draw_rate(axes: Axes, trace: BlockTrace) -> None:
     axes.legend(fontsize=9)
 
 
-def _draw_gaps(axes: Axes, trace: BlockTrace, told: dict[str, Any]) -> None:
+def _draw_gaps(axes: Axes, trace: BlockTrace, row: dict[str, Any]) -> None:
     axes.set_title("Time between arrivals")
     gaps_us = np.diff(trace.requests["issue_ns"].to_numpy()) / NS_PER_US
     positive = np.sort(gaps_us[gaps_us > 0])
@@ -146,7 +146,7 @@ def _draw_gaps(axes: Axes, trace: BlockTrace, told: dict[str, Any]) -> None:
         return
     above = 1 - (np.arange(len(positive)) + (len(gaps_us) - len(positive))) / len(gaps_us)
     axes.step(positive, above, color=_READ, where="post", label="trace")
-    mean = float(told["interarrival_mean_us"])
+    mean = float(row["interarrival_mean_us"])
     at = np.geomspace(positive[0], positive[-1], 400)
     with np.errstate(under="ignore"):
         axes.plot(

@@ -85,10 +85,10 @@ class Faults:
         -------
         list of str
         """
-        told = [str(fault) for fault in self.first]
+        listed = [str(fault) for fault in self.first]
         if self.count > len(self.first):
-            told.append(f"… and {self.count - len(self.first)} more faults")
-        return told
+            listed.append(f"… and {self.count - len(self.first)} more faults")
+        return listed
 
 
 @dataclass

@@ -182,19 +182,19 @@ def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
     issue = requests["issue_ns"].to_numpy()
     gaps = np.diff(issue)
     keys = ("interarrival_mean_us", "interarrival_p50_us", "interarrival_p99_us", "interarrival_cv2")
-    told: dict[str, Any] = dict.fromkeys(keys)
+    values: dict[str, Any] = dict.fromkeys(keys)
     if gaps.size and gaps.sum():
         mean = float(gaps.mean())
         p50, p99 = np.quantile(gaps, [0.5, 0.99]) / NS_PER_US
-        told = dict(
+        values = dict(
             zip(keys, (mean / NS_PER_US, float(p50), float(p99), float(gaps.var()) / mean**2), strict=True)
         )
-    told["dispersion"] = {f"{w / NS_PER_S:g}": dispersion(issue, w) for w in windows_ns(issue)}
-    told["peak_to_mean"] = None
+    values["dispersion"] = {f"{w / NS_PER_S:g}": dispersion(issue, w) for w in windows_ns(issue)}
+    values["peak_to_mean"] = None
     if WINDOWS_MIN <= (issue[-1] - issue[0]) // NS_PER_S <= WINDOWS_MAX:
         per_second = counts_per_window(issue, int(NS_PER_S))
-        told["peak_to_mean"] = float(per_second.max() / per_second.mean())
-    return told
+        values["peak_to_mean"] = float(per_second.max() / per_second.mean())
+    return values
 
 
 def counts_per_window(issue_ns: npt.NDArray[np.int64], window_ns: int) -> npt.NDArray[np.int64]:

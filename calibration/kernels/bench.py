@@ -70,7 +70,7 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     list of dict
         With the keys `TABLE_COLUMNS`: ``seconds`` is the median of a call times ``iterations``.
     """
-    told = []
+    listed = []
     for row in rows:
         scheme = parse_scheme(row["scheme"])
         iterations = math.ceil(TABLE_BYTES / row["size_bytes"])
@@ -85,8 +85,8 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             row["size_bytes"],
             row["erasures"],
         )
-        told.append(dict(zip(TABLE_COLUMNS, values, strict=True)))
-    return told
+        listed.append(dict(zip(TABLE_COLUMNS, values, strict=True)))
+    return listed
 
 
 def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -126,7 +126,7 @@ def cold_rows(
     seed : int
         Of the data.
     """
-    told = []
+    listed = []
     rng = random.Random(seed)
     for scheme_name, size_bytes in itertools.product(schemes, sizes_bytes):
         count = max(2, cold_bytes // size_bytes)
@@ -145,8 +145,8 @@ def cold_rows(
                     encoded = encoder.encode(one)
                 samples.append((time.thread_time_ns() - start_ns) / count / 1e9)
             row = bench_row(backend, encoder.scheme.name, "encode", 0, size_bytes, samples, cold=True)
-            told.append(row | {"verified": encoder.holds(encoded, data[-1])})
-    return told
+            listed.append(row | {"verified": encoder.holds(encoded, data[-1])})
+    return listed
 
 
 def cores_rows(
@@ -177,7 +177,7 @@ def cores_rows(
     count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
         raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")
-    told = []
+    listed = []
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
     with ProcessPoolExecutor(count, context, initializer=_set_barrier, initargs=(barrier,)) as pool:
@@ -189,8 +189,8 @@ def cores_rows(
             done = [pool.submit(_encode_for, backend, name, size_bytes, seconds) for _ in range(count)]
             speeds, verified = zip(*(one.result() for one in done), strict=True)
             row = bench_row(backend, name, "encode", 0, size_bytes, [size_bytes / sum(speeds)])
-            told.append(row | {"cores": count, "verified": all(verified)})
-    return told
+            listed.append(row | {"cores": count, "verified": all(verified)})
+    return listed
 
 
 class Encoder:
@@ -305,14 +305,14 @@ def benchmark(
     A roofline above 1 is no error: a code reads more than it writes, and reading is the cheaper half.
     """
 
-    def told(words: str) -> None:
+    def stage(words: str) -> None:
         if progress is not None:
             progress(words)
 
     parts: list[tuple[str, list[int], list[str]]] = []
     rows: list[Row] = []
     for name in dict.fromkeys(schemes):
-        told(f"{name}: calls")
+        stage(f"{name}: calls")
         sizes = sizes_bytes
         if sizes is None and sweep:
             sizes = sweep_sizes(parse_scheme(name).k)
@@ -322,17 +322,17 @@ def benchmark(
         parts.append((name, sorted({row["size_bytes"] for row in found}), names))
     every_size = sorted({size for _, sizes, _ in parts for size in sizes})
     for buffers in ("warm", "cold") if cold else ("warm",):
-        told(f"copies, {buffers} buffers")
+        stage(f"copies, {buffers} buffers")
         rows += memcpy_rows(every_size, cold=buffers == "cold", rounds=rounds, cold_bytes=COLD_BYTES)
     for name, sizes, names in parts:
         for buffers in ("warm", "cold") if cold else ("warm",):
-            told(f"{name}: kernel, {buffers} buffers")
+            stage(f"{name}: kernel, {buffers} buffers")
             rows += _raw_rows(name, sizes, buffers, rounds)
         if cold:
-            told(f"{name}: calls, cold buffers")
+            stage(f"{name}: calls, cold buffers")
             rows += cold_rows([name], sizes, names, rounds=max(1, rounds // 3), cold_bytes=COLD_BYTES)
         if cores != 0:
-            told(f"{name}: all cores")
+            stage(f"{name}: all cores")
             rows += cores_rows([name], sizes, names, cores=cores)
     return with_roofline(rows)
 

@@ -112,10 +112,10 @@ def ceph_buffers() -> EncodeBufferModel:
     """
     text = (files("stripesim.calibration.kernels.tables") / FILE).read_text("utf-8")
     try:
-        told = tomllib.loads(text)["buffers"]
+        document = tomllib.loads(text)["buffers"]
         return EncodeBufferModel(
-            provenance={name: Provenance(row["provenance"], row["source"]) for name, row in told.items()},
-            **{name: float(row["value"]) for name, row in told.items()},
+            provenance={name: Provenance(row["provenance"], row["source"]) for name, row in document.items()},
+            **{name: float(row["value"]) for name, row in document.items()},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise CopyModelError(f"{FILE}: {error}") from None

@@ -303,15 +303,15 @@ def measure_codes_apart(arguments: Sequence[str] = ()) -> dict[str, Any]:
     finished = subprocess.run(
         command, check=True, capture_output=True, text=True, env={**os.environ, **_PLAIN}
     )
-    told: dict[str, Any] = json.loads(finished.stdout)
-    return told
+    document: dict[str, Any] = json.loads(finished.stdout)
+    return document
 
 
 def main(arguments: Sequence[str]) -> None:
     """Measure and print one JSON document."""
     plain = "--plain" in arguments
-    told = measure_codes() if plain else measure_codes_apart()
-    sys.stdout.write(json.dumps(told, indent=1) + "\n")
+    found = measure_codes() if plain else measure_codes_apart()
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

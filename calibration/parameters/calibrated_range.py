@@ -116,20 +116,20 @@ def calibrated_range(chosen: ParameterSet) -> CalibratedRange:
     ParameterSetError
         If the table is not of that form.
     """
-    told = chosen.table("calibrated")
-    if told is None:
+    table = chosen.table("calibrated")
+    if table is None:
         return CalibratedRange(chosen.name, "", notes=("it does not say what it was calibrated on",))
     where = f"{chosen.name}.toml: [calibrated]"
-    unknown = sorted(told.keys() - {"source", "notes", "keys"})
-    if unknown or not isinstance(told.get("source"), str):
-        raise ParameterSetError(f"{where}: got {', '.join(told)}, wanted source, keys and perhaps notes")
-    keys = {key: _covered(value, f"{where}: {key}") for key, value in told.get("keys", {}).items()}
-    return CalibratedRange(chosen.name, told["source"], keys, tuple(told.get("notes", ())))
+    unknown = sorted(table.keys() - {"source", "notes", "keys"})
+    if unknown or not isinstance(table.get("source"), str):
+        raise ParameterSetError(f"{where}: got {', '.join(table)}, wanted source, keys and perhaps notes")
+    keys = {key: _covered(value, f"{where}: {key}") for key, value in table.get("keys", {}).items()}
+    return CalibratedRange(chosen.name, table["source"], keys, tuple(table.get("notes", ())))
 
 
-def _covered(told: Any, where: str) -> Span | Listed:
-    if isinstance(told, list):
-        return Listed(tuple(told))
-    if isinstance(told, Mapping) and told.keys() == {"min", "max"} and told["min"] <= told["max"]:
-        return Span(told["min"], told["max"])
-    raise ParameterSetError(f"{where}: got {told!r}, wanted a list or {{ min, max }}")
+def _covered(span: Any, where: str) -> Span | Listed:
+    if isinstance(span, list):
+        return Listed(tuple(span))
+    if isinstance(span, Mapping) and span.keys() == {"min", "max"} and span["min"] <= span["max"]:
+        return Span(span["min"], span["max"])
+    raise ParameterSetError(f"{where}: got {span!r}, wanted a list or {{ min, max }}")

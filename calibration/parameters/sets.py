@@ -90,9 +90,9 @@ class ParameterSet:
             raise ParameterSetError(f"{where}: missing")
         values: dict[str, Any] = {}
         provenance: dict[str, Provenance] = {}
-        for key, told in self._tables[table].items():
-            values[key] = _value(told, f"{where}: {key}")
-            provenance[key] = _provenance(told, f"{where}: {key}")
+        for key, found in self._tables[table].items():
+            values[key] = _value(found, f"{where}: {key}")
+            provenance[key] = _provenance(found, f"{where}: {key}")
         for key, value in (given or {}).items():
             values[key] = value
             if not isinstance(value, str):
@@ -137,19 +137,19 @@ def lognormal_factors(sigma: float) -> tuple[float, ...]:
     return tuple((factors / factors.mean()).tolist())
 
 
-def _value(told: Any, where: str) -> Any:
+def _value(entry: Any, where: str) -> Any:
     wanted = "wanted a value, a file or a lognormal_sigma"
-    if not isinstance(told, Mapping):
-        raise ParameterSetError(f"{where}: got {told!r}, {wanted}, with provenance and source")
-    if "value" in told:
-        if isinstance(told["value"], bool) or not isinstance(told["value"], int | float):
-            raise ParameterSetError(f"{where}: value: got {told['value']!r}, wanted a number")
-        return told["value"]
-    if "lognormal_sigma" in told:
-        return lognormal_factors(float(told["lognormal_sigma"]))
-    if "file" in told:
-        return _factors(told["file"], where)
-    raise ParameterSetError(f"{where}: got {', '.join(told) or 'nothing'}, {wanted}")
+    if not isinstance(entry, Mapping):
+        raise ParameterSetError(f"{where}: got {entry!r}, {wanted}, with provenance and source")
+    if "value" in entry:
+        if isinstance(entry["value"], bool) or not isinstance(entry["value"], int | float):
+            raise ParameterSetError(f"{where}: value: got {entry['value']!r}, wanted a number")
+        return entry["value"]
+    if "lognormal_sigma" in entry:
+        return lognormal_factors(float(entry["lognormal_sigma"]))
+    if "file" in entry:
+        return _factors(entry["file"], where)
+    raise ParameterSetError(f"{where}: got {', '.join(entry) or 'nothing'}, {wanted}")
 
 
 def _factors(file: str, where: str) -> tuple[float, ...]:
@@ -166,17 +166,17 @@ def _factors(file: str, where: str) -> tuple[float, ...]:
     return tuple((factors / factors.mean()).tolist())
 
 
-def _provenance(told: Mapping[str, Any], where: str) -> Provenance:
-    missing = [key for key in ("provenance", "source") if key not in told]
+def _provenance(entry: Mapping[str, Any], where: str) -> Provenance:
+    missing = [key for key in ("provenance", "source") if key not in entry]
     if missing:
         raise ParameterSetError(f"{where}: missing {' and '.join(missing)}")
     unknown = sorted(
-        told.keys() - {"value", "file", "lognormal_sigma", "provenance", "source", "confidence_interval"}
+        entry.keys() - {"value", "file", "lognormal_sigma", "provenance", "source", "confidence_interval"}
     )
     if unknown:
         raise ParameterSetError(f"{where}: unknown {', '.join(unknown)}")
-    interval = told.get("confidence_interval")
+    interval = entry.get("confidence_interval")
     try:
-        return Provenance(told["provenance"], told["source"], tuple(interval) if interval else None)
+        return Provenance(entry["provenance"], entry["source"], tuple(interval) if interval else None)
     except ValueError as error:
         raise ParameterSetError(f"{where}: {error}") from error

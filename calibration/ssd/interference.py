@@ -98,7 +98,7 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) 
                 continue
             compared = ratios.filter(pl.col("company") == code)
             factor = (compared["time_ns"] / compared["typical_ns"]).to_numpy()
-            told = len(factor) >= COMMANDS_MIN
+            outcome = len(factor) >= COMMANDS_MIN
             found.append(
                 Interference(
                     operation=operation,
@@ -106,8 +106,8 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) 
                     commands=len(mine),
                     mean_ns=float(mine.mean()),
                     p50_ns=float(np.median(mine)),
-                    slowdown=float(factor.mean()) if told else None,
-                    slowdown_ci95=_interval(factor, rng, bootstrap) if told else None,
+                    slowdown=float(factor.mean()) if outcome else None,
+                    slowdown_ci95=_interval(factor, rng, bootstrap) if outcome else None,
                 )
             )
     return tuple(found)

@@ -183,7 +183,7 @@ class ServiceFit:
             [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)],
             [v * 1024 for v in (line.ns_per_byte, *line.ns_per_byte_ci95)],
         )
-        told = [
+        listed = [
             f"{self.operation} {self.quantity} time, first {self.train.commands} of "
             f"{self.train.commands + score.commands} fitted",
             f"  mean = {base[0]:.4g} µs (95 % {base[1]:.4g} to {base[2]:.4g}) "
@@ -193,10 +193,10 @@ class ServiceFit:
         ]
         if self.concurrency and self.concurrency.channels and self.concurrency.channels_ci95:
             low, high = self.concurrency.channels_ci95
-            told.append(
+            listed.append(
                 f"  {self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
             )
-        return "\n".join(told)
+        return "\n".join(listed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fit as plain data, with provenance.

@@ -74,11 +74,11 @@ def score_workload(first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace) -
         Those characteristics that all three have.
     """
     three = (first, rest, synthetic)
-    told = [_characteristics(trace) for trace in three]
+    listed = [_characteristics(trace) for trace in three]
     scores = [
-        WorkloadScore(name, told[0][name], told[1][name], told[2][name], tolerance, absolute)
+        WorkloadScore(name, listed[0][name], listed[1][name], listed[2][name], tolerance, absolute)
         for name, (tolerance, absolute) in _TOLERANCES.items()
-        if all(name in one for one in told)
+        if all(name in one for one in listed)
     ]
     for name, values in (("gaps, KS", _gaps), ("sizes, KS", _lengths)):
         base = values(first)
@@ -111,7 +111,7 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
     gaps = np.diff(issue).astype(np.float64)
     seconds = float(issue[-1] - issue[0]) / 1e9
     found = reuse(requests)
-    told = {
+    values = {
         "read ratio": float((~requests["is_write"]).mean()),  # type: ignore[arg-type]
         "size mean [B]": float(requests["length_bytes"].mean()),  # type: ignore[arg-type]
         "sequential fraction": sequential_fraction(requests),
@@ -120,12 +120,12 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
         "LRU hits, 10 % cache": float(found.hit_ratio([max(1, found.blocks // 10)])[0]),
     }
     if seconds:
-        told["rate [1/s]"] = requests.height / seconds
-        told["gap CV2"] = float(gaps.var() / gaps.mean() ** 2)
+        values["rate [1/s]"] = requests.height / seconds
+        values["gap CV2"] = float(gaps.var() / gaps.mean() ** 2)
         if windows := windows_ns(issue):
-            told["dispersion, short"] = dispersion(issue, windows[0])
-            told["dispersion, long"] = dispersion(issue, windows[-1])
-    return told
+            values["dispersion, short"] = dispersion(issue, windows[0])
+            values["dispersion, long"] = dispersion(issue, windows[-1])
+    return values
 
 
 def _gaps(trace: BlockTrace) -> Floats:

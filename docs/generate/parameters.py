@@ -42,29 +42,29 @@ def numbers(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each number of a set: its dotted name and what is told of it."""
 
     def walk(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for name, told in node.items():
-            if not isinstance(told, Mapping):
+        for name, value in node.items():
+            if not isinstance(value, Mapping):
                 continue
-            if "provenance" in told:
-                yield f"{prefix}{name}", told
+            if "provenance" in value:
+                yield f"{prefix}{name}", value
             else:
-                yield from walk(told, f"{prefix}{name}.")
+                yield from walk(value, f"{prefix}{name}.")
 
     yield from walk(tomllib.loads(path.read_text(encoding="utf-8")), "")
 
 
-def _value(told: Mapping[str, Any]) -> str:
-    if "value" in told:
-        value = told["value"]
+def _value(row: Mapping[str, Any]) -> str:
+    if "value" in row:
+        value = row["value"]
         return number(value) if isinstance(value, int | float) else str(value)
     for key, words in (("lognormal_sigma", "lognormal, σ = "), ("file", "table ")):
-        if key in told:
-            return f"{words}{told[key]}"
+        if key in row:
+            return f"{words}{row[key]}"
     return "see the file"
 
 
-def _interval(told: Mapping[str, Any]) -> str:
-    ends = told.get("confidence_interval")
+def _interval(row: Mapping[str, Any]) -> str:
+    ends = row.get("confidence_interval")
     return f"{number(ends[0])} to {number(ends[1])}" if ends else ""
 
 
@@ -82,14 +82,14 @@ def page() -> str:
     """Write the reference of all sets."""
     parts = [INTRODUCTION]
     for name, path in sets().items():
-        told = list(numbers(path))
-        kinds = Counter(str(row["provenance"]) for _, row in told)
+        found = list(numbers(path))
+        kinds = Counter(str(row["provenance"]) for _, row in found)
         counted = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
-        parts.append(f"## {name}\n\n{_introduction(path)}\n\n{len(told)} numbers: {counted}.\n")
+        parts.append(f"## {name}\n\n{_introduction(path)}\n\n{len(found)} numbers: {counted}.\n")
         rows = [
             (code(key), _value(row), row.get("unit") or unit_of(key.rpartition(".")[2]), row["provenance"],
              _interval(row), row["source"])
-            for key, row in told
+            for key, row in found
         ]  # fmt: skip
         parts.append(table(("number", "value", "unit", "kind", "95 % interval", "source"), rows))
     return "\n".join([*parts, _kernel_tables()])
@@ -101,9 +101,9 @@ def _kernel_tables() -> str:
     for name in shipped_table_names():
         found = shipped_table(name)
         cpu = found.provenance["cpu"]
-        told = cpu.get("name", cpu) if isinstance(cpu, Mapping) else cpu
+        outcome = cpu.get("name", cpu) if isinstance(cpu, Mapping) else cpu
         parts.append(
-            f"### {name}\n\n{told}; {found.provenance['basis']}, {found.provenance['date']}.\n\n"
+            f"### {name}\n\n{outcome}; {found.provenance['basis']}, {found.provenance['date']}.\n\n"
             + table(
                 ("backend", "schemes"),
                 [(code(backend), ", ".join(found.schemes(backend))) for backend in found.backends],

@@ -32,16 +32,19 @@ def schema() -> dict[str, Any]:
     return found
 
 
-def _resolved(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Follow a reference; what stands beside it (default, description) wins."""
-    if "$ref" not in told:
-        return dict(told)
-    return {**definitions[told["$ref"].rpartition("/")[2]], **{k: v for k, v in told.items() if k != "$ref"}}
+    if "$ref" not in schema:
+        return dict(schema)
+    return {
+        **definitions[schema["$ref"].rpartition("/")[2]],
+        **{k: v for k, v in schema.items() if k != "$ref"},
+    }
 
 
-def _table_of(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any] | None:
+def _table_of(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the table that a key holds, if it holds one."""
-    for option in [told, *told.get("anyOf", [])]:
+    for option in [schema, *schema.get("anyOf", [])]:
         found = _resolved(option, definitions)
         if "properties" in found:
             return found
@@ -55,10 +58,10 @@ def all_keys(node: Mapping[str, Any] | None = None, prefix: str = "") -> Iterato
     """
     whole = schema()
     definitions = whole.get("$defs", {})
-    for name, told in (whole if node is None else node)["properties"].items():
-        found = _resolved(told, definitions)
+    for name, value in (whole if node is None else node)["properties"].items():
+        found = _resolved(value, definitions)
         yield f"{prefix}{name}", found
-        table_here = _table_of(told, definitions)
+        table_here = _table_of(value, definitions)
         if table_here is not None:
             yield from all_keys(table_here, f"{prefix}{name}.")
             continue
@@ -74,26 +77,26 @@ _NOT_SAID = 2**62
 _WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
 
 
-def kind(told: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+def kind(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     """Say in words what a key takes."""
-    told = _resolved(told, definitions)
-    if "properties" in told:
+    schema = _resolved(schema, definitions)
+    if "properties" in schema:
         return "table"
-    if "enum" in told or "const" in told:
-        return ", ".join(code(json.dumps(value)) for value in told.get("enum", [told.get("const")]))
-    if "anyOf" in told:
-        options = [option for option in told["anyOf"] if option.get("type") != "null"]
+    if "enum" in schema or "const" in schema:
+        return ", ".join(code(json.dumps(value)) for value in schema.get("enum", [schema.get("const")]))
+    if "anyOf" in schema:
+        options = [option for option in schema["anyOf"] if option.get("type") != "null"]
         sized = {option.get("type") for option in options} == {"integer", "string"}
         return "size" if sized else " or ".join(kind(option, definitions) for option in options)
-    if told.get("type") == "array":
-        return f"list of: {kind(told.get('items', {}), definitions)}"
-    bounds = [f"{sign} {told[key]:g}" for key, sign in _BOUNDS if key in told and told[key] < _NOT_SAID]
-    return f"{_WORDS.get(str(told.get('type')), 'value')} {', '.join(bounds)}".strip()
+    if schema.get("type") == "array":
+        return f"list of: {kind(schema.get('items', {}), definitions)}"
+    bounds = [f"{sign} {schema[key]:g}" for key, sign in _BOUNDS if key in schema and schema[key] < _NOT_SAID]
+    return f"{_WORDS.get(str(schema.get('type')), 'value')} {', '.join(bounds)}".strip()
 
 
-def default(told: Mapping[str, Any], takes: str = "") -> str:
+def default(schema: Mapping[str, Any], takes: str = "") -> str:
     """Write the default as TOML would have it; nothing where there is none."""
-    value = told.get("default")
+    value = schema.get("default")
     if value is None or isinstance(value, dict):
         return ""
     if takes == "size":
@@ -107,16 +110,16 @@ def page(version: str) -> str:
     parts = [INTRODUCTION.format(version=version)]
     sections: dict[str, list[tuple[str, str, str, str]]] = {"": []}
     notes: dict[str, str] = {}
-    for key, told in all_keys():
-        inner = _table_of(told, definitions)
-        if inner is not None or kind(told, definitions) == "list of: table":
+    for key, node in all_keys():
+        inner = _table_of(node, definitions)
+        if inner is not None or kind(node, definitions) == "list of: table":
             name = key if inner is not None else f"{key}[]"
             sections[name] = []
-            notes[name] = str(told.get("description", ""))
+            notes[name] = str(node.get("description", ""))
             continue
         parent, _, last = key.rpartition(".")
-        takes = kind(told, definitions)
-        row = (code(last), takes, default(told, takes), str(told.get("description", "")))
+        takes = kind(node, definitions)
+        row = (code(last), takes, default(node, takes), str(node.get("description", "")))
         sections.setdefault(parent, []).append(row)
     for name, rows in sections.items():
         title = "Top level" if not name else f"[{name}]" if not name.endswith("[]") else f"[[{name[:-2]}]]"

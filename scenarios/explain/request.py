@@ -199,13 +199,13 @@ def _scenario(
         raise ScenarioError(_by_option(str(error), sets)) from None
 
 
-def _by_option(told: str, sets: Sequence[str]) -> str:
+def _by_option(text: str, sets: Sequence[str]) -> str:
     """Let a fault name the option that a key came from, unless the user set the key itself."""
     given = {item.partition("=")[0].strip() for item in sets}
     for key, option in _OPTIONS.items():
         if key not in given:
-            told = told.replace(f"--set: {key}: ", f"{option}: ")
-    return told
+            text = text.replace(f"--set: {key}: ", f"{option}: ")
+    return text
 
 
 class _One:
@@ -258,7 +258,7 @@ class _Explanation:
         if self.op == "repair":
             missing = (self.lost_shard,)
         row = pool.cluster.acting[0] if targets is None else targets[0]
-        told = located(steps, shares, int(pool.primaries[0]))
+        found = located(steps, shares, int(pool.primaries[0]))
         scheme = pool.scheme
         return Timeline(
             scheme=scheme.name,
@@ -274,7 +274,7 @@ class _Explanation:
             osds=tuple(int(osd) if osd != NO_OSD else -1 for osd in row),
             latency_ns=reply_ns,
             end_ns=max(step.end_ns for step in steps),
-            steps=tuple(told),
+            steps=tuple(found),
             holds=tuple(holds(steps)),
             path=critical_path(steps, book.templates[graphs[0]].reply),
             parameters=parameters,

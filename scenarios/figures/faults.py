@@ -28,8 +28,10 @@ _EVENT_WORDS: Final = {"failed": "fails", "down": "down", "out": "out", "returne
 def timeline_names(timelines: Sequence[Mapping[str, Any]]) -> list[str]:
     """Name the figure of each timeline."""
     names = []
-    for told in timelines:
-        parts = [str(told[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if told.get(key)]
+    for timeline in timelines:
+        parts = [
+            str(timeline[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if timeline.get(key)
+        ]
         names.append("timeline-" + "-".join(parts).replace(":", "").replace(",", "-"))
     return names
 
@@ -47,11 +49,12 @@ def draw_timelines(timelines: Sequence[Mapping[str, Any]]) -> dict[str, Captione
     dict of str to CaptionedFigure
     """
     return {
-        name: draw_timeline(told) for name, told in zip(timeline_names(timelines), timelines, strict=True)
+        name: draw_timeline(timeline)
+        for name, timeline in zip(timeline_names(timelines), timelines, strict=True)
     }
 
 
-def draw_timeline(told: Mapping[str, Any]) -> CaptionedFigure:
+def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
     """Draw one timeline.
 
     Parameters
@@ -69,24 +72,24 @@ def draw_timeline(told: Mapping[str, Any]) -> CaptionedFigure:
         figure = new_figure((11.5, 10.0))
         panels = figure.subplots(4, 1, sharex=True, height_ratios=[1.5, 1, 0.8, 1])
         states, latency, rate, recovery = panels
-        end_s = _end_s(told)
-        _draw_states(states, told, end_s)
-        _draw_foreground(latency, rate, told["foreground"])
-        _draw_recovery(recovery, told["recovery"])
+        end_s = _end_s(timeline)
+        _draw_states(states, timeline, end_s)
+        _draw_foreground(latency, rate, timeline["foreground"])
+        _draw_recovery(recovery, timeline["recovery"])
         for axes in panels:
-            _mark_events(axes, told, words=axes is states)
+            _mark_events(axes, timeline, words=axes is states)
             axes.set_xlim(0, end_s)
             axes.margins(x=0)
         recovery.set_xlabel("time [s]")
-    return CaptionedFigure(figure, _caption(told))
+    return CaptionedFigure(figure, _caption(timeline))
 
 
-def _end_s(told: Mapping[str, Any]) -> float:
-    return max(1e-9, float(told["end_s"]))
+def _end_s(timeline: Mapping[str, Any]) -> float:
+    return max(1e-9, float(timeline["end_s"]))
 
 
-def _draw_states(axes: Axes, told: Mapping[str, Any], end_s: float) -> None:
-    table = told["pg_states"]
+def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
+    table = timeline["pg_states"]
     times = np.array([*table["time_s"], end_s])
     rows, labels, colours, hatches = [], [], [], []
     for label, states, colour, hatch in _BANDS:
@@ -142,10 +145,10 @@ def _draw_recovery(axes: Axes, series: Mapping[str, Any]) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
 
 
-def _moments(told: Mapping[str, Any]) -> list[tuple[float, str]]:
+def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
     """Return the first moment of each kind of event; kinds that fall together share a word."""
     found: dict[str, float] = {}
-    for event in told["events"]:
+    for event in timeline["events"]:
         if event["what"] in _EVENT_WORDS:
             if event["what"] == "clean":
                 found["clean"] = event["time_s"]
@@ -154,9 +157,9 @@ def _moments(told: Mapping[str, Any]) -> list[tuple[float, str]]:
     return sorted((time_s, _EVENT_WORDS[what]) for what, time_s in found.items())
 
 
-def _mark_events(axes: Axes, told: Mapping[str, Any], *, words: bool) -> None:
-    last_s, span_s = -1e9, _end_s(told)
-    for time_s, word in _moments(told):
+def _mark_events(axes: Axes, timeline: Mapping[str, Any], *, words: bool) -> None:
+    last_s, span_s = -1e9, _end_s(timeline)
+    for time_s, word in _moments(timeline):
         axes.axvline(time_s, color="#444444", linewidth=0.9, linestyle=(0, (4, 3)))
         if words:
             # Words that would touch are set one line higher.
@@ -168,10 +171,10 @@ def _mark_events(axes: Axes, told: Mapping[str, Any], *, words: bool) -> None:
             last_s = time_s if lift == 3 else -1e9
 
 
-def _caption(told: Mapping[str, Any]) -> str:
-    moments = ", ".join(f"{word} at {time_s:.1f} s" for time_s, word in _moments(told))
+def _caption(timeline: Mapping[str, Any]) -> str:
+    moments = ", ".join(f"{word} at {time_s:.1f} s" for time_s, word in _moments(timeline))
     return (
-        f"{told['scheme']} under faults: {moments}. Placement groups by state; requests of clients by the "
-        "second in which they complete (a request that waited shows its whole wait); bytes that recovery "
+        f"{timeline['scheme']} under faults: {moments}. Placement groups by state; requests of clients by "
+        "the second in which they complete (a request that waited shows its whole wait); bytes that recovery "
         "rebuilds, reads from devices and sends between hosts."
     )

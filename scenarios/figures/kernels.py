@@ -267,8 +267,8 @@ def draw_kernels(
         ``kernel-speed-<scheme>`` of each code; ``kernel-and-copies-<scheme>`` of each Reed-Solomon code.
     """
     mine = pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)
-    told = [{**row, "backend": str(row["backend"]).removeprefix("ceph ")} for row in ceph]
-    theirs = pl.DataFrame(told, infer_schema_length=None)
+    listed = [{**row, "backend": str(row["backend"]).removeprefix("ceph ")} for row in ceph]
+    theirs = pl.DataFrame(listed, infer_schema_length=None)
     figures = {}
     for scheme in [name for name in mine["scheme"].unique(maintain_order=True) if name != "none"]:
         stem = scheme.replace(":", "").replace(",", "-")

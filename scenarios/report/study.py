@@ -129,8 +129,8 @@ def pretty(value: Mapping[str, Any]) -> str:
 
 
 def _meta(provenance: Mapping[str, Any]) -> str:
-    told = f"stripesim {provenance.get('stripesim', '')}".strip()
-    return f"{told} · {moment_text(provenance['time'])}" if "time" in provenance else told
+    text = f"stripesim {provenance.get('stripesim', '')}".strip()
+    return f"{text} · {moment_text(provenance['time'])}" if "time" in provenance else text
 
 
 def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -176,8 +176,8 @@ def _seen(ledger: Ledger) -> str:
 
 def _metrics(summary: Mapping[str, Any]) -> Table:
     rows = [
-        (group, f"{told['mape_percent']:.0f} %", str(told["rows"]))
-        for group, told in summary["mape_percent_by_metric"].items()
+        (group, f"{value['mape_percent']:.0f} %", str(value["rows"]))
+        for group, value in summary["mape_percent_by_metric"].items()
     ]
     return Table("Errors by metric", ("metric", "mean absolute error of held-out claims", "claims"), rows)
 

@@ -67,12 +67,12 @@ class Setting:
 
 def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names."""
-    told = scenario.cluster
+    cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
     drive = _parameter_set(scenario, "ssd", *DEVICE_TABLES).device()
     release = generation(scenario.generation)
     try:
-        table = named_table(told.kernel_table) if told.kernel_table else default_table()
+        table = named_table(cluster.kernel_table) if cluster.kernel_table else default_table()
     except KernelTableError as error:
         raise KernelTableError(f"{scenario.where(('cluster', 'kernel_table'))}: {error}") from None
     return Models(
@@ -81,17 +81,19 @@ def build_models(scenario: Scenario) -> Models:
             "client",
             {} if scenario.client.threads is None else {"submit_threads_count": scenario.client.threads},
         ),
-        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": told.cores_per_host}),
-        public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": told.public_gbit_per_s * 1e9}),
-        private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": told.private_gbit_per_s * 1e9}),
+        cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": cluster.cores_per_host}),
+        public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": cluster.public_gbit_per_s * 1e9}),
+        private_nic=chosen.model(
+            NicModel, "private_nic", {"rate_bits_per_s": cluster.private_gbit_per_s * 1e9}
+        ),
         messages=chosen.model(MessageModel, "messages"),
-        pg_lock=PgLockModel(scope=told.pg_lock_scope or release.pg_lock_scope, provenance={}),
-        threads=_threads(told, chosen, release.op_threads("hdd" if drive.rotational else "ssd")),
+        pg_lock=PgLockModel(scope=cluster.pg_lock_scope or release.pg_lock_scope, provenance={}),
+        threads=_threads(cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")),
         ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
         kernel=table,
-        kernel_backend=told.kernel_backend,
-        encode_buffers=ceph_buffers() if told.encode_buffers else None,
+        kernel_backend=cluster.kernel_backend,
+        encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=ec_policy(scenario),
         op_queue=_op_queue(scenario, "hdd" if drive.rotational else "ssd"),
     )
@@ -191,7 +193,7 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
     models = models or build_models(scenario)
     # What a repair rebuilds is lost inside of the run.
     pool = build_pool(scenario, scheme, models, down=() if scenario.repair else _down(scenario))
-    told = scenario.workload
+    workload = scenario.workload
     faults = None
     if scenario.faults is not None:
         faults = plan_of(
@@ -207,12 +209,12 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
     return Setting(
         pool=pool,
         workload=build_loads(scenario, cell),
-        prefilled=told.image == "prefilled",
+        prefilled=workload.image == "prefilled",
         until_ns=None if scenario.duration_s is None else round(scenario.duration_s * 1e9),
         faults=faults,
-        timeout_ns=0 if told.timeout_s is None else max(1, round(told.timeout_s * 1e9)),
+        timeout_ns=0 if workload.timeout_s is None else max(1, round(workload.timeout_s * 1e9)),
         # A bare device is driven without the library that makes a client wait so.
-        newest_only=told.completions == "newest" and scheme.name != "none",
+        newest_only=workload.completions == "newest" and scheme.name != "none",
     )
 
 
@@ -331,7 +333,7 @@ def build_pool(
     scenario: Scenario, scheme: RedundancyScheme, models: Models, *, down: Sequence[int] = ()
 ) -> Pool:
     """Place a scheme's pool on the scenario's cluster."""
-    told = scenario.cluster
+    found = scenario.cluster
     if scheme.name == "none":
         return _bare(scenario, scheme, models)
     hosts = _osd_hosts(scenario)
@@ -357,8 +359,8 @@ def build_pool(
     return Pool(
         cluster=cluster,
         scheme=scheme,
-        stripe_unit_bytes=told.stripe_unit_bytes,
-        object_bytes=told.object_bytes,
+        stripe_unit_bytes=found.stripe_unit_bytes,
+        object_bytes=found.object_bytes,
     )
 
 
@@ -431,11 +433,11 @@ def hole_warnings(scenario: Scenario) -> list[str]:
 
 
 def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
-    told = scenario.cluster
-    if told.crush_rule is not None:
-        return told.crush_rule
+    cluster = scenario.cluster
+    if cluster.crush_rule is not None:
+        return cluster.crush_rule
     replicated = scheme.kind == "replicated"
-    domain = told.failure_domain_replicated if replicated else told.failure_domain_erasure
+    domain = cluster.failure_domain_replicated if replicated else cluster.failure_domain_erasure
     return ("rep" if replicated else "ec") + ("" if domain == "host" else f"_{domain}")
 
 
@@ -466,16 +468,16 @@ def osd_hosts(scenario: Scenario) -> IntArray:
 
 def _osd_hosts(scenario: Scenario) -> IntArray:
     """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
-    told = scenario.cluster
-    if told.crush_map is None:
-        return np.repeat(np.arange(told.hosts, dtype=np.int64), told.osds_per_host)
+    cluster = scenario.cluster
+    if cluster.crush_map is None:
+        return np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host)
     crush = crush_of(scenario)
     buckets = {bucket.id: bucket for bucket in crush.buckets}
     host_types = {number for number, name in crush.types if name == "host"}
     # A shadow bucket of a device class is the same host once more.
     hosts = [b for b in crush.buckets if b.type_id in host_types and "~" not in b.name]
     if not hosts:
-        raise ValueError(f"cluster.crush_map: {told.crush_map}: got no bucket of type host, wanted one")
+        raise ValueError(f"cluster.crush_map: {cluster.crush_map}: got no bucket of type host, wanted one")
     osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
     found: set[int] = set()
     for index, host in enumerate(hosts):
@@ -489,5 +491,7 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
                 found.add(item)
     stray = [device.name for device in crush.devices if device.id not in found]
     if stray:
-        raise ValueError(f"cluster.crush_map: {told.crush_map}: got {stray[0]} in no host, wanted it in one")
+        raise ValueError(
+            f"cluster.crush_map: {cluster.crush_map}: got {stray[0]} in no host, wanted it in one"
+        )
     return osd_hosts

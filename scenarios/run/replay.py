@@ -23,13 +23,13 @@ def replay_of(scenario: Scenario) -> Replay:
     -----
     Strict: a replay that left faulty lines out would be of another workload, and say nothing of it.
     """
-    told = scenario.workload
+    workload = scenario.workload
     return Replay(
         requests_of(_trace_of(scenario)),
-        speed=told.speed,
-        queue_depth=told.queue_depth if told.replay == "closed" else 0,
-        limit=told.requests,
-        clients=told.clients,
+        speed=workload.speed,
+        queue_depth=workload.queue_depth if workload.replay == "closed" else 0,
+        limit=workload.requests,
+        clients=workload.clients,
     )
 
 
@@ -48,8 +48,8 @@ def recorded_latency(scenario: Scenario) -> dict[str, float]:
     if not len(spans):
         return {}
     p50, p95, p99 = np.percentile(spans, [50, 95, 99])
-    told = {"mean": spans.mean(), "p50": p50, "p95": p95, "p99": p99}
-    return {f"recorded_latency_{name}_ns": float(value) for name, value in told.items()}
+    values = {"mean": spans.mean(), "p50": p50, "p95": p95, "p99": p99}
+    return {f"recorded_latency_{name}_ns": float(value) for name, value in values.items()}
 
 
 @cached_by_content(maxsize=2)
@@ -58,9 +58,9 @@ def _read(path: str, form: str | None) -> BlockTrace:
 
 
 def _trace_of(scenario: Scenario) -> BlockTrace:
-    told = scenario.workload
-    assert told.trace is not None
-    return _read(str(scenario.resolve(told.trace)), told.trace_format)
+    workload = scenario.workload
+    assert workload.trace is not None
+    return _read(str(scenario.resolve(workload.trace)), workload.trace_format)
 
 
 def requests_of(trace: BlockTrace) -> Requests:

@@ -46,8 +46,8 @@ def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterat
 
 
 def _alone(scenario: Scenario) -> Iterator[Problem]:
-    told = scenario.faults
-    assert told is not None
+    faults = scenario.faults
+    assert faults is not None
     for key in ("repair", "degraded"):
         if getattr(scenario, key) is not None:
             yield Problem(("faults",), f"both [faults] and [{key}]", "only one of them", ((key,),))
@@ -57,21 +57,21 @@ def _alone(scenario: Scenario) -> Iterator[Problem]:
             "none with [faults]",
             "schemes of a cluster: a bare device has no peers",
         )
-    if not (told.events or told.corruptions or told.drawn or told.replay):
+    if not (faults.events or faults.corruptions or faults.drawn or faults.replay):
         yield Problem(("faults",), "nothing that fails", "events, corruptions, drawn or replay")
-    if (told.events and (told.drawn or told.replay)) or (told.drawn and told.replay):
+    if (faults.events and (faults.drawn or faults.replay)) or (faults.drawn and faults.replay):
         yield Problem(("faults",), "several of events, drawn and replay", "only one of them")
 
 
 def _targets(scenario: Scenario) -> Iterator[Problem]:
-    told, cluster = scenario.faults, scenario.cluster
-    assert told is not None
+    faults, cluster = scenario.faults, scenario.cluster
+    assert faults is not None
     counts = {
         "osds": (cluster.hosts * cluster.osds_per_host, "an OSD"),
         "hosts": (cluster.hosts, "a host"),
         "racks": (cluster.racks or 0, "a rack"),
     }
-    for index, event in enumerate(told.events):
+    for index, event in enumerate(faults.events):
         where: KeyPath = ("faults", "events", index)
         if not (event.osds or event.hosts or event.racks):
             yield Problem(where, "nobody", "osds, hosts or racks that fail")
@@ -91,7 +91,7 @@ def _targets(scenario: Scenario) -> Iterator[Problem]:
                 if number >= count:
                     wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks too"
                     yield Problem((*where, key, place), str(number), wanted, _COUNTS)
-    for index, corruption in enumerate(told.corruptions):
+    for index, corruption in enumerate(faults.corruptions):
         if cluster.crush_map is None and corruption.osd >= counts["osds"][0]:
             yield Problem(
                 ("faults", "corruptions", index, "osd"),
@@ -103,19 +103,19 @@ def _targets(scenario: Scenario) -> Iterator[Problem]:
 
 def _drawn(scenario: Scenario) -> Iterator[Problem]:
     assert scenario.faults is not None
-    told = scenario.faults.drawn
-    if told is None:
+    drawn = scenario.faults.drawn
+    if drawn is None:
         return
     where: KeyPath = ("faults", "drawn")
-    if (told.trace is None) == (told.lifetime is None):
-        got = "neither lifetime nor trace" if told.trace is None else "both lifetime and trace"
+    if (drawn.trace is None) == (drawn.lifetime is None):
+        got = "neither lifetime nor trace" if drawn.trace is None else "both lifetime and trace"
         yield Problem(where, got, "one of them: faults.drawn.lifetime or faults.drawn.trace")
-    if told.trace is not None and told.downtime is not None:
+    if drawn.trace is not None and drawn.downtime is not None:
         yield Problem((*where, "downtime"), "both downtime and trace", "one of them")
-    if told.trace is not None:
-        yield from _file(scenario, (*where, "trace"), told.trace)
+    if drawn.trace is not None:
+        yield from _file(scenario, (*where, "trace"), drawn.trace)
     for key in ("lifetime", "downtime"):
-        given: LifetimeSpec | None = getattr(told, key)
+        given: LifetimeSpec | None = getattr(drawn, key)
         if given is None:
             continue
         numbers = given.model_fields_set - {"distribution"}
@@ -152,13 +152,13 @@ def _overlaps(scenario: Scenario) -> Iterator[Problem]:
     from stripesim.sim.ceph.failures import FaultError
     from stripesim.sim.ceph.failures.schedule import check_failures
 
-    told, cluster = scenario.faults, scenario.cluster
-    assert told is not None
+    faults, cluster = scenario.faults, scenario.cluster
+    assert faults is not None
     if cluster.racks is not None and cluster.hosts % cluster.racks:
         return
     places = Places(np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host), cluster.racks)
     failures = []
-    for event in told.events:
+    for event in faults.events:
         limits = (
             (event.osds, len(places.osd_hosts)),
             (event.hosts, cluster.hosts),
@@ -170,7 +170,7 @@ def _overlaps(scenario: Scenario) -> Iterator[Problem]:
     try:
         check_failures(failures, len(places.osd_hosts), cluster.hosts)
     except FaultError as error:
-        event = told.events[error.event]
+        event = faults.events[error.event]
         # What a single event says about itself is told where it stands.
         if (event.osds or event.hosts or event.racks) and (
             event.return_s is None or event.return_s > event.at_s
@@ -182,16 +182,20 @@ def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Pro
     """Say where too few failure domains are left for a scheme once all that stays away is gone."""
     from stripesim.scenarios.run.failures import Places
 
-    told, cluster = scenario.faults, scenario.cluster
-    assert told is not None
-    if any(number >= cluster.hosts * cluster.osds_per_host for event in told.events for number in event.osds):
+    faults, cluster = scenario.faults, scenario.cluster
+    assert faults is not None
+    if any(
+        number >= cluster.hosts * cluster.osds_per_host for event in faults.events for number in event.osds
+    ):
         return
-    if any(number >= cluster.hosts for event in told.events for number in event.hosts):
+    if any(number >= cluster.hosts for event in faults.events for number in event.hosts):
         return
-    if any(event.racks for event in told.events) and (cluster.racks is None or cluster.hosts % cluster.racks):
+    if any(event.racks for event in faults.events) and (
+        cluster.racks is None or cluster.hosts % cluster.racks
+    ):
         return
     places = Places(np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host), cluster.racks)
-    gone = [event for event in told.events if event.return_s is None]
+    gone = [event for event in faults.events if event.return_s is None]
     if not gone:
         return
     away = {osd for event in gone for osd in places.failure(event).osds}
@@ -202,7 +206,7 @@ def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Pro
         size = len(places.osd_hosts) // max(1, domain_count(scenario, domain))
         left = {osd // size for osd in range(len(places.osd_hosts)) if osd not in away}
         if len(left) < item.scheme.width <= domain_count(scenario, domain):
-            last = told.events.index(gone[-1])
+            last = faults.events.index(gone[-1])
             yield Problem(
                 ("faults", "events", last),
                 f"{len(left)} {domain}s left with an OSD up, for good",

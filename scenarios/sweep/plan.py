@@ -165,15 +165,15 @@ def plan_sweep(
     axes.append(_axis(zipped, "--zip", faults))
     if list_file is not None:
         axes.append(_read_list(Path(list_file), faults))
-    told = [axis for axis in axes if axis is not None and axis.keys]
-    keys = tuple(key for axis in told for key in axis.keys)
-    faults += _clashes(told, sets)
+    listed = [axis for axis in axes if axis is not None and axis.keys]
+    keys = tuple(key for axis in listed for key in axis.keys)
+    faults += _clashes(listed, sets)
     if replications < 1:
         faults.append(f"--replications: got {replications}, wanted a number of at least 1")
-    if math.prod(len(axis.steps) for axis in told) > _POINTS_MAX:
+    if math.prod(len(axis.steps) for axis in listed) > _POINTS_MAX:
         faults.append(f"--over: got more than {_POINTS_MAX:,} points, wanted fewer")
         raise SweepError("\n".join(faults))
-    scenarios = _load(name_or_path, told, sets, seed, faults)
+    scenarios = _load(name_or_path, listed, sets, seed, faults)
     values = _swept_columns(keys, scenarios)
     for scenario in scenarios[:1]:
         if scenario.seed + replications - 1 > _SEED_MAX:

@@ -120,7 +120,7 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
         for name, dtype in rows.schema.items()
         if dtype.is_numeric() and name not in keys and name not in _NOT_AVERAGED
     ]
-    told: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     for _, group in rows.group_by(keys, maintain_order=True):
         row: dict[str, Any] = {name: group[name][0] for name in keys}
         row["replications"] = group.height
@@ -130,12 +130,12 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
             row["bottleneck"] = _by_frequency(group["bottleneck"])
         for name in numbers:
             row[name], row[f"{name}_ci_low"], row[f"{name}_ci_high"] = _student(group[name])
-        told.append(row)
+        listed.append(row)
     schema: dict[str, Any] = {name: rows.schema[name] for name in keys} | {"replications": pl.Int64}
     schema |= {name: rows.schema[name] for name in ("steady", "bottleneck") if name in rows.columns}
     for name in numbers:
         schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
-    return pl.DataFrame(told, schema=schema)
+    return pl.DataFrame(listed, schema=schema)
 
 
 def _by_frequency(names: pl.Series) -> str | None:

@@ -112,8 +112,8 @@ class PartStore:
         stripesim.scenarios.run.results.ResultsError
             If it cannot be written.
         """
-        told = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
-        self._write(task.task_id, [told])
+        values = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
+        self._write(task.task_id, [values])
         self.rows[task.task_id] = dict(row)
         self._singles += 1
         if self._singles >= _SINGLE_FILES_MAX:
@@ -138,8 +138,8 @@ class PartStore:
             self.damaged += 1
             path.rename(path.with_suffix(".damaged"))
             return
-        for told in pl.read_parquet(BytesIO(content)).to_dicts():
-            row = {name: value for name, value in told.items() if value is not None}
+        for found in pl.read_parquet(BytesIO(content)).to_dicts():
+            row = {name: value for name, value in found.items() if value is not None}
             del row[_SWEPT]
             self.rows[row.pop(_TASK)] = row
 

@@ -302,8 +302,8 @@ def _models_sha256(generation: str, cluster: ClusterSpec) -> str:
     parameters: list[Iterable[Mapping[str, Any]]] = [
         model.parameters(f"{name}.") for name, model in models.described().items()
     ]
-    told = json.dumps([list(listed) for listed in parameters], sort_keys=True, default=_plain)
-    return hashlib.sha256(f"{told}\n{table_to_json(models.kernel)}".encode()).hexdigest()
+    found = json.dumps([list(listed) for listed in parameters], sort_keys=True, default=_plain)
+    return hashlib.sha256(f"{found}\n{table_to_json(models.kernel)}".encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

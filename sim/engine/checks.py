@@ -291,5 +291,5 @@ def _check_path(where: str, program: Program, path: Template, rows: IntArray) ->
         if len(wrong):
             name = program.resources.names[wrong[0]]
             kind = DISCIPLINES[disciplines[wrong[0]]]
-            told = " or ".join(DISCIPLINES[one] for one in range(len(DISCIPLINES)) if wanted >> one & 1)
-            raise ProgramError(f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {told}")
+            text = " or ".join(DISCIPLINES[one] for one in range(len(DISCIPLINES)) if wanted >> one & 1)
+            raise ProgramError(f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {text}")

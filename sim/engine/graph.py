@@ -623,10 +623,10 @@ class GraphBuilder:
                         raise ValueError(f"{where}: wanted it after the turn '{self.labels[other]}'")
 
 
-def _amounts(steps: int, told: Iterable[tuple[int, Mapping[str, int]]]) -> IntArray:
+def _amounts(steps: int, found: Iterable[tuple[int, Mapping[str, int]]]) -> IntArray:
     amounts = np.zeros((steps, len(COUNTERS)), dtype=np.int64)
     entries = [
-        (step, COUNTER_INDEX[name], amount) for step, counted in told for name, amount in counted.items()
+        (step, COUNTER_INDEX[name], amount) for step, counted in found for name, amount in counted.items()
     ]
     if entries:
         rows, columns, values = zip(*entries, strict=True)

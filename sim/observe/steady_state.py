@@ -102,5 +102,5 @@ def throughput_interval(times_ns: Floats, amounts: Floats, start_ns: float, end_
         return Interval(0.0, None, None)
     edges = np.linspace(start_ns, end_ns, BATCHES + 1)
     sums, _ = np.histogram(times_ns[inside], bins=edges, weights=amounts[inside])
-    told = batch_means(sums / (span_s / BATCHES))
-    return Interval(float(amounts[inside].sum() / span_s), told.low, told.high)
+    found = batch_means(sums / (span_s / BATCHES))
+    return Interval(float(amounts[inside].sum() / span_s), found.low, found.high)

@@ -155,11 +155,11 @@ def _sources(timelines: Sequence[Timeline]) -> Table:
     )
     for title in ("parameter", "value", "provenance", "source"):
         table.add_column(title, justify="right" if title == "value" else "left")
-    found = {name: told for timeline in timelines for name, told in timeline.parameters.items()}
-    for name, told in sorted(found.items()):
-        unit = "" if told["unit"] == "1" else told["unit"]
-        value = "table" if told["value"] is None else f"{told['value']:,.6g} {unit}".rstrip()
-        table.add_row(name, value, told["provenance"], told["source"])
+    found = {name: parameter for timeline in timelines for name, parameter in timeline.parameters.items()}
+    for name, parameter in sorted(found.items()):
+        unit = "" if parameter["unit"] == "1" else parameter["unit"]
+        value = "table" if parameter["value"] is None else f"{parameter['value']:,.6g} {unit}".rstrip()
+        table.add_row(name, value, parameter["provenance"], parameter["source"])
     return table
 
 

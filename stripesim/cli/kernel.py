@@ -202,7 +202,7 @@ def _against_table(pairs: Sequence[Mapping[str, Any]], source: str) -> Table:
         key = (pair["scheme"], pair["op"], pair["erasures"], pair["ceph_backend"], pair["ceph_bytes_per_s"])
         cases.setdefault(key, []).append(pair)
 
-    def told(value: float | None) -> str:
+    def text(value: float | None) -> str:
         return "" if value is None else f"{value:.2f}"
 
     for (scheme, op, erasures, plugin, speed), mine in cases.items():
@@ -212,7 +212,7 @@ def _against_table(pairs: Sequence[Mapping[str, Any]], source: str) -> Table:
         ceph_over_best = None if best is None else speed / best
         table.add_row(
             scheme, op if not erasures else f"{op}, {erasures} lost", plugin.removeprefix("ceph "),
-            format_size(mine[0]["size_bytes"]), told(speed / 1e9), told(None if best is None else best / 1e9),
-            told(max(alone, default=None)), told(ceph_over_best),
+            format_size(mine[0]["size_bytes"]), text(speed / 1e9), text(None if best is None else best / 1e9),
+            text(max(alone, default=None)), text(ceph_over_best),
         )  # fmt: skip
     return table

@@ -61,13 +61,13 @@ def run(options: RunOptions, json_to: str | None) -> int:
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
 
-    told = load_scenario(options.scenario, sets=options.sets, seed=options.seed)
-    with progress(f"{told.name}", len(cells(told))) as step:
-        result = run_scenario(told, engine=options.engine, progress=step, costs=options.costs)
-    gains = _advise(told, options) if options.advise and not result.stopped else []
+    scenario = load_scenario(options.scenario, sets=options.sets, seed=options.seed)
+    with progress(f"{scenario.name}", len(cells(scenario))) as step:
+        result = run_scenario(scenario, engine=options.engine, progress=step, costs=options.costs)
+    gains = _advise(scenario, options) if options.advise and not result.stopped else []
     if gains:
         result = replace(result, advice=[gain.to_dict() for gain in gains])
-    written = [] if options.out is None else _write(options.out, told, result, options)
+    written = [] if options.out is None else _write(options.out, scenario, result, options)
     status = 0
     if result.stopped:
         status = 130
@@ -82,15 +82,15 @@ def run(options: RunOptions, json_to: str | None) -> int:
     return status
 
 
-def _advise(told: Scenario, options: RunOptions) -> list[Gain]:
+def _advise(scenario: Scenario, options: RunOptions) -> list[Gain]:
     """Simulate purchases."""
     from stripesim.scenarios.run.advise import advise, simulations
 
-    with progress(f"{told.name}: purchases", simulations(told)) as step:
-        return advise(told, engine=options.engine, progress=step)
+    with progress(f"{scenario.name}: purchases", simulations(scenario)) as step:
+        return advise(scenario, engine=options.engine, progress=step)
 
 
-def _write(out: Path, told: Scenario, result: ScenarioResult, options: RunOptions) -> list[Path]:
+def _write(out: Path, scenario: Scenario, result: ScenarioResult, options: RunOptions) -> list[Path]:
     """Write tables, parameters, figures and, where asked, the report."""
     from stripesim.scenarios.explain.costs_figure import draw_costs
     from stripesim.scenarios.figures.results import draw_all, save_figures
@@ -108,8 +108,8 @@ def _write(out: Path, told: Scenario, result: ScenarioResult, options: RunOption
     if options.report:
         from stripesim.scenarios.report.run import report_of_run
 
-        with progress(f"{told.name}: report", len(told.schemes)) as step:
-            page = report_of_run(told, result, engine=options.engine, progress=step)
+        with progress(f"{scenario.name}: report", len(scenario.schemes)) as step:
+            page = report_of_run(scenario, result, engine=options.engine, progress=step)
         written += write_files(out, {"report.html": page.encode()})
     return written
 

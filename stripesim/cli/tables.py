@@ -152,11 +152,11 @@ def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def timeline_table(told: Mapping[str, Any]) -> Table:
+def timeline_table(timeline: Mapping[str, Any]) -> Table:
     """Show the events of one run under faults; those of one moment and kind share a line."""
-    name = " ".join(str(told[key]) for key in ("scheme", "op", "pattern") if told.get(key))
+    name = " ".join(str(timeline[key]) for key in ("scheme", "op", "pattern") if timeline.get(key))
     rows: list[list[str]] = []
-    for event in told["events"]:
+    for event in timeline["events"]:
         time = f"{event['time_s']:,.3f}"
         if rows and rows[-1][:2] == [time, event["what"]]:
             rows[-1][2] += f"; {event['text']}"
@@ -248,9 +248,9 @@ def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         if row.get("recorded_latency_mean_ns") is not None:
             pairs = [(row[f"recorded_latency_{name}_ns"], row[f"latency_{name}_ns"]) for name in names]
-            told = ", ".join(
+            text = ", ".join(
                 f"{name} {recorded / 1e6:.2f} → {simulated / 1e6:.2f}"
                 for name, (recorded, simulated) in zip(names, pairs, strict=True)
             )
-            lines.append(f"{row['scheme']}: latency recorded → simulated [ms]: {told}")
+            lines.append(f"{row['scheme']}: latency recorded → simulated [ms]: {text}")
     return lines

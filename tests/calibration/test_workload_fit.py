@@ -51,9 +51,9 @@ def test_a_poisson_workload_passes_all() -> None:
     fit = fit_workload(poisson())
     assert all(scores(fit).values()), fit.summary()
     assert len(fit.model.gap_tables_ns) == 1
-    told = info(synthesise(fit.model, 4000, 5))
-    assert told["interarrival_cv2"] == pytest.approx(1, abs=0.15)
-    assert told["dispersion"]["0.1"] == pytest.approx(1, abs=0.5)
+    summary = info(synthesise(fit.model, 4000, 5))
+    assert summary["interarrival_cv2"] == pytest.approx(1, abs=0.15)
+    assert summary["dispersion"]["0.1"] == pytest.approx(1, abs=0.5)
 
 
 def test_runs_bursts_and_reuse_are_kept() -> None:

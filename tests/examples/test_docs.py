@@ -36,10 +36,10 @@ def cells(page: str) -> set[str]:
 
 def test_every_scenario_key_is_in_the_reference() -> None:
     page = scenario.page("0")
-    told = cells(page)
+    found = cells(page)
     for table in (Scenario, ClusterSpec, WorkloadSpec):
         tables = {name for name, field in table.model_fields.items() if "Spec" in str(field.annotation)}
-        assert set(table.model_fields) - tables <= told
+        assert set(table.model_fields) - tables <= found
         assert all(f"[{name}]" in page or f"[[{name}]]" in page for name in tables)
     # Each key has a meaning, and defaults are there.
     assert all(key.get("description") for _, key in scenario.all_keys())
@@ -63,9 +63,9 @@ def test_every_parameter_is_in_the_reference_with_its_source() -> None:
         section = page.split(f"## {name}\n", 1)[1].split("\n## ", 1)[0]
         found = list(parameters.numbers(path))
         assert len(found) == path.read_text(encoding="utf-8").count("\nprovenance =") > 0
-        for key, told in found:
+        for key, outcome in found:
             assert f"| `{key}` |" in section
-            assert " ".join(told["source"].split()).replace("|", "\\|") in section
+            assert " ".join(outcome["source"].split()).replace("|", "\\|") in section
 
 
 def test_every_column_of_a_result_has_a_meaning() -> None:
@@ -81,12 +81,12 @@ def test_every_public_name_is_in_the_reference() -> None:
 def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
     assert trust.recorded(), "python docs/record.py"
     for name, ledger in trust.recorded().items():
-        told = ledger["summary"]
-        assert f"**{told['right']} of {told['held_out']}**" in trust.summary()
+        found = ledger["summary"]
+        assert f"**{found['right']} of {found['held_out']}**" in trust.summary()
         # What is not right is all there, and listed.
-        assert len(ledger["not_right"]) == told["wrong"] + told["not_derivable"]
+        assert len(ledger["not_right"]) == found["wrong"] + found["not_derivable"]
         assert f"### {name}\n" in trust.wrong()
-        assert told["right"] + told["wrong"] + told["not_derivable"] == told["held_out"]
+        assert found["right"] + found["wrong"] + found["not_derivable"] == found["held_out"]
 
 
 def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:

@@ -42,8 +42,8 @@ def answers(lesson: Path, seed: int) -> list[list[object]]:
         timeout=600,
     )
     assert done.returncode == 0, f"cd {lesson.parent} && python {lesson.name}\n{done.stderr[-2000:]}"
-    told: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    document: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
+    return document
 
 
 def test_there_are_lessons() -> None:
@@ -52,9 +52,9 @@ def test_there_are_lessons() -> None:
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
-    told = answers(lesson, 1)
-    assert len(told) >= 5, "a lesson of 90 minutes has questions"
-    for number, _, value, revealed, judged in told:
+    found = answers(lesson, 1)
+    assert len(found) >= 5, "a lesson of 90 minutes has questions"
+    for number, _, value, revealed, judged in found:
         assert judged == "right", f"question {number}: its own answer {value} is {judged}"
         assert str(revealed).strip()
         assert not isinstance(value, float) or math.isfinite(value)
@@ -62,9 +62,9 @@ def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
 
 def test_another_seed_asks_for_other_numbers() -> None:
     lesson = next(path for path in LESSONS if "queueing" in path.stem)
-    told = {seed: answers(lesson, seed) for seed in (1, 4)}
-    assert [row[0] for row in told[1]] == [row[0] for row in told[4]]
-    assert [row[1:3] for row in told[1]] != [row[1:3] for row in told[4]]
+    values = {seed: answers(lesson, seed) for seed in (1, 4)}
+    assert [row[0] for row in values[1]] == [row[0] for row in values[4]]
+    assert [row[1:3] for row in values[1]] != [row[1:3] for row in values[4]]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)

@@ -120,9 +120,9 @@ def test_a_report_is_legible(opened, width, theme):
         assert figure["height"] > 100, figure
         assert figure["drawn"] > 20, figure
         assert figure["outside"] == 0, figure
-    told = ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")
-    assert told["texts"] > 50
-    assert told["faint"] == []
+    found = ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")
+    assert found["texts"] > 50
+    assert found["faint"] == []
 
 
 def test_the_checks_find_what_they_look_for(opened):

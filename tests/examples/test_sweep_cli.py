@@ -75,9 +75,9 @@ def sweep(scenario: Path, *arguments: str, status: int = 0) -> dict[str, Any]:
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == status, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    told["stderr"] = done.stderr
-    return told
+    document: dict[str, Any] = json.loads(done.stdout)
+    document["stderr"] = done.stderr
+    return document
 
 
 def refused(scenario: Path, *arguments: str) -> list[str]:
@@ -136,11 +136,11 @@ def test_a_point_of_a_sweep_is_what_run_gives(tiny: Path) -> None:
 
 
 def test_replications_differ_in_luck_only(tiny: Path) -> None:
-    told = sweep(tiny, "--replications", "3", "--seed", "5", "--jobs", "1")
-    mine = [row for row in told["rows"] if row["scheme"] == "rep:3"]
+    printed = sweep(tiny, "--replications", "3", "--seed", "5", "--jobs", "1")
+    mine = [row for row in printed["rows"] if row["scheme"] == "rep:3"]
     assert [(row["replication"], row["seed"]) for row in mine] == [(0, 5), (1, 6), (2, 7)]
     assert len({row["completions_sha256"] for row in mine}) == 3
-    mean = next(row for row in told["aggregated"] if row["scheme"] == "rep:3")
+    mean = next(row for row in printed["aggregated"] if row["scheme"] == "rep:3")
     assert mean["replications"] == 3
     assert mean["iops"] == pytest.approx(sum(row["iops"] for row in mine) / 3)
     assert mean["iops_ci_low"] < mean["iops"] < mean["iops_ci_high"]
@@ -196,10 +196,10 @@ def test_an_interrupted_sweep_leaves_a_valid_result(tiny: Path, tmp_path: Path, 
     rows = pl.read_parquet(out / "results.parquet")
     assert 2 <= rows.height < SLOW_ROWS
     assert rows.height == len(parts(out))
-    told = json.loads(stdout)
-    assert told["rows"] == rows.to_dicts()
-    assert told["provenance"] == json.loads((out / "provenance.json").read_text())
-    assert told["provenance"]["sweep"]["stopped"] == "interrupted"
+    document = json.loads(stdout)
+    assert document["rows"] == rows.to_dicts()
+    assert document["provenance"] == json.loads((out / "provenance.json").read_text())
+    assert document["provenance"]["sweep"]["stopped"] == "interrupted"
     resumed = sweep(tiny, *arguments, "--resume")
     assert resumed["provenance"]["sweep"]["kept"] == rows.height
     assert len(resumed["rows"]) == SLOW_ROWS
@@ -229,11 +229,11 @@ def test_a_cell_that_fails_takes_no_other_with_it_and_is_tried_again(
             return run_cell(scenario, cell, *rest)
 
         patch.setattr(sweep_task, "run_cell", fail_on_codes)
-        told = sweep(tiny, *arguments, status=1)
-    assert [row["scheme"] for row in told["rows"]] == ["rep:3"]
-    (failed,) = told["failed"]
+        printed = sweep(tiny, *arguments, status=1)
+    assert [row["scheme"] for row in printed["rows"]] == ["rep:3"]
+    (failed,) = printed["failed"]
     assert (failed["scheme"], failed["reason"]) == ("rs:6,3", "RuntimeError: a fault of ours")
-    assert json.loads((tmp_path / "out" / "failed.json").read_text()) == told["failed"]
+    assert json.loads((tmp_path / "out" / "failed.json").read_text()) == printed["failed"]
     mended = sweep(tiny, *arguments, "--resume")
     assert mended["provenance"]["sweep"]["executed"] == 1
     assert mended["failed"] == []
@@ -242,15 +242,15 @@ def test_a_cell_that_fails_takes_no_other_with_it_and_is_tried_again(
 def test_a_sweep_whose_cells_all_fail_says_why(tiny: Path, tmp_path: Path) -> None:
     broken = tmp_path / "map.txt"
     broken.write_text("no map\n")
-    told = sweep(
+    printed = sweep(
         tiny, "--list", str(listed(tmp_path, "cluster.crush_map", str(broken))), "--jobs", "2",
         "--out", str(tmp_path / "out"), status=1,
     )  # fmt: skip
     assert pl.read_parquet(tmp_path / "out" / "results.parquet").height == 0
-    assert told["rows"] == []
-    assert [failed["scheme"] for failed in told["failed"]] == ["rep:3", "rs:6,3"]
-    assert all(failed["reason"] for failed in told["failed"])
-    assert told["stderr"].count("failed: ") == 2
+    assert printed["rows"] == []
+    assert [failed["scheme"] for failed in printed["failed"]] == ["rep:3", "rs:6,3"]
+    assert all(failed["reason"] for failed in printed["failed"])
+    assert printed["stderr"].count("failed: ") == 2
 
 
 def listed(folder: Path, key: str, value: str) -> Path:
@@ -260,10 +260,10 @@ def listed(folder: Path, key: str, value: str) -> Path:
 
 
 def test_a_run_too_short_for_a_steady_state_is_told(tiny: Path) -> None:
-    told = sweep(tiny, "--set", "workload.requests=30", "--jobs", "1")
-    assert [row["steady"] for row in told["rows"]] == [False, False]
-    assert "2 of 2 rows did not reach a steady state" in told["stderr"]
-    assert "30 requests completed, wanted at least 50" in told["stderr"]
+    printed = sweep(tiny, "--set", "workload.requests=30", "--jobs", "1")
+    assert [row["steady"] for row in printed["rows"]] == [False, False]
+    assert "2 of 2 rows did not reach a steady state" in printed["stderr"]
+    assert "30 requests completed, wanted at least 50" in printed["stderr"]
 
 
 def test_faults_of_options_come_at_once_and_end_with_status_2(tiny: Path) -> None:

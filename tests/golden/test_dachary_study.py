@@ -114,8 +114,10 @@ def test_shipped_measurements_were_verified_and_say_what_measured_them():
     assert rows["verified"].all()
     assert {"warm", "cold"} == set(rows["buffers"])
     assert rows["cores"].max() > 1
-    told = json.loads((files("stripesim.scenarios.studies.dachary2013") / "measured.json").read_text("utf-8"))
-    assert {"command", "cpu", "date", "versions"} <= set(told)
+    document = json.loads(
+        (files("stripesim.scenarios.studies.dachary2013") / "measured.json").read_text("utf-8")
+    )
+    assert {"command", "cpu", "date", "versions"} <= set(document)
 
 
 def test_shipped_model_of_buffers_is_what_the_shipped_rows_give():

@@ -49,13 +49,13 @@ def test_claims_are_those_fixed_beforehand():
 
 
 def test_nothing_is_fitted_and_every_number_says_where_it_is_from():
-    told = STUDY.parameters()
-    assert {row["provenance"] for row in told} <= {
+    found = STUDY.parameters()
+    assert {row["provenance"] for row in found} <= {
         *("measured", "code", "datasheet", "published", "given", "assumed", "fitted"),
     }
     # Numbers of the parameter set `pacific` were fitted on another cluster, none to this source.
-    assert not [row["name"] for row in told if "ecfault" in row["source"] and row["provenance"] == "fitted"]
-    assert len({row["name"] for row in told}) == len(told)
+    assert not [row["name"] for row in found if "ecfault" in row["source"] and row["provenance"] == "fitted"]
+    assert len({row["name"] for row in found}) == len(found)
 
 
 def test_the_lower_bound_is_what_a_simulated_write_stores():
@@ -65,13 +65,13 @@ def test_the_lower_bound_is_what_a_simulated_write_stores():
 
 
 def test_mechanisms_add_up_and_the_log_is_a_constant_of_the_cluster():
-    told = study_model()
-    both = [amplification.mechanisms(parse_scheme(code), told) for code in amplification.MEASURED_CODES]
-    assert both[0]["log"] == both[1]["log"] == 90 * told.osd_log_bytes / (2500 * 2**26)
+    model = study_model()
+    both = [amplification.mechanisms(parse_scheme(code), model) for code in amplification.MEASURED_CODES]
+    assert both[0]["log"] == both[1]["log"] == 90 * model.osd_log_bytes / (2500 * 2**26)
     assert both[0]["redundancy"] + both[0]["padding"] == 1.5
     assert both[1]["redundancy"] + both[1]["padding"] == 1.875
     assert both[0]["allocation"] == 0
-    halved = amplification.mechanisms(parse_scheme("rs:9,3"), told, osds=45)
+    halved = amplification.mechanisms(parse_scheme("rs:9,3"), model, osds=45)
     assert halved["log"] == both[0]["log"] / 2
 
 
@@ -83,12 +83,12 @@ def test_padding_and_the_published_share_give_the_published_effect():
 
 
 def test_every_profile_is_a_scenario_of_its_own_and_says_what_it_varies():
-    told = profiles()
-    assert {one.dimension for one in told} == {
+    found = profiles()
+    assert {one.dimension for one in found} == {
         *("base", "stripe unit", "placement groups", "pg autoscale", "cache", "plugin and technique"),
         *("failure domain", "device class", "storage backend", "interface", "failures"),
     }
-    for one in told:
+    for one in found:
         for code in one.codes:
             assert one.scenario(code).schemes == (code,)
     assert profile("pg-autoscale").scenario(CODES[0]).cluster.pg_num == 32
@@ -178,12 +178,12 @@ def test_bytes_are_those_of_the_codes(small):
 
 
 def test_verdicts_follow_from_rows(small):
-    told = simulate_claims(small)
-    assert {key for key, value in told.items() if value is None} == set(NOT_COMPUTED)
-    assert told["ecfault2024-178"] == pytest.approx(4 / 3)
-    assert told["ecfault2024-179"] == pytest.approx(1.829, abs=1e-3)
-    assert told["ecfault2024-182"] == pytest.approx(2.204, abs=1e-3)
-    assert told["ecfault2024-186"] == 1.5
+    simulated = simulate_claims(small)
+    assert {key for key, value in simulated.items() if value is None} == set(NOT_COMPUTED)
+    assert simulated["ecfault2024-178"] == pytest.approx(4 / 3)
+    assert simulated["ecfault2024-179"] == pytest.approx(1.829, abs=1e-3)
+    assert simulated["ecfault2024-182"] == pytest.approx(2.204, abs=1e-3)
+    assert simulated["ecfault2024-186"] == 1.5
     # Another time in the rows is another verdict.
     slow = small.with_columns(
         total_s=pl.when((pl.col("profile") == "cache-kv") & (pl.col("scheme") == "clay:9,3,11"))
@@ -192,7 +192,7 @@ def test_verdicts_follow_from_rows(small):
     )
     assert simulate_claims(slow)["ecfault2024-174"].says == "kv-optimized"
     assert simulate_claims(slow)["ecfault2024-164"] == pytest.approx(11)
-    assert told["ecfault2024-174"].says == "no scheme is worse than the others"
+    assert simulated["ecfault2024-174"].says == "no scheme is worse than the others"
 
 
 def test_an_advantage_is_gone_only_where_there_was_one(small):

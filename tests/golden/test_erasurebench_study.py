@@ -169,12 +169,12 @@ def test_deaths_agree_with_killing_node_after_node():
     code = explanations()["groups of two, else 10 of 11"]
     nodes = even_owners(20)[rng.integers(0, 1 << 14, size=(30, code.width))]
     order = 1 + rng.permutation(20)
-    told = deaths(code, nodes, order)
+    found = deaths(code, nodes, order)
     for killed in range(21):
         lost = ((order[nodes] <= killed) * (1 << np.arange(code.width))).sum(axis=1)
         # Rows that this decoder reads again after a further loss stay dead: nodes do not come back.
-        assert (~code.survives[lost[told > killed]]).sum() == 0
-        assert (told[~code.survives[lost]] <= killed).all()
+        assert (~code.survives[lost[found > killed]]).sum() == 0
+        assert (found[~code.survives[lost]] <= killed).all()
 
 
 def test_exact_expectation_falls_with_kills_and_keys():
@@ -211,11 +211,11 @@ def test_set_bytes_of_figure_7_are_table_1s_only_per_interval():
 
 def test_engines_give_the_same_times():
     for op in ("write", "read"):
-        told = [
+        listed = [
             fit.file_seconds(None, "LRC", 10**6, op=op, fuse=True, engine=engine)
             for engine in ("compiled", "simpy")
         ]
-        assert told[0] == told[1]
+        assert listed[0] == listed[1]
 
 
 def test_figures_and_report_need_only_the_rows(result, tmp_path):

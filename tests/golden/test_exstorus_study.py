@@ -112,17 +112,17 @@ def test_every_claim_is_computed_or_says_why_not(result, entries):
 
 
 def test_shares_are_those_of_the_times(result):
-    told = simulate_claims(result.rows)
-    times = [told[f"exstorus-{number}"] for number in (249, 252, 255, 258, 261)]
-    assert told["exstorus-283"] == pytest.approx(100 * times[3] / sum(times))
-    assert told["exstorus-285"] == pytest.approx(100 * times[2] / sum(times))
+    simulated = simulate_claims(result.rows)
+    times = [simulated[f"exstorus-{number}"] for number in (249, 252, 255, 258, 261)]
+    assert simulated["exstorus-283"] == pytest.approx(100 * times[3] / sum(times))
+    assert simulated["exstorus-285"] == pytest.approx(100 * times[2] / sum(times))
 
 
 def test_source_extrapolates_below_what_pure_transfer_allows():
-    told = {claim.id: claim.published for claim in source.claims()}
-    total_s = told["exstorus-255"] / (told["exstorus-288"] / 100)
-    distribution_s = total_s * told["exstorus-286"] / 100
-    assert distribution_s < told["exstorus-258"] * 40 / 100
+    published = {claim.id: claim.published for claim in source.claims()}
+    total_s = published["exstorus-255"] / (published["exstorus-288"] / 100)
+    distribution_s = total_s * published["exstorus-286"] / 100
+    assert distribution_s < published["exstorus-258"] * 40 / 100
 
 
 def test_intervals_hold_the_prediction_and_widen_with_coverage():
@@ -136,14 +136,14 @@ def test_intervals_hold_the_prediction_and_widen_with_coverage():
 
 def test_engines_give_the_same_rows():
     fits = fit.fit_all()
-    told = [
+    listed = [
         list(EXPERIMENTS["codes"](Setting(model=write_model(), fits=fits, engine=engine)))[5:7]
         for engine in ("compiled", "simpy")
     ]
-    for rows in told:
+    for rows in listed:
         for row in rows:
             del row["engine_wall_s"]
-    assert told[0] == told[1]
+    assert listed[0] == listed[1]
 
 
 def test_kernel_ratios_say_where_they_come_from():
@@ -186,9 +186,9 @@ def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
     rows = rows_frame([row for name in names for row in EXPERIMENTS[name](setting)])
     figure, caption = draw(rows)["layout-zeros-disks"]
     files, zeros, disks = figure.axes
-    told = {row["code"]: row["throughput_bytes_per_s"] * 1e-6 for row in rows.to_dicts() if row["code"]}
+    values = {row["code"]: row["throughput_bytes_per_s"] * 1e-6 for row in rows.to_dicts() if row["code"]}
     drawn = [bar.get_height() for bar in files.patches]
-    assert drawn == pytest.approx([told[f"file {index} together"] for index in range(1, 5)])
+    assert drawn == pytest.approx([values[f"file {index} together"] for index in range(1, 5)])
     # Half a KiB fills an eighth of an encoding unit, of which one and a half are stored.
     assert zeros.lines[0].get_ydata()[0] == 12
     assert len(disks.patches) == 9

@@ -82,9 +82,9 @@ def test_device_traffic_of_sequential_writes(bare):
 
 
 def test_rows_do_not_depend_on_the_number_of_processes(bare):
-    told = [t for t in tasks_for(figures=["13"]) if t.size_bytes in (1024, 4096)][:4]
-    apart = [rows[0] for rows in run_tasks(told, jobs=2)]
-    for task, row in zip(told, apart, strict=True):
+    listed = [t for t in tasks_for(figures=["13"]) if t.size_bytes in (1024, 4096)][:4]
+    apart = [rows[0] for rows in run_tasks(listed, jobs=2)]
+    for task, row in zip(listed, apart, strict=True):
         mine = bare.rows.filter(
             (pl.col("scheme") == task.scheme) & (pl.col("block_size_bytes") == task.size_bytes)
         ).to_dicts()[0]
@@ -164,8 +164,8 @@ def _flat(name: str, seconds: int, cpu: float, switches: float, private: float) 
 
 
 def test_claims_of_figure_20_by_hand():
-    told = _flat("fig20-pristine", 80, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 80, 0.5, 100.0, 2e9)
-    frame = pl.DataFrame(told)
+    found = _flat("fig20-pristine", 80, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 80, 0.5, 100.0, 2e9)
+    frame = pl.DataFrame(found)
     assert SERIES_RULES["koh2017-117"](frame) == pytest.approx(20)
     assert SERIES_RULES["koh2017-118"](frame) == pytest.approx(40)
     assert SERIES_RULES["koh2017-119"](frame) == pytest.approx(3.5)
@@ -173,10 +173,10 @@ def test_claims_of_figure_20_by_hand():
 
 
 def test_a_series_too_short_answers_nothing():
-    told = _flat("fig20-pristine", 60, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 60, 0.5, 100.0, 2e9)
+    found = _flat("fig20-pristine", 60, 0.4, 60.0, 7e9) + _flat("fig20-overwrite", 60, 0.5, 100.0, 2e9)
     for claim in ("koh2017-117", "koh2017-118", "koh2017-119", "koh2017-120"):
         with pytest.raises(NotComputedError):
-            SERIES_RULES[claim](pl.DataFrame(told))
+            SERIES_RULES[claim](pl.DataFrame(found))
 
 
 @pytest.fixture(scope="module")
@@ -216,8 +216,8 @@ def test_no_object_initialisation_moves_less():
 @pytest.mark.parametrize(("kib", "scheme", "unit"), [(4, "rs:6,3", 704), (4, "rs:10,4", 416)])
 def test_a_stripe_of_4_kib_is_the_modelled_system_s_default(kib, scheme, unit):
     # 4,224 and 4,160 bytes: notes of koh2017-021 and -022.
-    told = ABLATIONS[f"stripe-{kib}k"].scenario(load_scenario("koh2017"), scheme)
-    assert told.cluster.stripe_unit_bytes == unit
+    scenario = ABLATIONS[f"stripe-{kib}k"].scenario(load_scenario("koh2017"), scheme)
+    assert scenario.cluster.stripe_unit_bytes == unit
 
 
 def test_ablations_by_name_begin_with_the_baseline():

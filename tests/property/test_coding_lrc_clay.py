@@ -51,10 +51,10 @@ def test_lrc_repairs_from_what_the_plan_reads(data):
         except DataLossError:
             return
         raise AssertionError("a plan for what cannot be decoded")
-    told = plan()
-    sources = [extent.shard for extent in told.reads]
+    found = plan()
+    sources = [extent.shard for extent in found.reads]
     assert not set(sources) & gone and len(sources) <= code.k
-    assert {extent.shard for extent in told.writes} == lost
+    assert {extent.shard for extent in found.writes} == lost
     # Express each lost row by the rows read: solvable only if these hold enough.
     rows = code.generator[sources]
     for shard in lost:
@@ -152,9 +152,9 @@ def test_whole_objects_are_written_and_read_as_by_reed_solomon(code, offset, len
     """With nothing missing only the number of parities counts."""
     geometry = code.geometry(4096)
     plain = ReedSolomon(k=code.k, m=code.m)
-    told = {"offset_bytes": offset, "length_bytes": length, "object_size_bytes": size, "geometry": geometry}
-    assert code.plan_write(**told) == plain.plan_write(**told)
-    assert code.plan_read(**told) == plain.plan_read(**told)
+    values = {"offset_bytes": offset, "length_bytes": length, "object_size_bytes": size, "geometry": geometry}
+    assert code.plan_write(**values) == plain.plan_write(**values)
+    assert code.plan_read(**values) == plain.plan_read(**values)
 
 
 @settings(max_examples=100, deadline=None)

@@ -93,9 +93,9 @@ requests = 400
 
 
 def test_the_same_seed_gives_the_same_scenario_and_another_another():
-    told = {"sets": ["workload.requests=100"]}
-    one, again = (run_scenario(load_scenario("quickstart", **told)) for _ in range(2))
-    other = run_scenario(load_scenario("quickstart", **told, seed=99))
+    values = {"sets": ["workload.requests=100"]}
+    one, again = (run_scenario(load_scenario("quickstart", **values)) for _ in range(2))
+    other = run_scenario(load_scenario("quickstart", **values, seed=99))
     assert one.completions_sha256 == again.completions_sha256 != other.completions_sha256
     assert one.rows.drop("engine_wall_s").equals(again.rows.drop("engine_wall_s"))
     assert one.uses == again.uses

@@ -232,9 +232,9 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
     for template, group, issued, completed in zip(*(column.tolist() for column in columns), strict=True):
         if completed >= 0 and " without " in templates[template].name:
             # It may have been on its way when the last shard was rebuilt.
-            told = history.get(group, [(-1, CLEAN)])
-            before = [state for time_ns, state in told if time_ns <= issued][-1:]
-            meanwhile = [state for time_ns, state in told if issued < time_ns < completed]
+            found = history.get(group, [(-1, CLEAN)])
+            before = [state for time_ns, state in found if time_ns <= issued][-1:]
+            meanwhile = [state for time_ns, state in found if issued < time_ns < completed]
             assert any(state != CLEAN for state in before + meanwhile)
 
 

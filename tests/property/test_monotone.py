@@ -47,8 +47,8 @@ PARTS = {
 }
 
 
-def cluster_of(told, models, change):
-    return change(models, **{part: {name: told[name] for name in names} for part, names in PARTS.items()})
+def cluster_of(found, models, change):
+    return change(models, **{part: {name: found[name] for name in names} for part, names in PARTS.items()})
 
 
 def latencies_ns(models, make_pool, scheme, *, read, block=4 * KIB, engine="compiled"):
@@ -66,10 +66,10 @@ def latencies_ns(models, make_pool, scheme, *, read, block=4 * KIB, engine="comp
 
 @settings(max_examples=25, deadline=None)
 @given(
-    told=numbers, block=st.sampled_from([4 * KIB, 64 * KIB]), engine=st.sampled_from(["compiled", "simpy"])
+    found=numbers, block=st.sampled_from([4 * KIB, 64 * KIB]), engine=st.sampled_from(["compiled", "simpy"])
 )
-def test_alone_a_read_takes_the_sum_of_its_demands(models, change, make_pool, told, block, engine):
-    built = cluster_of(told, models, change)
+def test_alone_a_read_takes_the_sum_of_its_demands(models, change, make_pool, found, block, engine):
+    built = cluster_of(found, models, change)
     nic, cpu, sizes = built.public_nic, built.cpu, built.messages
     request, reply = sizes.request_header_bytes, sizes.reply_bytes + block
     demands = [
@@ -90,10 +90,10 @@ def test_alone_a_read_takes_the_sum_of_its_demands(models, change, make_pool, to
 
 
 @settings(max_examples=25, deadline=None)
-@given(told=numbers, engine=st.sampled_from(["compiled", "simpy"]))
-def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(models, change, make_pool, told, engine):
+@given(found=numbers, engine=st.sampled_from(["compiled", "simpy"]))
+def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(models, change, make_pool, found, engine):
     # What the store does after its commit would delay the next write's commit: leave it out.
-    built = change(cluster_of(told, models, change), cpu={"kv_finish_ns": 0})
+    built = change(cluster_of(found, models, change), cpu={"kv_finish_ns": 0})
     nic, cpu, sizes, ssd = built.public_nic, built.cpu, built.messages, built.ssd
     request, reply = sizes.request_header_bytes + 4 * KIB, sizes.reply_bytes
     demands = [
@@ -119,29 +119,29 @@ def test_alone_a_write_of_one_copy_takes_the_sum_of_its_demands(models, change, 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    told=numbers,
+    found=numbers,
     name=st.sampled_from([name for names in PARTS.values() for name in names]),
     factor=st.floats(0.0, 1.0),
     read=st.booleans(),
     scheme=st.sampled_from(["rep:1", "rep:2"]),
 )
 def test_alone_no_request_gets_slower_on_faster_hardware(
-    models, change, make_pool, told, name, factor, read, scheme
+    models, change, make_pool, found, name, factor, read, scheme
 ):
     """Up to two copies nothing of one request queues behind itself, so no order can change.
 
     The work after a commit is left out: the next request, sent sooner, would wait for what is left of it.
     """
-    better = dict(told)
+    better = dict(found)
     if name == "rate_bits_per_s":
-        better[name] = round(told[name] * (2 - factor))
+        better[name] = round(found[name] * (2 - factor))
     else:
-        better[name] = told[name] * factor
+        better[name] = found[name] * factor
     before, after = (
         latencies_ns(
             change(cluster_of(numbers, models, change), cpu={"kv_finish_ns": 0}), make_pool, scheme, read=read
         )
-        for numbers in (told, better)
+        for numbers in (found, better)
     )
     assert all(new <= old for new, old in zip(after, before, strict=True))
 

@@ -51,9 +51,9 @@ def test_both_engines_complete_every_request_at_the_same_time(sets):
 
 
 def test_an_optimised_pool_is_led_by_shard_0_or_a_parity():
-    told = scenario("generation=tentacle", "degraded.missing_osds=[0]")
-    (first, *_) = cells(told)
-    pool = build_cell(told, first).pool
+    found = scenario("generation=tentacle", "degraded.missing_osds=[0]")
+    (first, *_) = cells(found)
+    pool = build_cell(found, first).pool
     lost = (pool.cluster.acting[:, 0] < 0) | (pool.cluster.acting[:, 0] > 6)
     assert lost.any()
     assert set(pool.primaries[lost].tolist()) == {4}

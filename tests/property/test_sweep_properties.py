@@ -80,8 +80,8 @@ def test_means_do_not_depend_on_the_order_of_replications(
                 "iops": [value for _, value in rows],
             }
         )
-        told = aggregate(frame).iter_rows(named=True)
-        return {row["scheme"]: (row["replications"], row["iops"], row["iops_ci_high"]) for row in told}
+        found = aggregate(frame).iter_rows(named=True)
+        return {row["scheme"]: (row["replications"], row["iops"], row["iops_ci_high"]) for row in found}
 
     shuffled = list(values)
     chance.shuffle(shuffled)

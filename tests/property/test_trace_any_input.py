@@ -49,13 +49,13 @@ def check(data: bytes, name: str | None) -> None:
             assert 1 <= len(lines) <= 22
             assert all("got" in line and "wanted" in line for line in lines if not line.startswith("…"))
             return
-        told = describe(trace)
-        assert told["faults"] == trace.faults.count
+        summary = describe(trace)
+        assert summary["faults"] == trace.faults.count
         if isinstance(trace, BlockTrace):
-            assert told["requests"] >= 1
+            assert summary["requests"] >= 1
             assert trace.requests["issue_ns"].is_sorted()
         else:
-            assert told["events"] >= 1
+            assert summary["events"] >= 1
             assert trace.events["time_s"].is_sorted()
             assert trace.spans is None or bool((trace.spans["stop_s"] >= trace.spans["start_s"]).all())
         if trace.faults.count:

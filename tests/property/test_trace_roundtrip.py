@@ -92,9 +92,9 @@ def test_blkparse_round_trip(trace: BlockTrace) -> None:
     assert canonical(again.requests) == canonical(trace.requests)
     assert canonical(again.commands) == canonical(trace.commands)
     assert again.requests["issue_ns"].is_sorted()
-    told, expected = info(again), info(trace)
+    found, expected = info(again), info(trace)
     for key in ("requests", "read_ratio", "footprint_bytes", "service_mean_us", "duration_s"):
-        assert told[key] == expected[key], key
+        assert found[key] == expected[key], key
 
 
 @st.composite
@@ -124,8 +124,8 @@ def test_any_input_gives_a_trace_or_one_line_per_problem(data: bytes, name: str 
             assert 1 <= len(lines) <= 22
             assert all("got" in line and "wanted" in line for line in lines if not line.startswith("…"))
             return
-        told = info(trace)
-        assert told["requests"] >= 1
+        summary = info(trace)
+        assert summary["requests"] >= 1
         assert trace.requests["issue_ns"][0] == 0
         assert trace.requests["issue_ns"].is_sorted()
         assert int(trace.requests["length_bytes"].min()) > 0  # type: ignore[arg-type]

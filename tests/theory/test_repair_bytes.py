@@ -90,9 +90,9 @@ def test_devices_read_what_theory_says(models, make_context, counted, text, unit
         primary = 1 if shard == 0 else 0
         context = make_context(models, text, unit_bytes=unit, primary=primary)
         size = 2 * context.geometry.stripe_bytes
-        told = counted(repair_path(context, lost=[shard], object_size_bytes=size), code.width)
-        assert Fraction(told["device_read_bytes"], 2 * unit) == ratio
-        assert told["encode_bytes"] == ratio * 2 * unit
+        found = counted(repair_path(context, lost=[shard], object_size_bytes=size), code.width)
+        assert Fraction(found["device_read_bytes"], 2 * unit) == ratio
+        assert found["encode_bytes"] == ratio * 2 * unit
 
 
 def test_separate_runs_are_separate_reads(models, make_context, counted):
@@ -101,9 +101,9 @@ def test_separate_runs_are_separate_reads(models, make_context, counted):
     for shard in (0, 3, 6, 9):
         context = make_context(models, "clay:9,3,11", unit_bytes=81 * 4 * KIB, primary=1)
         path = repair_path(context, lost=[shard], object_size_bytes=2 * context.geometry.stripe_bytes)
-        told = counted(path, 12)
-        assert told["device_read_bytes"] == 11 * 2 * 27 * 4 * KIB
-        reads.append(told["device_read_ops"])
+        found = counted(path, 12)
+        assert found["device_read_bytes"] == 11 * 2 * 27 * 4 * KIB
+        reads.append(found["device_read_ops"])
     assert reads == [11 * 2 * runs for runs in (1, 3, 9, 27)]
 
 
@@ -111,13 +111,13 @@ def test_sub_chunks_below_an_allocation_unit_save_the_device_nothing(models, mak
     """A stripe unit of 4 KiB gives sub-chunks of 64 bytes: the device reads nearly the whole chunk."""
     context = make_context(models, "clay:9,3,11", unit_bytes=4 * KIB, primary=1)
     size = 80 * context.geometry.stripe_bytes
-    told = counted(repair_path(context, lost=[9], object_size_bytes=size), 12)
+    found = counted(repair_path(context, lost=[9], object_size_bytes=size), 12)
     shard_bytes = 80 * 5184
     blocks_bytes = -(-shard_bytes // 4096) * 4096
-    assert told["device_read_bytes"] == 11 * blocks_bytes
+    assert found["device_read_bytes"] == 11 * blocks_bytes
     # The wire still carries a third of each chunk; the primary is a helper itself.
     payload = 10 * shard_bytes // 3 + shard_bytes
-    assert payload < told["private_net_bytes"] < 1.2 * payload
+    assert payload < found["private_net_bytes"] < 1.2 * payload
 
 
 def workload():
@@ -189,6 +189,6 @@ def test_a_scenario_says_the_same():
     """
     scenario = parse_scenario(text, sets=sets)
     rows = run_scenario(scenario).rows.to_dicts()
-    told = {row["scheme"]: row["repair_device_read_bytes_per_lost_byte"] for row in rows}
-    assert told == {"rs:10,4": 10, "lrc:10,6,5": 5, "clay:4,2,5": 2.5}
+    values = {row["scheme"]: row["repair_device_read_bytes_per_lost_byte"] for row in rows}
+    assert values == {"rs:10,4": 10, "lrc:10,6,5": 5, "clay:4,2,5": 2.5}
     assert build_models(scenario).kernel.schemes("numpy_clay")

@@ -61,10 +61,10 @@ def test_a_set_that_says_nothing_of_its_range_warns_of_that(written):
         ('[calibrated]\nsource = "x"\nkeys.seed = { min = 4, max = 3 }', "wanted a list or { min, max }"),
     ],
 )
-def test_a_faulty_range_is_told_in_one_line(written, text, told):
+def test_a_faulty_range_is_told_in_one_line(written, text, found):
     with pytest.raises(ParameterSetError, match=r"^mine.toml: \[calibrated\]") as error:
         written(text)
-    assert told in str(error.value)
+    assert found in str(error.value)
     assert "\n" not in str(error.value)
 
 

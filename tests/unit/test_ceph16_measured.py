@@ -77,10 +77,10 @@ def test_a_row_measured_otherwise_is_held_out_whatever_its_name(tmp_path, change
         ({"op": "write"}, f"{RUN}.log.gz:4: got "),
     ],
 )
-def test_a_bad_cell_is_told_with_its_place(tmp_path, change, told):
+def test_a_bad_cell_is_told_with_its_place(tmp_path, change, found):
     with pytest.raises(Ceph16DataError) as caught:
         load(folder_with(tmp_path, RUN, change=change))
-    assert told in str(caught.value)
+    assert found in str(caught.value)
 
 
 def test_all_faults_are_told_at_once(tmp_path):

@@ -40,8 +40,8 @@ def run(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(sys, "argv", ["stripesim", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        told = capsys.readouterr()
-        return ended.value.code or 0, told.out, told.err
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
 
     return call
 
@@ -78,8 +78,8 @@ def test_outside_the_calibrated_range_the_terminal_counts_and_the_document_says_
     )
     _, out, err = run("run", "s.toml", "--json", "-")
     assert err == ""
-    told = json.loads(out)["warnings"]
-    assert [line.split(": ")[0] for line in told] == ["cluster.osds_per_host", "workload.queue_depth"]
+    document = json.loads(out)["warnings"]
+    assert [line.split(": ")[0] for line in document] == ["cluster.osds_per_host", "workload.queue_depth"]
 
 
 def test_one_warning_stands_in_full_and_several_name_the_report(capsys, tmp_path):
@@ -124,9 +124,16 @@ def test_a_report_needs_a_folder(refused):
 def test_json_is_one_document_with_the_promised_keys(run):
     status, out, err = run("run", "s.toml", "--json", "-")
     assert (status, err) == (0, "")
-    told = json.loads(out)
-    assert {"provenance", "rows", "completions_sha256", "requests", "uses", "engine_wall_s"} <= told.keys()
-    (row,) = told["rows"]
+    document = json.loads(out)
+    assert {
+        "provenance",
+        "rows",
+        "completions_sha256",
+        "requests",
+        "uses",
+        "engine_wall_s",
+    } <= document.keys()
+    (row,) = document["rows"]
     assert {
         "scheme",
         "op",
@@ -149,9 +156,9 @@ def test_json_is_one_document_with_the_promised_keys(run):
         "rand",
         4096,
     )
-    assert told["requests"] == row["requests"] == 40
-    assert told["uses"] > 40
-    assert len(told["completions_sha256"]) == 64
+    assert document["requests"] == row["requests"] == 40
+    assert document["uses"] > 40
+    assert len(document["completions_sha256"]) == 64
     said = {
         "stripesim",
         "scenario",
@@ -162,17 +169,17 @@ def test_json_is_one_document_with_the_promised_keys(run):
         "kernel_table",
         "kernel_cpu",
     }
-    assert said <= told["provenance"].keys()
+    assert said <= document["provenance"].keys()
 
 
 def test_both_engines_print_the_same_rows(run):
-    told = {}
+    values = {}
     for engine in ("compiled", "simpy"):
         _, out, _ = run("run", "s.toml", "--engine", engine, "--json", "-")
         document = json.loads(out)
-        told[engine] = document["completions_sha256"], document["uses"]
+        values[engine] = document["completions_sha256"], document["uses"]
         assert document["provenance"]["engine"] == engine
-    assert told["compiled"] == told["simpy"]
+    assert values["compiled"] == values["simpy"]
 
 
 def test_seed_and_set_reach_the_run(run):
@@ -209,7 +216,7 @@ def test_results_land_in_the_folder(run, tmp_path):
 def test_trace_info_as_json(run, tmp_path):
     (tmp_path / "t.csv").write_text("".join(MSR_ROW.format(i, 4096 * i) for i in range(10)))
     status, out, _ = run("trace", "info", "t.csv", "--json", "-")
-    told = json.loads(out)
+    document = json.loads(out)
     assert status == 0
     assert {
         "format",
@@ -219,8 +226,8 @@ def test_trace_info_as_json(run, tmp_path):
         "bytes_p50",
         "bytes_p90",
         "duration_s",
-    } <= told.keys()
-    assert (told["format"], told["requests"], told["read_ratio"]) == ("msr", 10, 1.0)
+    } <= document.keys()
+    assert (document["format"], document["requests"], document["read_ratio"]) == ("msr", 10, 1.0)
 
 
 def test_trace_info_of_a_real_trace(run, data):

@@ -42,24 +42,24 @@ def kernel(capsys, **given):
 
 
 def test_rows_say_buffers_cores_and_what_share_of_the_machines_copy_they_reach(capsys):
-    told = kernel(capsys, cold=True)
-    assert all(set(row) == KEYS for row in told["rows"])
-    found = {(row["op"], row["buffers"]) for row in told["rows"]}
+    printed = kernel(capsys, cold=True)
+    assert all(set(row) == KEYS for row in printed["rows"])
+    found = {(row["op"], row["buffers"]) for row in printed["rows"]}
     assert {("encode", "warm"), ("encode", "cold"), ("memcpy", "warm"), ("memcpy", "cold")} <= found
-    assert all(row["verified"] for row in told["rows"])
-    assert all(row["roofline"] > 0 for row in told["rows"])
+    assert all(row["verified"] for row in printed["rows"])
+    assert all(row["roofline"] > 0 for row in printed["rows"])
 
 
 def test_the_source_columns_are_those_of_the_source(capsys):
-    told = kernel(capsys)
-    assert all(tuple(row) == kernel_bench.TABLE_COLUMNS for row in told["table"])
-    assert all(row["KB"] * 1024 == row["iterations"] * row["size"] for row in told["table"])
+    printed = kernel(capsys)
+    assert all(tuple(row) == kernel_bench.TABLE_COLUMNS for row in printed["table"])
+    assert all(row["KB"] * 1024 == row["iterations"] * row["size"] for row in printed["table"])
 
 
 @pytest.mark.parametrize("scheme", ["lrc:4,3,2", "lrc-ceph:4,2,3", "shec:4,3,2", "clay:4,2,5"])
 def test_every_family_of_codes_is_timed_with_cold_buffers_too(capsys, scheme):
-    told = kernel(capsys, schemes=[scheme], backends=None, cold=True)
-    cold = [row for row in told["rows"] if row["buffers"] == "cold" and row["op"] == "encode"]
+    printed = kernel(capsys, schemes=[scheme], backends=None, cold=True)
+    cold = [row for row in printed["rows"] if row["buffers"] == "cold" and row["op"] == "encode"]
     assert {row["scheme"] for row in cold} == {scheme}
     assert all(row["verified"] for row in cold)
 
@@ -67,10 +67,10 @@ def test_every_family_of_codes_is_timed_with_cold_buffers_too(capsys, scheme):
 def test_a_recorded_output_decides_what_is_timed_where_nothing_is_named(capsys, tmp_path):
     path = tmp_path / "bench.txt"
     path.write_text(RECORDED)
-    told = kernel(capsys, schemes=[], sizes=[], against=path)
-    assert told["against"]["source"] == str(path)
-    assert {row["scheme"] for row in told["rows"]} == {"rs:6,2", "none"}
-    (pair,) = [one for one in told["against"]["pairs"] if one["backend"] == "isa_l_rs_vand"]
+    printed = kernel(capsys, schemes=[], sizes=[], against=path)
+    assert printed["against"]["source"] == str(path)
+    assert {row["scheme"] for row in printed["rows"]} == {"rs:6,2", "none"}
+    (pair,) = [one for one in printed["against"]["pairs"] if one["backend"] == "isa_l_rs_vand"]
     assert pair["ceph_bytes_per_s"] == pytest.approx(4096 * 262144 / 0.238322)
     assert pair["ceph_over_ours"] == pytest.approx(pair["ceph_bytes_per_s"] / pair["bytes_per_s"])
 
@@ -79,23 +79,23 @@ def test_a_program_is_asked_for_the_same_codes_and_sizes(capsys, tmp_path):
     program = tmp_path / "bench"
     program.write_text('#!/bin/sh\necho "$@" >> "$0.log"\necho 0.5 1024\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    told = kernel(capsys, against=program)
+    printed = kernel(capsys, against=program)
     asked = (tmp_path / "bench.log").read_text().splitlines()
     assert all("--size 4096" in line and "k=4" in line for line in asked)
-    assert {one["ceph_backend"] for one in told["against"]["pairs"]} >= {"ceph isa:cauchy"}
+    assert {one["ceph_backend"] for one in printed["against"]["pairs"]} >= {"ceph isa:cauchy"}
 
 
 def test_without_a_path_the_shipped_measurements_stand_beside(capsys):
-    told = kernel(capsys, schemes=["rs:6,2"], sizes=["24k"])
-    assert {one["ceph_backend"] for one in told["against"]["pairs"]} >= {"ceph isa:cauchy"}
-    assert "16.2.15" in told["against"]["source"]
+    printed = kernel(capsys, schemes=["rs:6,2"], sizes=["24k"])
+    assert {one["ceph_backend"] for one in printed["against"]["pairs"]} >= {"ceph isa:cauchy"}
+    assert "16.2.15" in printed["against"]["source"]
 
 
 def test_only_warm_calls_on_one_core_are_kept_as_costs(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    told = kernel(capsys, sizes=["4k", "16k", "64k"], cold=True, save=True)
+    printed = kernel(capsys, sizes=["4k", "16k", "64k"], cold=True, save=True)
     kept = json.loads((tmp_path / "stripesim" / "kernel_tables").glob("*.json").__next__().read_text())
-    assert told["saved"]
+    assert printed["saved"]
     assert "isal_cauchy" not in json.dumps(kept)
     assert "memcpy" not in json.dumps(kept)
 

@@ -55,10 +55,10 @@ def repair(code, lost, unavailable=(), unit=81 * 32, stripes=2):
 def test_a_repair_reads_a_third_of_eleven_chunks(lost):
     plan = repair(CLAY, {lost})
     shard_bytes = 2 * 81 * 32
-    told = {shard: 0 for shard in range(12) if shard != lost}
+    values = {shard: 0 for shard in range(12) if shard != lost}
     for extent in plan.reads:
-        told[extent.shard] += extent.length_bytes
-    assert set(told.values()) == {shard_bytes // 3}
+        values[extent.shard] += extent.length_bytes
+    assert set(values.values()) == {shard_bytes // 3}
     assert plan.decode_data_bytes == 11 * shard_bytes // 3
     assert (plan.erasures, plan.decode_stripes) == (1, 2)
     assert [(e.shard, e.offset_bytes, e.length_bytes) for e in plan.writes] == [(lost, 0, shard_bytes)]

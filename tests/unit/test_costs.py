@@ -115,8 +115,8 @@ def test_the_parts_add_up_to_the_mean_latency_of_the_requests_followed(
 
 def test_a_reply_that_the_client_sees_late_is_waiting_for_the_client():
     late, soon = (
-        rows_of("workload.patterns=['rand']", "workload.ops=['read']", f"workload.completions={told}")[0]
-        for told in ("newest", "each")
+        rows_of("workload.patterns=['rand']", "workload.ops=['read']", f"workload.completions={found}")[0]
+        for found in ("newest", "each")
     )
     assert parts_ns(late) == pytest.approx(late["cost_latency_mean_ns"], rel=1e-12)
     assert late["cost_client_wait_ns"] > 1.2 * soon["cost_client_wait_ns"]
@@ -135,8 +135,8 @@ def test_a_long_run_is_sampled_and_the_sample_is_like_the_run():
 
 
 def test_following_changes_nothing_else():
-    told = quickstart()
-    with_costs, without = run_scenario(told), run_scenario(told, costs=False)
+    result = quickstart()
+    with_costs, without = run_scenario(result), run_scenario(result, costs=False)
     assert with_costs.completions_sha256 == without.completions_sha256
     assert not set(COST_KEYS) & set(without.rows.columns)
 
@@ -147,12 +147,12 @@ def test_a_request_alone_waits_for_nobody_but_itself():
 
 
 def test_only_codes_encode_and_only_partial_stripes_are_read_back():
-    told = {(row["scheme"], row["op"]): row for row in rows_of()}
-    assert told["rep:3", "write"]["cost_encode_ns"] == 0
-    assert told["rs:4,2", "write"]["cost_encode_ns"] > 0
-    assert told["rs:4,2", "read"]["cost_encode_ns"] == 0
-    assert told["rs:4,2", "write"]["cost_read_back_ns"] > 0
-    assert told["rs:4,2", "read"]["cost_distribution_ns"] == 0
+    values = {(row["scheme"], row["op"]): row for row in rows_of()}
+    assert values["rep:3", "write"]["cost_encode_ns"] == 0
+    assert values["rs:4,2", "write"]["cost_encode_ns"] > 0
+    assert values["rs:4,2", "read"]["cost_encode_ns"] == 0
+    assert values["rs:4,2", "write"]["cost_read_back_ns"] > 0
+    assert values["rs:4,2", "read"]["cost_distribution_ns"] == 0
     (whole,) = rows_of(
         'schemes=["rs:4,2"]', 'workload.ops=["write"]', "workload.block_sizes_bytes=[16384]",
     )  # fmt: skip
@@ -166,12 +166,12 @@ class SlowKernel(Models):
 
 def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service():
     sets = ['schemes=["rs:4,2"]', 'workload.ops=["write"]', "workload.queue_depth=1"]
-    told = quickstart(*sets, "cluster.encode_buffers=false")
-    models = build_models(told)
+    result = quickstart(*sets, "cluster.encode_buffers=false")
+    models = build_models(result)
     slow = SlowKernel(**{one.name: getattr(models, one.name) for one in fields(models)})
-    (cell,) = cells(told)
+    (cell,) = cells(result)
     rows = [
-        cell_costs(told, cell, run_cell(told, cell, "compiled", m), "compiled", m) for m in (models, slow)
+        cell_costs(result, cell, run_cell(result, cell, "compiled", m), "compiled", m) for m in (models, slow)
     ]
     assert rows[1]["cost_encode_ns"] == pytest.approx(2 * rows[0]["cost_encode_ns"], rel=0.01)
     for key in COST_KEYS:
@@ -181,8 +181,8 @@ def test_a_slower_kernel_shows_in_encoding_and_in_no_other_service():
 
 def test_a_cell_in_which_nothing_completes_has_no_costs():
     sets = ["workload.duration_s=0.0001", 'schemes=["rs:4,2"]', 'workload.ops=["write"]']
-    told = load_scenario("quickstart", sets=sets)
-    rows = run_scenario(told).rows.to_dicts()
+    scenario = load_scenario("quickstart", sets=sets)
+    rows = run_scenario(scenario).rows.to_dicts()
     assert rows[0]["requests"] == 0
     assert rows[0].get("cost_requests") is None
     assert dominant(rows[0]) is None
@@ -190,15 +190,15 @@ def test_a_cell_in_which_nothing_completes_has_no_costs():
 
 def test_open_loops_and_repairs_have_costs_too():
     rows = rows_of("workload.kind=open", "workload.rate_per_s=2000", 'workload.ops=["write"]')
-    told = load_scenario("repair", sets=["workload.requests=300", "workload.image_bytes=1GiB"])
-    for row in [*rows, *run_scenario(told).rows.to_dicts()]:
+    scenario = load_scenario("repair", sets=["workload.requests=300", "workload.image_bytes=1GiB"])
+    for row in [*rows, *run_scenario(scenario).rows.to_dicts()]:
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
 
 
 def test_attempts_that_faults_cut_off_are_hung_and_nothing_else_is():
     sets = ['schemes=["rs:4,2"]', "workload.duration_s=60", "workload.rate_per_s=8", "cluster.pg_num=16"]
-    told = load_scenario("faults", sets=[*sets, "workload.image_bytes=256MiB"])
-    rows = run_scenario(told, engine="simpy").rows.to_dicts()
+    scenario = load_scenario("faults", sets=[*sets, "workload.image_bytes=256MiB"])
+    rows = run_scenario(scenario, engine="simpy").rows.to_dicts()
     for row in rows:
         assert parts_ns(row) == pytest.approx(row["cost_latency_mean_ns"], rel=1e-12)
     assert any(row["cost_hung_wait_ns"] > 0 for row in rows)

@@ -145,8 +145,8 @@ def test_other_bucket_algorithms_are_refused():
 
 
 def test_a_cycle_through_several_buckets_is_told_once():
-    told = problems(SOUND.replace("item osd.1 weight 2.000", "item top weight 2"))
-    assert told == [
+    found = problems(SOUND.replace("item osd.1 weight 2.000", "item top weight 2"))
+    assert found == [
         "m.txt:25: got a cycle: bucket 'top' holds 'h0', which holds it, wanted a hierarchy without cycles"
     ]
 
@@ -242,8 +242,8 @@ def test_all_faults_come_at_once_in_the_order_of_lines():
         .replace("device 1 ", "device 0 ")
         .replace("take top", "take no")
     )
-    told = problems(text)
-    assert [int(fault.split(":")[1]) for fault in told] == [9, 19, 30]
+    found = problems(text)
+    assert [int(fault.split(":")[1]) for fault in found] == [9, 19, 30]
 
 
 def test_the_error_can_be_rebuilt_from_its_arguments():

@@ -157,11 +157,11 @@ def test_wrong_software_codes_are_refused():
 def test_copies_are_timed_and_stand_under_the_roof():
     rows = kernel_bench.memcpy_rows([4096, 65536], rounds=2, sample_s=0.0)
     encode = rows[0] | {"op": "encode", "scheme": "rs:6,2", "backend": "x", "size_bytes": 5000}
-    told = kernel_bench.with_roofline([*rows, encode, encode | {"cores": 2}, encode | {"buffers": "cold"}])
-    assert [row["roofline"] for row in told[:2]] == [1.0, 1.0]
+    found = kernel_bench.with_roofline([*rows, encode, encode | {"cores": 2}, encode | {"buffers": "cold"}])
+    assert [row["roofline"] for row in found[:2]] == [1.0, 1.0]
     wanted = encode["bytes_per_s"] * (1 + 2 / 6) / (2 * rows[0]["bytes_per_s"])
-    assert told[2]["roofline"] == pytest.approx(wanted)
-    assert told[3]["roofline"] is None and told[4]["roofline"] is None
+    assert found[2]["roofline"] == pytest.approx(wanted)
+    assert found[3]["roofline"] is None and found[4]["roofline"] is None
 
 
 @pytest.mark.skipif("isa_l_rs_cauchy" not in available_backends(), reason="pyeclib with ISA-L is missing")
@@ -185,9 +185,9 @@ def test_rows_in_the_columns_of_the_source():
         "size_bytes": 1 << 20,
         "seconds_median": 0.001,
     }
-    (told,) = kernel_bench.table_rows([row])
-    assert tuple(told) == kernel_bench.TABLE_COLUMNS
-    assert told["seconds"] == pytest.approx(1.024) and told["KB"] == 1 << 20 and told["iterations"] == 1024
+    (found,) = kernel_bench.table_rows([row])
+    assert tuple(found) == kernel_bench.TABLE_COLUMNS
+    assert found["seconds"] == pytest.approx(1.024) and found["KB"] == 1 << 20 and found["iterations"] == 1024
     # What is written can be read again.
     (again,) = parse_output(kernel_bench.format_table([row]))
     assert again["seconds_median"] == pytest.approx(0.001) and again["scheme"] == "rs:6,2"
@@ -274,14 +274,14 @@ def test_side_by_side_pairs_like_with_like():
 
 
 def test_buffers_cost_per_shard_and_per_parity_byte():
-    told = EncodeBufferModel(
+    found = EncodeBufferModel(
         shard_ns=100.0,
         output_ns_per_byte=0.5,
         provenance={n: Provenance("assumed", "by hand") for n in ("shard_ns", "output_ns_per_byte")},
     )
-    assert told.duration_ns(6000, k=6, m=2) == 8 * 100 + 0.5 * 2000
+    assert found.duration_ns(6000, k=6, m=2) == 8 * 100 + 0.5 * 2000
     with pytest.raises(ValueError, match="shard_ns"):
-        EncodeBufferModel(shard_ns=-1.0, output_ns_per_byte=0.0, provenance=told.provenance)
+        EncodeBufferModel(shard_ns=-1.0, output_ns_per_byte=0.0, provenance=found.provenance)
 
 
 def test_fit_of_buffers_finds_what_was_put_in():

@@ -97,8 +97,8 @@ def test_crush_answers_by_every_method():
 
 
 def test_a_rack_that_goes_down_takes_groups_below_min_size_with_it():
-    told = CRUSH.replace("units = 1", "").replace('unit = "rack"', 'unit = "rack"\nunits = 4')
-    down = answer(parse_scenario(told), "burst")["rows"][0]
+    found = CRUSH.replace("units = 1", "").replace('unit = "rack"', 'unit = "rack"\nunits = 4')
+    down = answer(parse_scenario(found), "burst")["rows"][0]
     assert down["bursts"][0]["unavailable_share"] == 1
     assert down["unavailability"] == pytest.approx(0.2 * 600 / YEAR_S, rel=0.2)
 

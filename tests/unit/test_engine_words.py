@@ -567,8 +567,8 @@ def test_a_client_that_waits_for_its_newest_request_looks_at_the_others_then(run
     # Then 10, 50 and 10: the newest is back at 60 with the first, and two of 10 ns follow, back at 70.
     # The second, of 50 ns, is left and comes back at 100.
     stream = Loop([0, 0, 1, 0, 1, 0, 0, 0], 3)
-    told = program([after(10), after(50)], stream)
-    done = run(replace(told, newest_only=frozenset([0]))).streams[0]
+    asked = program([after(10), after(50)], stream)
+    done = run(replace(asked, newest_only=frozenset([0]))).streams[0]
     assert done.issued_ns.tolist() == [0, 0, 0, 50, 50, 50, 60, 60]
     assert done.completed_ns.tolist() == [50, 50, 50, 60, 100, 60, 70, 70]
 
@@ -582,12 +582,14 @@ def test_a_client_that_takes_each_completion_goes_on_at_once(run):
 
 @both
 def test_what_a_client_has_not_looked_at_is_pending_at_the_bound(run):
-    told = replace(program([after(10), after(50)], Loop([0, 1], 2)), until_ns=40, newest_only=frozenset([0]))
-    assert run(told).streams[0].completed_ns.tolist() == [-1, -1]
+    changed = replace(
+        program([after(10), after(50)], Loop([0, 1], 2)), until_ns=40, newest_only=frozenset([0])
+    )
+    assert run(changed).streams[0].completed_ns.tolist() == [-1, -1]
 
 
 @both
 def test_a_stream_that_is_not_there_cannot_wait(run):
-    told = replace(program([after(10)], Loop([0], 1)), newest_only=frozenset([1]))
+    changed = replace(program([after(10)], Loop([0], 1)), newest_only=frozenset([1]))
     with pytest.raises(ProgramError, match="newest only: got stream 1, wanted below 1"):
-        run(told)
+        run(changed)

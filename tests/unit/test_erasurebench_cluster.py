@@ -88,9 +88,9 @@ def test_groups_of_two_read_two_and_give_up_where_the_table_says():
     assert sorted(sizes) == [2] * 15 + [5]
     survives = explanations()["groups of two, else 10 of 11"].survives
     for lost in (frozenset({5, 6}), frozenset({5, 6, 7}), frozenset({0, 15}), frozenset({0, 5, 7})):
-        told = local_first_sources(5, 1, lost)
-        assert bool(told) == survives[sum(1 << position for position in lost)]
-        assert not set(told) & lost
+        found = local_first_sources(5, 1, lost)
+        assert bool(found) == survives[sum(1 << position for position in lost)]
+        assert not set(found) & lost
 
 
 def test_groups_with_two_local_parities_are_those_of_the_code():

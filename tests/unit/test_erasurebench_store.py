@@ -101,19 +101,19 @@ def test_time_is_the_sum_of_work_requests_and_wire(size, code):
 
 def test_both_engines_complete_every_operation_at_the_same_time():
     system, _, _, operations = planned(sequential(3000, 900, k=K), 14)
-    told = [
+    listed = [
         run_operations(system, operations, engine=engine).completed_ns for engine in ("compiled", "simpy")
     ]
-    assert len(told[0]) == len(operations) and (told[0] == told[1]).all()
-    assert (np.diff(told[0]) >= 0).all()
+    assert len(listed[0]) == len(operations) and (listed[0] == listed[1]).all()
+    assert (np.diff(listed[0]) >= 0).all()
 
 
 def test_a_read_looks_for_every_position_and_fetches_its_sources():
     system, keys, placed, _ = planned(sequential(100, 100, k=K), 14)
-    told = read_operations(
+    found = read_operations(
         system, keys, placed, code="RS", data_bytes=np.array([100]), sources=[tuple(range(K))]
     )
-    assert [(told.kinds == kind).sum() for kind in (EXISTS, GET, WORK)] == [14, K, 1]
+    assert [(found.kinds == kind).sum() for kind in (EXISTS, GET, WORK)] == [14, K, 1]
     lost = read_operations(system, keys, placed, code="RS", data_bytes=np.array([100]), sources=[()])
     assert (lost.kinds == GET).sum() == 0
 

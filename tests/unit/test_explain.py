@@ -38,7 +38,7 @@ def one(op: str, scheme: str, size_bytes: int = 4096, **more: object) -> Timelin
 
 
 def labelled(timeline: Timeline, label: str) -> list[TimelineStep]:
-    found = [told for told in timeline.steps if told.step.label == label]
+    found = [step for step in timeline.steps if step.step.label == label]
     assert found, f"no step {label!r}"
     return found
 
@@ -47,11 +47,11 @@ def labelled(timeline: Timeline, label: str) -> list[TimelineStep]:
 @pytest.mark.parametrize("op", ["write", "read"])
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
 def test_latency_and_bytes_are_those_of_a_whole_run(engine: str, op: str, scheme: str) -> None:
-    told = parse_scenario(SCENARIO)
-    built = build_models(told)
+    scenario = parse_scenario(SCENARIO)
+    built = build_models(scenario)
     flat = (1.0,) * 256
     models = replace(built, ssd=replace(built.ssd, read_quantiles=flat, write_quantiles=flat))
-    setting = build_cell(told, Cell(scheme, op, "seq", 8192), models)  # type: ignore[arg-type]
+    setting = build_cell(scenario, Cell(scheme, op, "seq", 8192), models)  # type: ignore[arg-type]
     workload = Synthetic(
         pattern="seq", block_bytes=8192, image_bytes=1 << 30, read_fraction=float(op == "read"), requests=1,
         queue_depth=1,
@@ -85,15 +85,15 @@ def test_a_timeline_is_consistent(
     assert list(spent) == list(CATEGORIES)
     assert min(spent.values()) >= 0
     assert sum(spent.values()) == timeline.latency_ns
-    ends = {(told.step.graph, told.step.index): told.step.end_ns for told in timeline.steps}
-    for told in timeline.steps:
-        step = told.step
+    ends = {(found.step.graph, found.step.index): found.step.end_ns for found in timeline.steps}
+    for found in timeline.steps:
+        step = found.step
         assert 0 <= step.ready_ns <= step.start_ns <= step.end_ns <= timeline.end_ns
-        assert 0 <= told.coding_ns <= step.duration_ns
+        assert 0 <= found.coding_ns <= step.duration_ns
         assert all(ends.get((step.graph, i), 0) <= step.ready_ns for i in step.predecessors)
         # What takes time says where the time comes from, unless it is a fraction of a nanosecond.
-        assert told.shares or step.duration_ns <= 1, step
-        assert all(share.parameter in timeline.parameters for share in told.shares)
+        assert found.shares or step.duration_ns <= 1, step
+        assert all(share.parameter in timeline.parameters for share in found.shares)
     for index, after in zip(timeline.path, timeline.path[1:], strict=False):
         assert timeline.steps[index].step.end_ns == timeline.steps[after].step.ready_ns
     for hold in timeline.holds:
@@ -120,14 +120,14 @@ def test_a_read_of_a_copy_by_hand() -> None:
 def test_the_terms_of_a_step_add_up_to_it() -> None:
     timeline = one("write", "rs:6,3")
     models = build_models(parse_scenario(SCENARIO))
-    (told,) = labelled(timeline, "encode and send")
-    shares = {share.parameter: share.change_ns for share in told.shares}
+    (found,) = labelled(timeline, "encode and send")
+    shares = {share.parameter: share.change_ns for share in found.shares}
     buffers = {"encode_buffers.shard_ns", "encode_buffers.output_ns_per_byte"}
     assert shares.keys() == {"cpu.sub_write_send_ns", "kernel", *buffers}
     assert shares["cpu.sub_write_send_ns"] == round(8 * models.cpu.sub_write_send_ns)
     coding_ns = shares["kernel"] + sum(shares[name] for name in buffers)
-    assert told.coding_ns == coding_ns == pytest.approx(models.encode_ns("rs:6,3", 24576), abs=2)
-    assert sum(shares.values()) == pytest.approx(told.step.duration_ns, abs=2)
+    assert found.coding_ns == coding_ns == pytest.approx(models.encode_ns("rs:6,3", 24576), abs=2)
+    assert sum(shares.values()) == pytest.approx(found.step.duration_ns, abs=2)
     (sent,) = labelled(timeline, "request sent")
     rate = next(share for share in sent.shares if share.parameter == "public_nic.rate_bits_per_s")
     assert rate.change_ns == pytest.approx(-sent.step.duration_ns / 2, abs=1)
@@ -137,13 +137,13 @@ def test_the_terms_of_a_step_add_up_to_it() -> None:
 
 def test_lanes_and_branches() -> None:
     timeline = one("write", "rs:4,2", sets=["cluster.hosts=7"])
-    assert {told.lane for told in labelled(timeline, "client submits")} == {"client"}
+    assert {found.lane for found in labelled(timeline, "client submits")} == {"client"}
     sent = labelled(timeline, "sub-write sent")
-    assert sorted(told.branch for told in sent if told.branch is not None) == [1, 2, 3, 4, 5]
-    assert {told.lane for told in sent} == {"primary"}
-    noted = [told for told in labelled(timeline, "sub-write reply") if told.step.duration_ns]
-    assert {told.lane for told in noted} == {"primary"}
-    assert sorted(told.branch for told in noted if told.branch is not None) == [1, 2, 3, 4, 5]
+    assert sorted(found.branch for found in sent if found.branch is not None) == [1, 2, 3, 4, 5]
+    assert {found.lane for found in sent} == {"primary"}
+    noted = [found for found in labelled(timeline, "sub-write reply") if found.step.duration_ns]
+    assert {found.lane for found in noted} == {"primary"}
+    assert sorted(found.branch for found in noted if found.branch is not None) == [1, 2, 3, 4, 5]
     (coded,) = labelled(timeline, "encode and send")
     assert (coded.lane, coded.branch) == ("primary", None)
 
@@ -158,8 +158,8 @@ def test_a_lock_spans_the_commit_or_the_dispatch() -> None:
 
 def test_a_write_in_a_pipeline_is_told_from_entering_to_leaving() -> None:
     timeline = one("write", "rs:4,2", generation="pacific")
-    entered = [told.step.end_ns for told in timeline.steps if told.step.word == "enter"]
-    left = [told.step.end_ns for told in timeline.steps if told.step.word == "leave"]
+    entered = [step.step.end_ns for step in timeline.steps if step.step.word == "enter"]
+    left = [step.step.end_ns for step in timeline.steps if step.step.word == "leave"]
     found = [(hold.start_ns, hold.end_ns) for hold in timeline.holds if hold.role == "pg.pipeline"]
     assert found == list(zip(entered, left, strict=True)) != []
 
@@ -170,7 +170,7 @@ def test_degraded_reads_decode_and_ask_another_shard() -> None:
     assert hurt.latency_by_category_ns()["coding"] > 0
     assert hurt.missing == (1,)
     assert hurt.osds[1] == -1
-    asked = {told.branch for told in labelled(hurt, "SSD read")}
+    asked = {found.branch for found in labelled(hurt, "SSD read")}
     assert asked == {0, 2, 3, 4}
     assert one("read", "rs:4,2", state="degraded", lost_shard=0).primary == 1
 
@@ -180,9 +180,10 @@ def test_a_repair_reads_k_shards_and_writes_one() -> None:
     timeline = one("repair", "rs:6,3", size, lost_shard=4)
     totals = timeline.totals()
     assert totals["device_read_bytes"] == size
-    assert {told.branch for told in labelled(timeline, "SSD write")} == {4}
+    assert {found.branch for found in labelled(timeline, "SSD write")} == {4}
     assert (
-        sum(told.step.counted["device_write_bytes"] for told in labelled(timeline, "SSD write")) == size // 6
+        sum(found.step.counted["device_write_bytes"] for found in labelled(timeline, "SSD write"))
+        == size // 6
     )
     assert timeline.missing == (4,)
     assert labelled(timeline, "decode and push")[0].coding_ns > 0

@@ -160,14 +160,14 @@ def test_bad_arguments_end_with_status_2(
     arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert call(monkeypatch, *arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert said in told.err
-    assert "Traceback" not in told.err
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert "Traceback" not in printed.err
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     heavy = ["numpy", "polars", "matplotlib", "pydantic", "numba", "scipy", "simpy"]
-    told = f"import sys, stripesim; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    text = f"import sys, stripesim; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -89,8 +89,8 @@ def test_slope_changes_where_record_copy_and_parity_fill_the_cache():
 
 
 def test_client_time_grows_with_the_rate_up_to_the_fastest_calibrated():
-    told = [model().client_ns(4096, rate) for rate in (1e9, 2e9, 4e9, 8e9)]
-    assert told == [10_000, 20_000, 40_000, 40_000]
+    listed = [model().client_ns(4096, rate) for rate in (1e9, 2e9, 4e9, 8e9)]
+    assert listed == [10_000, 20_000, 40_000, 40_000]
 
 
 def test_parity_of_another_code_and_of_none():

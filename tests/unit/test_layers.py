@@ -37,12 +37,12 @@ def imported(source, name="a file"):
             "import_module",
             "importlib.import_module",
         ):
-            told = node.args[0]
-            if ast.unparse(told).startswith("f'{__name__}."):
+            found = node.args[0]
+            if ast.unparse(found).startswith("f'{__name__}."):
                 # A package that loads its own modules late stays inside itself.
                 continue
-            assert isinstance(told, ast.Constant), f"{name}:{node.lineno}: a computed import"
-            yield told.value, node.lineno
+            assert isinstance(found, ast.Constant), f"{name}:{node.lineno}: a computed import"
+            yield found.value, node.lineno
 
 
 def arrows(folder):

@@ -15,12 +15,12 @@ CPU_NUMBERS = {f.name: 0.0 for f in fields(CpuModel) if f.name != "provenance"} 
 MESSAGE_NUMBERS = {f.name: 1 for f in fields(MessageModel) if f.name != "provenance"}
 
 
-def told(numbers):
+def found(numbers):
     return {**numbers, "provenance": dict.fromkeys(numbers, Provenance("assumed", "a test"))}
 
 
 def cpu(**numbers):
-    return CpuModel(**told({**CPU_NUMBERS, **numbers}))
+    return CpuModel(**found({**CPU_NUMBERS, **numbers}))
 
 
 def lock(scope="commit"):
@@ -50,15 +50,15 @@ def test_cpu_refuses_no_core_and_a_fraction_above_one():
 
 def test_client_refuses_no_thread_and_negative_time():
     with pytest.raises(ValueError, match="submit_threads_count: got 0, wanted a number above 0"):
-        ClientModel(**told({"submit_threads_count": 0, "submit_ns": 1.0}))
+        ClientModel(**found({"submit_threads_count": 0, "submit_ns": 1.0}))
     with pytest.raises(ValueError, match="submit_ns: got -1, wanted a number of 0 or above"):
-        ClientModel(**told({"submit_threads_count": 1, "submit_ns": -1}))
+        ClientModel(**found({"submit_threads_count": 1, "submit_ns": -1}))
 
 
 @pytest.mark.parametrize("name", list(MESSAGE_NUMBERS))
 def test_messages_refuse_negative_sizes(name):
     with pytest.raises(ValueError, match=f"^MessageModel: {name}: got -1, wanted a number of 0 or above$"):
-        MessageModel(**told({**MESSAGE_NUMBERS, name: -1}))
+        MessageModel(**found({**MESSAGE_NUMBERS, name: -1}))
 
 
 def test_lock_knows_its_scopes():
@@ -78,11 +78,11 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         "sync_wakes_count": 0,
         "read_wakes_count": 0,
     }
-    assert ThreadModel(**told(numbers)).wake_ns == 1000
+    assert ThreadModel(**found(numbers)).wake_ns == 1000
     with pytest.raises(ValueError, match="op_shards_count: got 0"):
-        ThreadModel(**told({**numbers, "op_shards_count": 0}))
+        ThreadModel(**found({**numbers, "op_shards_count": 0}))
     with pytest.raises(ValueError, match="wake_ns: got -1"):
-        ThreadModel(**told({**numbers, "wake_ns": -1}))
+        ThreadModel(**found({**numbers, "wake_ns": -1}))
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ ZERO = {
 
 
 def disk(**numbers):
-    told = {**ZERO, **numbers}
-    return HddModel(**told, provenance=dict.fromkeys(told, Provenance("assumed", "a test")))
+    values = {**ZERO, **numbers}
+    return HddModel(**values, provenance=dict.fromkeys(values, Provenance("assumed", "a test")))
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,10 @@ def disk(**numbers):
     ],
 )
 def test_each_term_alone(term, value, expected):
-    told = disk(**{term: value})
-    assert (told.read_ns(1024), told.write_ns(1024), told.sync_ns(1024)) == pytest.approx(expected, abs=1e-6)
+    found = disk(**{term: value})
+    assert (found.read_ns(1024), found.write_ns(1024), found.sync_ns(1024)) == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_a_disk_serves_one_request_at_a_time_and_a_set_one_for_each_disk():
@@ -55,21 +57,21 @@ def test_a_disk_serves_one_request_at_a_time_and_a_set_one_for_each_disk():
 
 
 def test_an_extent_is_sought_once_for_each_run():
-    told = disk(run_bytes=1000)
-    assert told.pieces_bytes(2500) == [1000, 1000, 500]
-    assert told.pieces_bytes(1000) == [1000]
+    found = disk(run_bytes=1000)
+    assert found.pieces_bytes(2500) == [1000, 1000, 500]
+    assert found.pieces_bytes(1000) == [1000]
 
 
 def test_what_lies_near_costs_a_track_and_half_a_revolution():
-    told = disk(read_track_seek_ns=3.0, read_mean_seek_ns=80.0, rotation_ns=10.0, read_ns_per_byte=1.0)
-    assert told.read_next_ns(512) == 3 + 5 + 512
-    assert told.read_ns(512) == 80 + 5 + 512
+    found = disk(read_track_seek_ns=3.0, read_mean_seek_ns=80.0, rotation_ns=10.0, read_ns_per_byte=1.0)
+    assert found.read_next_ns(512) == 3 + 5 + 512
+    assert found.read_ns(512) == 80 + 5 + 512
 
 
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_the_spread_has_the_mean_and_the_ends_of_seek_and_rotation(way):
-    told = disk(**{f"{way}_track_seek_ns": 1e6, f"{way}_mean_seek_ns": 8e6, "rotation_ns": 8e6})
-    factors = np.array(getattr(told, f"{way}_quantiles"))
+    found = disk(**{f"{way}_track_seek_ns": 1e6, f"{way}_mean_seek_ns": 8e6, "rotation_ns": 8e6})
+    factors = np.array(getattr(found, f"{way}_quantiles"))
     assert len(factors) == FACTOR_POINTS
     assert (np.diff(factors) >= 0).all()
     assert factors.mean() == pytest.approx(1, abs=1e-9)
@@ -116,16 +118,16 @@ def scenario(*sets):
 
 
 def test_any_scenario_runs_on_disks_by_name():
-    told = scenario('cluster.ssd="hdd-7200"')
-    assert isinstance(build_models(told).ssd, HddModel)
-    (row,) = run_scenario(told).rows.to_dicts()
+    found = scenario('cluster.ssd="hdd-7200"')
+    assert isinstance(build_models(found).ssd, HddModel)
+    (row,) = run_scenario(found).rows.to_dicts()
     mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
     # One request at a time: the disk's mean, within the scatter of 400 draws, and what the path adds.
     assert mean_ns * 0.93 < row["latency_mean_ns"] < mean_ns * 1.07 + 1e6
 
 
 def test_one_bare_disk_is_the_disk_alone():
-    told = scenario('cluster.ssd="hdd-7200"', 'schemes=["none"]')
-    (row,) = run_scenario(told).rows.to_dicts()
+    found = scenario('cluster.ssd="hdd-7200"', 'schemes=["none"]')
+    (row,) = run_scenario(found).rows.to_dicts()
     mean_ns = ParameterSet("hdd-7200").device().read_ns(4096)
     assert row["latency_mean_ns"] == pytest.approx(mean_ns, rel=0.07)

@@ -15,8 +15,8 @@ NUMBERS = {
 
 
 def nic(**numbers):
-    told = {**NUMBERS, **numbers}
-    return NicModel(**told, provenance=dict.fromkeys(told, Provenance("assumed", "a test")))
+    values = {**NUMBERS, **numbers}
+    return NicModel(**values, provenance=dict.fromkeys(values, Provenance("assumed", "a test")))
 
 
 @pytest.mark.parametrize(

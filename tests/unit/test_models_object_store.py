@@ -19,8 +19,8 @@ def store(unit_bytes=4096, metadata_bytes=0):
 
 
 def io(offset, length, existing):
-    told = store().write_io(offset, length, existing_bytes=existing)
-    return told.read_bytes, told.data_bytes, told.log_bytes, told.deferred_bytes
+    found = store().write_io(offset, length, existing_bytes=existing)
+    return found.read_bytes, found.data_bytes, found.log_bytes, found.deferred_bytes
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_write(what, offset, length, existing, expected):
 
 
 def test_metadata_is_logged_once_per_transaction_with_or_without_data():
-    plain, told = store(), store(metadata_bytes=700)
+    plain, found = store(), store(metadata_bytes=700)
     for extent in ((0, KIB), (0, 4 * KIB), (0, 0)):
         before = plain.write_io(*extent, existing_bytes=8 * KIB)
-        after = told.write_io(*extent, existing_bytes=8 * KIB)
+        after = found.write_io(*extent, existing_bytes=8 * KIB)
         assert after.log_bytes == before.log_bytes + 700
         assert (after.read_bytes, after.data_bytes, after.deferred_bytes) == (
             before.read_bytes,
@@ -67,14 +67,14 @@ def test_write_bytes_are_all_that_the_device_writes():
     unit=st.sampled_from([512, 4096, 16384]),
 )
 def test_whatever_is_written_lands_in_whole_units_once(offset, length, existing, unit):
-    told = store(unit).write_io(offset, length, existing_bytes=existing)
+    found = store(unit).write_io(offset, length, existing_bytes=existing)
     touched = -(-(offset + length) // unit) - offset // unit
     # Each unit touched is written once in place, directly or deferred.
-    assert told.data_bytes + told.deferred_bytes == touched * unit
+    assert found.data_bytes + found.deferred_bytes == touched * unit
     # What is deferred is logged in full, and padding is what the write does not cover of it.
-    assert told.log_bytes == told.deferred_bytes
-    assert told.deferred_bytes in (0, unit, 2 * unit)
-    assert 0 <= told.read_bytes < max(1, told.deferred_bytes)
+    assert found.log_bytes == found.deferred_bytes
+    assert found.deferred_bytes in (0, unit, 2 * unit)
+    assert 0 <= found.read_bytes < max(1, found.deferred_bytes)
 
 
 @given(offset=st.integers(0, 40_000), length=st.integers(0, 40_000), unit=st.sampled_from([512, 4096]))

@@ -25,8 +25,8 @@ ZERO = {
 
 
 def drive(**numbers):
-    told = {**ZERO, **numbers}
-    return SsdModel(**told, provenance=dict.fromkeys(told, Provenance("assumed", "a test")))
+    values = {**ZERO, **numbers}
+    return SsdModel(**values, provenance=dict.fromkeys(values, Provenance("assumed", "a test")))
 
 
 def times(ssd, size_bytes=1024):

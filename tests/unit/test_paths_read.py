@@ -17,9 +17,9 @@ def traffic(nic, *sizes_bytes):
     return sum(nic.traffic_bytes(size) for size in sizes_bytes)
 
 
-def read(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB, head=0, tail=0, **told):
+def read(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB, head=0, tail=0, **found):
     return read_path(
-        make_context(models, scheme, **told),
+        make_context(models, scheme, **found),
         offset_bytes=offset,
         length_bytes=length,
         object_size_bytes=size,
@@ -41,11 +41,11 @@ def public_bytes(models, payload_bytes):
 
 
 def test_a_replica_is_read_once_and_stays_off_the_private_network(models, make_context, counted):
-    told = counted(read(make_context, models, "rep:3"), 3)
-    assert told["device_read_bytes"] == 4 * KIB
-    assert told["device_write_bytes"] == told["private_net_bytes"] == told["encode_bytes"] == 0
-    assert told["public_net_bytes"] == public_bytes(models, 4 * KIB)
-    assert told["messages"] == 2
+    found = counted(read(make_context, models, "rep:3"), 3)
+    assert found["device_read_bytes"] == 4 * KIB
+    assert found["device_write_bytes"] == found["private_net_bytes"] == found["encode_bytes"] == 0
+    assert found["public_net_bytes"] == public_bytes(models, 4 * KIB)
+    assert found["messages"] == 2
 
 
 @pytest.mark.parametrize(
@@ -55,42 +55,42 @@ def test_a_replica_is_read_once_and_stays_off_the_private_network(models, make_c
 def test_a_replica_reads_whole_units_and_returns_what_was_asked(
     models, make_context, counted, offset, length, device
 ):
-    told = counted(read(make_context, models, "rep:3", offset=offset, length=length), 3)
-    assert told["device_read_bytes"] == device * KIB
-    assert told["public_net_bytes"] == public_bytes(models, length)
+    found = counted(read(make_context, models, "rep:3", offset=offset, length=length), 3)
+    assert found["device_read_bytes"] == device * KIB
+    assert found["public_net_bytes"] == public_bytes(models, length)
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
 @pytest.mark.parametrize("length", [KIB, 4 * KIB])
 def test_a_small_read_of_a_code_moves_its_whole_stripe(models, make_context, counted, scheme, k, m, length):
-    told = counted(read(make_context, models, scheme, length=length), k + m)
+    found = counted(read(make_context, models, scheme, length=length), k + m)
     # 6 and 10 times the device bytes of a 4 KiB read.
-    assert told["device_read_bytes"] == k * 4 * KIB
-    assert told["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB)
-    assert told["public_net_bytes"] == public_bytes(models, length)
-    assert told["encode_bytes"] == told["device_write_bytes"] == 0
-    assert told["messages"] == 2 + 2 * (k - 1)
+    assert found["device_read_bytes"] == k * 4 * KIB
+    assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB)
+    assert found["public_net_bytes"] == public_bytes(models, length)
+    assert found["encode_bytes"] == found["device_write_bytes"] == 0
+    assert found["messages"] == 2 + 2 * (k - 1)
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
 def test_a_read_across_two_stripes_moves_both(models, make_context, counted, scheme, k, m):
-    told = counted(read(make_context, models, scheme, offset=(k - 1) * 4 * KIB, length=8 * KIB), k + m)
-    assert told["device_read_bytes"] == 2 * k * 4 * KIB
-    assert told["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 8 * KIB)
+    found = counted(read(make_context, models, scheme, offset=(k - 1) * 4 * KIB, length=8 * KIB), k + m)
+    assert found["device_read_bytes"] == 2 * k * 4 * KIB
+    assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 8 * KIB)
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
 def test_reading_where_nothing_was_written_touches_no_device(models, make_context, counted, scheme):
     width = 3 if scheme == "rep:3" else 9
-    told = counted(read(make_context, models, scheme, size=0), width)
-    assert told["device_read_bytes"] == told["private_net_bytes"] == 0
-    assert told["public_net_bytes"] == public_bytes(models, 0)
+    found = counted(read(make_context, models, scheme, size=0), width)
+    assert found["device_read_bytes"] == found["private_net_bytes"] == 0
+    assert found["public_net_bytes"] == public_bytes(models, 0)
 
 
 def test_a_read_past_the_end_returns_what_is_there(models, make_context, counted):
-    told = counted(read(make_context, models, "rep:3", length=16 * KIB, size=6 * KIB), 3)
-    assert told["device_read_bytes"] == 8 * KIB
-    assert told["public_net_bytes"] == public_bytes(models, 6 * KIB)
+    found = counted(read(make_context, models, "rep:3", length=16 * KIB, size=6 * KIB), 3)
+    assert found["device_read_bytes"] == 8 * KIB
+    assert found["public_net_bytes"] == public_bytes(models, 6 * KIB)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_degraded_read_takes_any_k_shards_and_decodes(
 ):
     k = 6 if scheme == "rs:6,3" else 10
     width = 9 if k == 6 else 14
-    told = counted(read(make_context, models, scheme, missing=missing, primary=primary), width)
-    assert told["device_read_bytes"] == k * 4 * KIB
-    assert told["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB)
-    assert told["encode_bytes"] == k * 4 * KIB
+    found = counted(read(make_context, models, scheme, missing=missing, primary=primary), width)
+    assert found["device_read_bytes"] == k * 4 * KIB
+    assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB)
+    assert found["encode_bytes"] == k * 4 * KIB
 
 
 def test_losing_parity_does_not_change_a_read(models, make_context, counted):
@@ -122,8 +122,8 @@ def test_a_degraded_replica_is_read_from_the_next_one(models, make_context, coun
 
 
 def test_a_primary_that_holds_parity_gathers_all_k_chunks_over_the_wire(models, make_context, counted):
-    told = counted(read(make_context, models, "rs:6,3", primary=8), 9)
-    assert told["private_net_bytes"] == 6 * sub_read_bytes(models, 4 * KIB)
+    found = counted(read(make_context, models, "rs:6,3", primary=8), 9)
+    assert found["private_net_bytes"] == 6 * sub_read_bytes(models, 4 * KIB)
 
 
 def no_cpu(**numbers):
@@ -156,17 +156,17 @@ def test_decoding_costs_what_the_kernel_table_says(models, change, make_context,
     idle = change(models, cpu=no_cpu())
     lost = set(range(1, 1 + erasures))
     for stripes in (1, 2):
-        told = counted(read(make_context, idle, "rs:6,3", missing=lost, length=stripes * 24 * KIB), 9)
-        assert told["cpu_ns"] == round(stripes * idle.decode_ns("rs:6,3", 24 * KIB, erasures))
+        found = counted(read(make_context, idle, "rs:6,3", missing=lost, length=stripes * 24 * KIB), 9)
+        assert found["cpu_ns"] == round(stripes * idle.decode_ns("rs:6,3", 24 * KIB, erasures))
 
 
 @pytest.mark.parametrize(("head", "tail", "device"), [(0, 0, 16), (4, 0, 12), (4, 8, 4), (16, 0, 0)])
 def test_what_the_cache_holds_is_not_read_again(models, make_context, counted, head, tail, device):
-    told = {"length": 16 * KIB, "head": head * KIB, "tail": tail * KIB}
-    assert counted(read(make_context, models, "rep:3", **told), 3)["device_read_bytes"] == device * KIB
+    values = {"length": 16 * KIB, "head": head * KIB, "tail": tail * KIB}
+    assert counted(read(make_context, models, "rep:3", **values), 3)["device_read_bytes"] == device * KIB
     # A gather subtracts it at each of its sources: four stripes are 16 KiB on each of six shards.
-    told["length"] = 4 * 24 * KIB
-    assert counted(read(make_context, models, "rs:6,3", **told), 9)["device_read_bytes"] == 6 * device * KIB
+    values["length"] = 4 * 24 * KIB
+    assert counted(read(make_context, models, "rs:6,3", **values), 9)["device_read_bytes"] == 6 * device * KIB
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:6,3"])
@@ -197,9 +197,9 @@ def test_a_bare_device_moves_blocks_and_nothing_else(models, make_context, count
     context = make_context(models, "none")
     for write in (False, True):
         path = bare_path(context, write=write, length_bytes=length, device_bytes=blocks * KIB)
-        told = counted(path, 1)
+        found = counted(path, 1)
         moved = "device_write" if write else "device_read"
-        assert {name: amount for name, amount in told.items() if amount} == {
+        assert {name: amount for name, amount in found.items() if amount} == {
             f"{moved}_bytes": blocks * KIB,
             f"{moved}_ops": 1,
         }

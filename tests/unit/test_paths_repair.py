@@ -22,43 +22,43 @@ def traffic(nic, *sizes_bytes):
     return sum(nic.traffic_bytes(size) for size in sizes_bytes)
 
 
-def repair(make_context, models, scheme, lost, *, size=4 * MIB, **told):
-    return repair_path(make_context(models, scheme, **told), lost=lost, object_size_bytes=size)
+def repair(make_context, models, scheme, lost, *, size=4 * MIB, **found):
+    return repair_path(make_context(models, scheme, **found), lost=lost, object_size_bytes=size)
 
 
 @pytest.mark.parametrize(("scheme", "k", "width"), [("rs:6,3", 6, 9), ("rs:10,4", 10, 14), ("rs:4,2", 4, 6)])
 def test_a_code_reads_k_chunks_and_writes_one(models, make_context, counted, scheme, k, width):
     # The last stripe is padded, so a shard is a whole number of chunks.
     shard = -(-4 * MIB // (k * 4 * KIB)) * 4 * KIB
-    told = counted(repair(make_context, models, scheme, [width - 1]), width)
-    assert told["device_read_bytes"] == k * shard
-    assert told["device_write_bytes"] == shard + models.store.metadata_bytes
+    found = counted(repair(make_context, models, scheme, [width - 1]), width)
+    assert found["device_read_bytes"] == k * shard
+    assert found["device_write_bytes"] == shard + models.store.metadata_bytes
     sizes = models.messages
     reads = traffic(
         models.private_nic, sizes.sub_read_request_bytes, sizes.sub_read_reply_header_bytes + shard
     )
     push = traffic(models.private_nic, sizes.sub_write_header_bytes + shard, sizes.sub_reply_bytes)
     # The primary is one of the k sources; the target is another host.
-    assert told["private_net_bytes"] == (k - 1) * reads + push
-    assert told["public_net_bytes"] == 0
-    assert told["encode_bytes"] == shard * k
+    assert found["private_net_bytes"] == (k - 1) * reads + push
+    assert found["public_net_bytes"] == 0
+    assert found["encode_bytes"] == shard * k
 
 
 def test_a_copy_is_read_once_and_pushed(models, make_context, counted):
-    told = counted(repair(make_context, models, "rep:3", [2]), 3)
-    assert told["device_read_bytes"] == 4 * MIB
-    assert told["device_write_bytes"] == 4 * MIB + models.store.metadata_bytes
+    found = counted(repair(make_context, models, "rep:3", [2]), 3)
+    assert found["device_read_bytes"] == 4 * MIB
+    assert found["device_write_bytes"] == 4 * MIB + models.store.metadata_bytes
     sizes = models.messages
-    assert told["private_net_bytes"] == traffic(
+    assert found["private_net_bytes"] == traffic(
         models.private_nic, sizes.sub_write_header_bytes + 4 * MIB, sizes.sub_reply_bytes
     )
-    assert told["encode_bytes"] == 0
+    assert found["encode_bytes"] == 0
 
 
 def test_two_copies_are_pushed_from_one_read(models, make_context, counted):
-    told = counted(repair(make_context, models, "rep:3", [1, 2]), 3)
-    assert told["device_read_bytes"] == 4 * MIB
-    assert told["device_write_bytes"] == 2 * (4 * MIB + models.store.metadata_bytes)
+    found = counted(repair(make_context, models, "rep:3", [1, 2]), 3)
+    assert found["device_read_bytes"] == 4 * MIB
+    assert found["device_write_bytes"] == 2 * (4 * MIB + models.store.metadata_bytes)
 
 
 def test_two_shards_are_decoded_at_once(models, make_context, counted):
@@ -80,11 +80,11 @@ def test_rebuilding_costs_what_the_kernel_table_says(models, make_context, count
     """A table without a reconstruct of its own gives that of a decode of one erasure."""
     kernel = shipped_table(name)
     free = replace(models, kernel=kernel)
-    told = free.rebuild_ns("rs:6,3", 24 * KIB, 1)
+    found = free.rebuild_ns("rs:6,3", 24 * KIB, 1)
     cost = kernel.cost(scheme="rs:6,3", op="reconstruct" if "amd" in name else "decode", erasures=1)
-    assert told == cost.duration_ns(24 * KIB, without_copy=cost.copy is not None) > 0
+    assert found == cost.duration_ns(24 * KIB, without_copy=cost.copy is not None) > 0
     assert free.rebuild_ns("rs:6,3", 24 * KIB, 2) == free.decode_ns("rs:6,3", 24 * KIB, 2) > 0
-    assert counted(repair(make_context, free, "rs:6,3", [8]), 9)["cpu_ns"] > 171 * told
+    assert counted(repair(make_context, free, "rs:6,3", [8]), 9)["cpu_ns"] > 171 * found
 
 
 def test_rounds_move_the_object_piece_by_piece(models, make_context, counted):

@@ -41,10 +41,10 @@ def sub_read_bytes(models, payload_bytes):
     )
 
 
-def write(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB, **told):
-    cached = told.pop("cached", frozenset())
+def write(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MIB, **found):
+    cached = found.pop("cached", frozenset())
     return write_path(
-        make_context(models, scheme, **told),
+        make_context(models, scheme, **found),
         offset_bytes=offset,
         length_bytes=length,
         object_size_bytes=size,
@@ -53,49 +53,49 @@ def write(make_context, models, scheme, *, offset=0, length=4 * KIB, size=4 * MI
 
 
 def test_replicated_4_kib_over_existing_data(models, make_context, counted):
-    told = counted(write(make_context, models, "rep:3"), 3)
-    assert told["device_read_bytes"] == 0
-    assert told["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes)
-    assert told["device_write_ops"] == 3 * 2
-    assert told["private_net_bytes"] == 2 * sub_write_bytes(models, 4 * KIB)
-    assert told["public_net_bytes"] == public_bytes(models, 4 * KIB)
-    assert told["messages"] == 2 + 2 * 2
-    assert told["encode_bytes"] == 0
+    found = counted(write(make_context, models, "rep:3"), 3)
+    assert found["device_read_bytes"] == 0
+    assert found["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes)
+    assert found["device_write_ops"] == 3 * 2
+    assert found["private_net_bytes"] == 2 * sub_write_bytes(models, 4 * KIB)
+    assert found["public_net_bytes"] == public_bytes(models, 4 * KIB)
+    assert found["messages"] == 2 + 2 * 2
+    assert found["encode_bytes"] == 0
 
 
 def test_replicated_1_kib_reads_nine_times_its_bytes(models, make_context, counted):
-    told = counted(write(make_context, models, "rep:3", length=KIB), 3)
-    assert told["device_read_bytes"] == 3 * 3 * KIB == 9 * KIB
+    found = counted(write(make_context, models, "rep:3", length=KIB), 3)
+    assert found["device_read_bytes"] == 3 * 3 * KIB == 9 * KIB
     # The whole unit goes into the log and later to its place.
-    assert told["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes + 4 * KIB)
-    assert told["private_net_bytes"] == 2 * sub_write_bytes(models, KIB)
+    assert found["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes + 4 * KIB)
+    assert found["private_net_bytes"] == 2 * sub_write_bytes(models, KIB)
 
 
 def test_replicated_1_kib_into_a_new_object_reads_nothing(models, make_context, counted):
-    told = counted(write(make_context, models, "rep:3", length=KIB, size=0), 3)
-    assert told["device_read_bytes"] == 0
-    assert told["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes)
+    found = counted(write(make_context, models, "rep:3", length=KIB, size=0), 3)
+    assert found["device_read_bytes"] == 0
+    assert found["device_write_bytes"] == 3 * (4 * KIB + models.store.metadata_bytes)
 
 
 def test_a_large_write_reaches_the_device_in_pieces_of_128_kib(models, make_context, counted):
-    told = counted(write(make_context, models, "rep:1", length=300 * KIB), 1)
-    assert told["device_write_bytes"] == 300 * KIB + models.store.metadata_bytes
-    assert told["device_write_ops"] == 3 + 1
+    found = counted(write(make_context, models, "rep:1", length=300 * KIB), 1)
+    assert found["device_write_bytes"] == 300 * KIB + models.store.metadata_bytes
+    assert found["device_write_ops"] == 3 + 1
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
 def test_full_stripe_reads_nothing_and_writes_every_chunk_once(models, make_context, counted, scheme, k, m):
-    told = counted(write(make_context, models, scheme, length=k * 4 * KIB), k + m)
-    assert told["device_read_bytes"] == 0
-    assert told["device_write_bytes"] == (k + m) * (
+    found = counted(write(make_context, models, scheme, length=k * 4 * KIB), k + m)
+    assert found["device_read_bytes"] == 0
+    assert found["device_write_bytes"] == (k + m) * (
         4 * KIB + models.store.metadata_bytes + models.store.roll_forward_log_bytes
     )
-    assert told["private_net_bytes"] == (k + m - 1) * (
+    assert found["private_net_bytes"] == (k + m - 1) * (
         sub_write_bytes(models, 4 * KIB) + roll_forward_bytes(models)
     )
-    assert told["public_net_bytes"] == public_bytes(models, k * 4 * KIB)
-    assert told["encode_bytes"] == k * 4 * KIB
-    assert told["messages"] == 2 + (k + m - 1) * 4
+    assert found["public_net_bytes"] == public_bytes(models, k * 4 * KIB)
+    assert found["encode_bytes"] == k * 4 * KIB
+    assert found["messages"] == 2 + (k + m - 1) * 4
 
 
 @pytest.mark.parametrize(("scheme", "k", "m"), CODES)
@@ -103,17 +103,17 @@ def test_full_stripe_reads_nothing_and_writes_every_chunk_once(models, make_cont
 def test_partial_stripe_reads_k_chunks_and_writes_k_plus_m(
     models, make_context, counted, scheme, k, m, length
 ):
-    told = counted(write(make_context, models, scheme, length=length), k + m)
-    assert told["device_read_bytes"] == k * 4 * KIB
-    assert told["device_read_ops"] == k
-    assert told["device_write_bytes"] == (k + m) * (
+    found = counted(write(make_context, models, scheme, length=length), k + m)
+    assert found["device_read_bytes"] == k * 4 * KIB
+    assert found["device_read_ops"] == k
+    assert found["device_write_bytes"] == (k + m) * (
         4 * KIB + models.store.metadata_bytes + models.store.roll_forward_log_bytes
     )
     # The primary is one of the shards: its own chunk crosses no wire.
-    assert told["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB) + (k + m - 1) * (
+    assert found["private_net_bytes"] == (k - 1) * sub_read_bytes(models, 4 * KIB) + (k + m - 1) * (
         sub_write_bytes(models, 4 * KIB) + roll_forward_bytes(models)
     )
-    assert told["encode_bytes"] == k * 4 * KIB
+    assert found["encode_bytes"] == k * 4 * KIB
 
 
 def test_a_stripe_in_the_cache_needs_no_device_read_but_still_the_wire(models, make_context, counted):
@@ -125,12 +125,12 @@ def test_a_stripe_in_the_cache_needs_no_device_read_but_still_the_wire(models, m
 
 
 def test_a_write_across_two_stripes_reads_both(models, make_context, counted):
-    told = counted(write(make_context, models, "rs:6,3", offset=20 * KIB, length=8 * KIB), 9)
-    assert told["device_read_bytes"] == 6 * 2 * 4 * KIB
-    assert told["device_write_bytes"] == 9 * (
+    found = counted(write(make_context, models, "rs:6,3", offset=20 * KIB, length=8 * KIB), 9)
+    assert found["device_read_bytes"] == 6 * 2 * 4 * KIB
+    assert found["device_write_bytes"] == 9 * (
         8 * KIB + models.store.metadata_bytes + models.store.roll_forward_log_bytes
     )
-    assert told["encode_bytes"] == 2 * 24 * KIB
+    assert found["encode_bytes"] == 2 * 24 * KIB
     one = counted(
         write(make_context, models, "rs:6,3", offset=20 * KIB, length=8 * KIB, cached=frozenset({1})), 9
     )
@@ -143,13 +143,13 @@ def test_a_write_past_the_end_fills_encodes_and_ships_every_stripe_before_it(
 ):
     stripe = k * 4 * KIB
     # The object ends in its second stripe, the write lies in the seventh: five stripes, none read.
-    told = counted(write(make_context, models, scheme, offset=6 * stripe, size=stripe + 1), k + m)
-    assert told["device_read_bytes"] == 0
-    assert told["encode_bytes"] == 5 * stripe
-    assert told["device_write_bytes"] == (k + m) * (
+    found = counted(write(make_context, models, scheme, offset=6 * stripe, size=stripe + 1), k + m)
+    assert found["device_read_bytes"] == 0
+    assert found["encode_bytes"] == 5 * stripe
+    assert found["device_write_bytes"] == (k + m) * (
         5 * 4 * KIB + models.store.metadata_bytes + models.store.roll_forward_log_bytes
     )
-    assert told["private_net_bytes"] == (k + m - 1) * (
+    assert found["private_net_bytes"] == (k + m - 1) * (
         sub_write_bytes(models, 5 * 4 * KIB) + roll_forward_bytes(models)
     )
 
@@ -174,11 +174,11 @@ def test_degraded_writes_skip_the_missing_and_decode_only_what_they_read(models,
 
 def test_decoding_costs_what_the_kernel_table_says(models, change, make_context, counted):
     idle = change(models, cpu=no_cpu())
-    told = [
+    listed = [
         counted(write(make_context, idle, "rs:6,3", missing=missing), 9)["cpu_ns"] for missing in ((), {1})
     ]
     encode_ns, decode_ns = idle.encode_ns("rs:6,3", 24 * KIB), idle.decode_ns("rs:6,3", 24 * KIB, 1)
-    assert told == [round(encode_ns), round(encode_ns + decode_ns)]
+    assert listed == [round(encode_ns), round(encode_ns + decode_ns)]
     assert decode_ns > 0
 
 
@@ -210,28 +210,28 @@ def test_each_term_of_processor_time_alone(
     models, change, make_context, counted, term, replicated, full_stripe
 ):
     only = change(models, cpu=no_cpu(**{term: 1000}))
-    told = counted(write(make_context, only, "rep:3"), 3)
-    assert told["cpu_ns"] == 1000 * replicated
-    told = counted(write(make_context, only, "rs:6,3", length=24 * KIB), 9)
+    found = counted(write(make_context, only, "rep:3"), 3)
+    assert found["cpu_ns"] == 1000 * replicated
+    found = counted(write(make_context, only, "rs:6,3", length=24 * KIB), 9)
     encode_ns = round(only.encode_ns("rs:6,3", 24 * KIB))
     # The encoding shares a stage with other terms, and a stage is rounded once.
-    assert told["cpu_ns"] == pytest.approx(1000 * full_stripe + encode_ns, abs=1)
+    assert found["cpu_ns"] == pytest.approx(1000 * full_stripe + encode_ns, abs=1)
 
 
 def test_bytes_of_messages_cost_both_sides(models, change, make_context, counted):
     only = change(models, cpu=no_cpu(message_ns_per_byte=1))
     sizes = models.messages
-    told = counted(write(make_context, only, "rep:3"), 3)
+    found = counted(write(make_context, only, "rep:3"), 3)
     public = sizes.request_header_bytes + 4 * KIB + sizes.reply_bytes
     private = sizes.sub_write_header_bytes + 4 * KIB + sizes.sub_reply_bytes
-    assert told["cpu_ns"] == public + 2 * 2 * private
+    assert found["cpu_ns"] == public + 2 * 2 * private
 
 
 def test_encoding_is_paid_once_per_stripe_by_the_kernel_table(models, change, make_context, counted):
     idle = change(models, cpu=no_cpu())
     for stripes in (1, 3):
-        told = counted(write(make_context, idle, "rs:6,3", length=stripes * 24 * KIB), 9)
-        assert told["cpu_ns"] == round(stripes * idle.encode_ns("rs:6,3", 24 * KIB))
+        found = counted(write(make_context, idle, "rs:6,3", length=stripes * 24 * KIB), 9)
+        assert found["cpu_ns"] == round(stripes * idle.encode_ns("rs:6,3", 24 * KIB))
 
 
 @pytest.mark.parametrize("scope", ["commit", "dispatch", "none"])

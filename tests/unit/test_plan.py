@@ -86,16 +86,18 @@ def test_an_interval_across_its_bound_is_uncertain():
 
 
 def test_an_impossible_rate_is_refused_by_a_bound_alone():
-    told = parse_scenario(TEXT, sets=["plan.rate_per_s=10000000", "plan.usable_bytes=1TB"])
-    document = make_plan(told)
+    scenario = parse_scenario(TEXT, sets=["plan.rate_per_s=10000000", "plan.usable_bytes=1TB"])
+    document = make_plan(scenario)
     assert document["recommended"] is None
     assert all(one["iops"] is None for one in document["candidates"])
     assert any("network: allows" in line for one in document["candidates"] for line in one["fails"])
 
 
 def test_bounds_count_the_bytes_of_replicas_and_shards():
-    told = parse_scenario(TEXT, sets=['schemes=["rep:3"]', "cluster.hosts=7", "workload.read_fraction=0.0"])
-    by_name = {bound.name: bound.rate_per_s for bound in bounds_of(told, "rep:3")}
+    scenario = parse_scenario(
+        TEXT, sets=['schemes=["rep:3"]', "cluster.hosts=7", "workload.read_fraction=0.0"]
+    )
+    by_name = {bound.name: bound.rate_per_s for bound in bounds_of(scenario, "rep:3")}
     assert by_name["public network"] == pytest.approx(7 * 1.25e9 / 16384)
     # Two of three copies cross the private network.
     assert by_name["private network"] == pytest.approx(by_name["public network"] / 2)
@@ -103,9 +105,9 @@ def test_bounds_count_the_bytes_of_replicas_and_shards():
 
 def test_too_many_candidates_are_refused():
     hosts = list(range(3, 1100))
-    told = parse_scenario(TEXT, sets=[f"plan.hosts={hosts}"])
+    scenario = parse_scenario(TEXT, sets=[f"plan.hosts={hosts}"])
     with pytest.raises(ValueError, match="2194 candidates, wanted at most 2000"):
-        list(candidates_of(told, told.plan))
+        list(candidates_of(scenario, scenario.plan))
 
 
 def test_requirements_that_lack_a_key_are_reported():

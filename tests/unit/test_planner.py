@@ -80,9 +80,9 @@ def test_a_shared_template_is_the_one_the_request_would_have_had_alone(
             number, within = divmod(offset, size_bytes)
             part = min(end, (number + 1) * size_bytes) - offset
             before = size_bytes if prefilled else sizes.get(number, 0)
-            told = {"offset_bytes": within, "length_bytes": part, "object_size_bytes": before}
+            values = {"offset_bytes": within, "length_bytes": part, "object_size_bytes": before}
             path = write_path if is_write else read_path
-            assert same(book.templates[templates[at]], path(pool.contexts[0], **told)), told
+            assert same(book.templates[templates[at]], path(pool.contexts[0], **values)), values
             assert planned.lengths_bytes[at] == part
             if is_write:
                 sizes[number] = max(sizes.get(number, 0), within + part)
@@ -153,8 +153,8 @@ def test_owners_go_on_from_chunk_to_chunk(uncached, make_pool):
         assert planned.owners.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
-def device_reads(pool, requests, **told):
-    result = simulate(pool, listed(requests, depth=1), **told)
+def device_reads(pool, requests, **found):
+    result = simulate(pool, listed(requests, depth=1), **found)
     return result.row["device_read_bytes_per_client_byte"]
 
 
@@ -244,14 +244,14 @@ def test_accounts_are_sums_over_plans(uncached, make_pool):
         ).start(),
     ).engine_run.streams[0]
     planner.take(50)
-    told = account(stream, book)
-    by_hand = dict.fromkeys(told, 0)
+    found = account(stream, book)
+    by_hand = dict.fromkeys(found, 0)
     for template, binding in zip(stream.templates.tolist(), stream.bindings.tolist(), strict=True):
         path = book.templates[template]
         row = [*(book.bindings[binding] >= 0).tolist(), True]
         for step in range(path.steps):
             if row[path.roles[step]]:
-                for column, name in enumerate(list(told)[:-1]):
+                for column, name in enumerate(list(found)[:-1]):
                     by_hand[name] += int(path.amounts[step, column])
                 by_hand["uses"] += int(path.words[step] == 1)
-    assert told == by_hand
+    assert found == by_hand

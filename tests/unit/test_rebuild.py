@@ -24,24 +24,27 @@ def scenario():
 
 
 def test_replication_rebuilds_whole_objects_over_the_network(scenario):
-    told = idle_rebuild(scenario, "rep:3", sample_objects=60)
-    assert told.reason is None
-    assert told.lost_osds == (0,)
-    assert told.lost_bytes == told.objects * (4 << 20)
+    rebuild = idle_rebuild(scenario, "rep:3", sample_objects=60)
+    assert rebuild.reason is None
+    assert rebuild.lost_osds == (0,)
+    assert rebuild.lost_bytes == rebuild.objects * (4 << 20)
     # A copy to the new home, headers and frames beside it; half of the primaries are on that host.
-    assert 0.5 < told.network_bytes_per_lost_byte < 1.2
+    assert 0.5 < rebuild.network_bytes_per_lost_byte < 1.2
     # What is left goes at the pace under way, within its interval.
-    whole_s, ends_s = told.seconds_for(10 * told.lost_bytes), told.seconds_interval(10 * told.lost_bytes)
-    assert whole_s == pytest.approx(told.seconds + 9 * told.lost_bytes / told.pace_bytes_per_s)
-    assert whole_s == pytest.approx(10 * told.seconds, rel=0.25)
+    whole_s, ends_s = (
+        rebuild.seconds_for(10 * rebuild.lost_bytes),
+        rebuild.seconds_interval(10 * rebuild.lost_bytes),
+    )
+    assert whole_s == pytest.approx(rebuild.seconds + 9 * rebuild.lost_bytes / rebuild.pace_bytes_per_s)
+    assert whole_s == pytest.approx(10 * rebuild.seconds, rel=0.25)
     assert ends_s is None or ends_s[0] <= whole_s <= ends_s[1]
-    assert told.limited_by is not None
+    assert rebuild.limited_by is not None
 
 
 def test_erasure_coding_reads_k_shards_for_each_lost_one(scenario):
-    told = idle_rebuild(scenario, "rs:4,2", sample_objects=60)
-    assert told.lost_bytes == told.objects * (1 << 20)
-    assert 2 < told.network_bytes_per_lost_byte < 5
+    rebuild = idle_rebuild(scenario, "rs:4,2", sample_objects=60)
+    assert rebuild.lost_bytes == rebuild.objects * (1 << 20)
+    assert 2 < rebuild.network_bytes_per_lost_byte < 5
 
 
 def test_the_rate_hardly_depends_on_the_sample(scenario):
@@ -52,8 +55,10 @@ def test_the_rate_hardly_depends_on_the_sample(scenario):
 
 
 def test_an_osd_that_is_missing_already_is_not_lost_again():
-    told = idle_rebuild(parse_scenario(TEXT + "[degraded]\nmissing_osds = [0]\n"), "rep:3", sample_objects=30)
-    assert told.lost_osds == (1,)
+    found = idle_rebuild(
+        parse_scenario(TEXT + "[degraded]\nmissing_osds = [0]\n"), "rep:3", sample_objects=30
+    )
+    assert found.lost_osds == (1,)
 
 
 def test_throttles_of_the_scenario_hold(scenario):
@@ -70,18 +75,18 @@ def test_throttles_of_the_scenario_hold(scenario):
         ("rs:6,2", "found no new OSD"),
     ],
 )
-def test_what_cannot_be_rebuilt_says_why(scenario, scheme, told):
+def test_what_cannot_be_rebuilt_says_why(scenario, scheme, outcome):
     found = idle_rebuild(scenario, scheme, sample_objects=20)
-    assert told in found.reason
+    assert outcome in found.reason
     assert (found.seconds, found.bytes_per_s, found.seconds_for(1e9)) == (None, None, None)
 
 
 def test_a_repair_under_load_is_read_off_its_row():
     scenario = load_scenario("repair", sets=["workload.requests=200", 'schemes=["rep:3"]'])
     row = run_scenario(scenario).rows.to_dicts()[0]
-    told = measured_rebuild(scenario, row)
-    assert told.lost_osds == (7,)
-    assert told.bytes_per_s == pytest.approx(row["repair_lost_bytes"] / row["repair_s"])
+    rebuild = measured_rebuild(scenario, row)
+    assert rebuild.lost_osds == (7,)
+    assert rebuild.bytes_per_s == pytest.approx(row["repair_lost_bytes"] / row["repair_s"])
 
 
 def test_an_unfinished_repair_has_no_rate():

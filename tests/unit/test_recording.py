@@ -161,9 +161,9 @@ def test_few_requests_still_make_a_row(models, make_pool, requests):
 def test_bins_sum_to_the_account(models, make_pool):
     from stripesim.sim.engine.graph import COUNTERS
 
-    told = simulate(make_pool(models, "rs:4,2", groups=4), load(requests=80), bin_ns=1_000_000)
-    sums = dict(zip(COUNTERS, told.engine_run.bins.sum(axis=0).tolist(), strict=True))
+    simulated = simulate(make_pool(models, "rs:4,2", groups=4), load(requests=80), bin_ns=1_000_000)
+    sums = dict(zip(COUNTERS, simulated.engine_run.bins.sum(axis=0).tolist(), strict=True))
     client_bytes = 80 * 4 * KIB
     for name in ("device_read_bytes", "device_write_bytes", "private_net_bytes", "public_net_bytes"):
-        assert sums[name] == told.row[f"{name}_per_client_byte"] * client_bytes
-    assert sums["cpu_ns"] == pytest.approx(told.row["cpu_ns_per_op"] * 80)
+        assert sums[name] == simulated.row[f"{name}_per_client_byte"] * client_bytes
+    assert sums["cpu_ns"] == pytest.approx(simulated.row["cpu_ns_per_op"] * 80)

@@ -28,9 +28,9 @@ CACHE = {
 
 
 def cache(*, autotune=False, **numbers):
-    told = {**CACHE, **numbers}
+    values = {**CACHE, **numbers}
     return BlueStoreCacheModel(
-        **told, autotune=autotune, provenance=dict.fromkeys(told, Provenance("assumed", "a test"))
+        **values, autotune=autotune, provenance=dict.fromkeys(values, Provenance("assumed", "a test"))
     )
 
 
@@ -60,7 +60,7 @@ def test_a_share_for_data_spares_no_look_up():
     meta=st.floats(0, 1),
 )
 def test_autotune_never_misses_more_than_any_fixed_split(objects, cache_bytes, onode, kv, meta):
-    told = {
+    values = {
         "cache_bytes": cache_bytes,
         "onode_bytes": onode,
         "kv_onode_bytes": kv,
@@ -68,9 +68,9 @@ def test_autotune_never_misses_more_than_any_fixed_split(objects, cache_bytes, o
         "kv_fraction": 1 - meta,
         "data_fraction": 0.0,
     }
-    tuned = cache(autotune=True, **told).miss_fraction(objects, 0)
+    tuned = cache(autotune=True, **values).miss_fraction(objects, 0)
     assert 0 <= tuned <= 1
-    assert tuned <= cache(**told).miss_fraction(objects, 0) + 1e-9
+    assert tuned <= cache(**values).miss_fraction(objects, 0) + 1e-9
 
 
 def test_a_look_up_reads_whole_blocks():
@@ -96,27 +96,27 @@ def repaired(scenario, **models):
 
 
 def test_a_look_up_that_misses_is_a_read_of_each_source():
-    told = repair()
-    found = repaired(told)
-    missed = repaired(told, lookup=MetadataLookup(1.0, 8192))
+    result = repair()
+    found = repaired(result)
+    missed = repaired(result, lookup=MetadataLookup(1.0, 8192))
     lost = found["repair_lost_bytes"]
     objects = found["repair_objects"]
     per_lost = "repair_device_read_bytes_per_lost_byte"
     # An object of 4 MiB is one round from six sources.
     assert (missed[per_lost] - found[per_lost]) * lost == pytest.approx(objects * 6 * 8192)
     # Few objects in another order can end earlier; a look-up that outlasts the object's own reads cannot.
-    assert repaired(told, lookup=MetadataLookup(1.0, 8 << 20))["repair_s"] > 2 * found["repair_s"]
-    assert repaired(told, lookup=MetadataLookup(0.0, 8192)) | {"engine_wall_s": 0} == found | {
+    assert repaired(result, lookup=MetadataLookup(1.0, 8 << 20))["repair_s"] > 2 * found["repair_s"]
+    assert repaired(result, lookup=MetadataLookup(0.0, 8192)) | {"engine_wall_s": 0} == found | {
         "engine_wall_s": 0
     }
 
 
 def test_a_journal_doubles_what_a_repair_writes():
-    told = repair('generation="pacific"', 'cluster.parameters="pacific"')
-    store = build_models(told).store
+    result = repair('generation="pacific"', 'cluster.parameters="pacific"')
+    store = build_models(result).store
     per_lost = "repair_device_write_bytes_per_lost_byte"
-    once = repaired(told)[per_lost]
-    twice = repaired(told, store=FileStoreModel.of(store))[per_lost]
+    once = repaired(result)[per_lost]
+    twice = repaired(result, store=FileStoreModel.of(store))[per_lost]
     # A shard of 4 MiB / 6 ends inside a block of the file.
     assert twice - once == pytest.approx(1, abs=0.01)
 

@@ -19,13 +19,15 @@ trace = "t.csv"
 
 def test_the_recorded_latency_is_that_of_the_trace(tmp_path):
     (tmp_path / "t.csv").write_text(LINES)
-    told = recorded_latency(parse_scenario(SCENARIO, label="s.toml", base_dir=tmp_path))
+    scenario = recorded_latency(parse_scenario(SCENARIO, label="s.toml", base_dir=tmp_path))
     # MSR gives response times in units of 100 ns.
-    assert told["recorded_latency_mean_ns"] == pytest.approx(400_000)
-    assert told["recorded_latency_p50_ns"] == pytest.approx(300_000)
+    assert scenario["recorded_latency_mean_ns"] == pytest.approx(400_000)
+    assert scenario["recorded_latency_p50_ns"] == pytest.approx(300_000)
 
 
 def test_only_the_requests_that_are_replayed_count(tmp_path):
     (tmp_path / "t.csv").write_text(LINES)
-    told = recorded_latency(parse_scenario(SCENARIO + "requests = 2\n", label="s.toml", base_dir=tmp_path))
-    assert told["recorded_latency_mean_ns"] == pytest.approx(200_000)
+    scenario = recorded_latency(
+        parse_scenario(SCENARIO + "requests = 2\n", label="s.toml", base_dir=tmp_path)
+    )
+    assert scenario["recorded_latency_mean_ns"] == pytest.approx(200_000)

@@ -33,7 +33,7 @@ image_bytes = "64MiB"
 PLACES = Places(np.repeat(np.arange(7, dtype=np.int64), 2), None)
 
 
-def told(faults: str, **changes: str) -> Scenario:
+def scenario_of(faults: str, **changes: str) -> Scenario:
     text = BASE
     for old, new in changes.items():
         text = text.replace(old, new)
@@ -103,7 +103,9 @@ def test_events_can_be_given_on_the_command_line() -> None:
 
 
 def test_limits_are_those_of_the_generation_and_device_unless_given() -> None:
-    scenario = told("[faults]\nmax_backfills=4\nheartbeat_grace_s=60\n[[faults.events]]\nosds=[1]\nat_s=1")
+    scenario = scenario_of(
+        "[faults]\nmax_backfills=4\nheartbeat_grace_s=60\n[[faults.events]]\nosds=[1]\nat_s=1"
+    )
     model = limits_of(scenario, rotational=True)
     assert model.max_backfills_count == 4
     assert model.provenance["max_backfills_count"].kind == "given"
@@ -115,7 +117,7 @@ def test_limits_are_those_of_the_generation_and_device_unless_given() -> None:
 
 
 def test_draws_belong_to_a_unit_and_alternate() -> None:
-    scenario = told(
+    scenario = scenario_of(
         "[faults.drawn]\nlifetime = {distribution='weibull', scale_s=20, shape=0.7}\n"
         "downtime = {distribution='lognormal', median_s=3, sigma=1}"
     )
@@ -143,7 +145,7 @@ TRACE = """# event_id component_id node_id platform_id node_name event_type star
 def test_a_trace_is_replayed_from_its_start_and_scaled(tmp_path: Path) -> None:
     (tmp_path / "t.tab").write_text(TRACE)
     faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'\nspeed = 2"
-    found = replayed_failures(told(faults), PLACES)
+    found = replayed_failures(scenario_of(faults), PLACES)
     assert [(failure.hosts, failure.osds) for failure in found] == [((0,), (0, 1)), ((1,), (2, 3))]
     assert (found[0].time_ns, found[0].back_ns) == (15 * 10**9, 20 * 10**9)
     assert (found[1].time_ns, found[1].back_ns) == (25 * 10**9, None)
@@ -154,13 +156,13 @@ def test_a_trace_of_more_nodes_than_the_cluster_is_refused(tmp_path: Path) -> No
     (tmp_path / "t.tab").write_text(TRACE + "".join(rows))
     faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'"
     with pytest.raises(ValueError, match="got 11 nodes, wanted at most the cluster's 7 hosts"):
-        replayed_failures(told(faults), PLACES)
+        replayed_failures(scenario_of(faults), PLACES)
 
 
 def test_a_real_trace_gives_distributions_to_draw_from(data: Path) -> None:
     trace = data / "failure-traces" / "fta_lanl" / "event_trace.tab.gz"
     faults = f"[faults.drawn]\nunit = 'host'\ntrace = '{trace}'\nspeed = 100000"
-    found = drawn_failures(told(faults), PLACES)
+    found = drawn_failures(scenario_of(faults), PLACES)
     assert found
     assert all(len(failure.osds) == 2 for failure in found)
 
@@ -176,7 +178,7 @@ def test_a_narrow_cluster_is_warned_of() -> None:
 
 
 def test_a_scenario_with_faults_gives_rows_a_timeline_and_a_figure() -> None:
-    scenario = told(
+    scenario = scenario_of(
         "[faults]\ndown_out_interval_s = 5\n[[faults.events]]\nosds = [3]\nat_s = 10\n"
         "[[faults.corruptions]]\nosd = 8\nat_s = 12\n",
         **{"duration_s = 100": "duration_s = 60\nkind = 'open'\nrate_per_s = 5\ntimeout_s = 0.5"},

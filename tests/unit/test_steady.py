@@ -44,16 +44,16 @@ def test_mser_does_not_change_with_unit_or_offset():
 
 def test_an_interval_of_batches_is_students():
     # 1 to 5: mean 3, standard deviation sqrt(2.5), t(0.975, 4) = 2.7764.
-    told = batch_means([1, 2, 3, 4, 5])
-    assert told.mean == 3
-    assert told.high - told.mean == pytest.approx(2.7764 * (2.5 / 5) ** 0.5, rel=1e-4)
-    assert told.mean - told.low == pytest.approx(told.high - told.mean)
+    found = batch_means([1, 2, 3, 4, 5])
+    assert found.mean == 3
+    assert found.high - found.mean == pytest.approx(2.7764 * (2.5 / 5) ** 0.5, rel=1e-4)
+    assert found.mean - found.low == pytest.approx(found.high - found.mean)
 
 
 def test_too_few_batches_give_no_interval():
     assert batch_means([1.0, 2.0]) == (batch_means([1.0, 2.0]))
-    told = batch_means([1.0, 2.0])
-    assert (told.mean, told.low, told.high) == (1.5, None, None)
+    found = batch_means([1.0, 2.0])
+    assert (found.mean, found.low, found.high) == (1.5, None, None)
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say():
@@ -66,8 +66,8 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
         for index, shock in enumerate(noise):
             value = 0.5 * value + shock
             series[index] = value
-        told = batch_means(series.reshape(BATCHES, 50).mean(axis=1))
-        covered += told.low <= 0 <= told.high
+        found = batch_means(series.reshape(BATCHES, 50).mean(axis=1))
+        covered += found.low <= 0 <= found.high
     # Of 200 intervals of 95 %, 180 to 198 cover unless something is wrong (binomial, 3 in 1000).
     assert 180 <= covered <= 198
 
@@ -76,9 +76,9 @@ def test_throughput_intervals_cover_the_rate_of_a_poisson_process():
     covered = 0
     for seed in range(200):
         times = np.cumsum(np.random.default_rng(seed).exponential(1e6, 3000))
-        told = throughput_interval(times, np.ones(3000), 0.0, 2e9)
-        covered += told.low <= 1000 <= told.high
-        assert told.mean == pytest.approx((times <= 2e9).sum() / 2)
+        found = throughput_interval(times, np.ones(3000), 0.0, 2e9)
+        covered += found.low <= 1000 <= found.high
+        assert found.mean == pytest.approx((times <= 2e9).sum() / 2)
     assert 180 <= covered <= 198
 
 

@@ -34,41 +34,41 @@ def means(**columns: list[Any]) -> pl.DataFrame:
 
 
 def test_lines_hold_the_means_at_the_swept_values() -> None:
-    told = draw_sweep(means(**{"scheme": ["rep:3", "rs:6,3"], DEPTH: [4, 8, 16]}), [DEPTH])
-    assert told is not None
-    (axes,) = told.figure.axes
+    figures = draw_sweep(means(**{"scheme": ["rep:3", "rs:6,3"], DEPTH: [4, 8, 16]}), [DEPTH])
+    assert figures is not None
+    (axes,) = figures.figure.axes
     assert [line.get_label() for line in axes.lines] == ["3-replication", "RS(6,3)"]
     drawn = [[float(value) for value in line.get_xydata().ravel()] for line in axes.lines]  # type: ignore[union-attr]
     assert drawn == [[4, 10.5, 8, 11.5, 16, 12.5], [4, 13.5, 8, 14.5, 16, 15.5]]
     assert axes.get_xlabel() == DEPTH
-    assert "2 replications" in told.caption
+    assert "2 replications" in figures.caption
 
 
 def test_each_op_and_pattern_has_a_panel() -> None:
-    told = draw_sweep(means(op=["read", "write"], pattern=["seq", "rand"], **{DEPTH: [4, 8]}), [DEPTH])
-    assert told is not None
-    titles = {axes.get_title(loc="left") for axes in told.figure.axes}
+    figures = draw_sweep(means(op=["read", "write"], pattern=["seq", "rand"], **{DEPTH: [4, 8]}), [DEPTH])
+    assert figures is not None
+    titles = {axes.get_title(loc="left") for axes in figures.figure.axes}
     assert titles == {"Random writes", "Sequential writes", "Random reads", "Sequential reads"}
 
 
 def test_other_keys_make_lines_of_their_own_until_there_are_too_many() -> None:
-    told = draw_sweep(means(**{DEPTH: [4, 8], "cluster.hosts": [4, 5, 6]}), [DEPTH, "cluster.hosts"])
-    assert told is not None
-    labels = [line.get_label() for line in told.figure.axes[0].lines]
+    figures = draw_sweep(means(**{DEPTH: [4, 8], "cluster.hosts": [4, 5, 6]}), [DEPTH, "cluster.hosts"])
+    assert figures is not None
+    labels = [line.get_label() for line in figures.figure.axes[0].lines]
     assert labels == ["3-replication, hosts 4", "3-replication, hosts 5", "3-replication, hosts 6"]
     hosts = list(range(4, 14))
-    told = draw_sweep(means(**{DEPTH: [4, 8], "cluster.hosts": hosts}), [DEPTH, "cluster.hosts"])
-    assert told is not None
-    assert len(told.figure.axes[0].lines) == 1
-    assert "cluster.hosts = 4" in told.caption
+    figures = draw_sweep(means(**{DEPTH: [4, 8], "cluster.hosts": hosts}), [DEPTH, "cluster.hosts"])
+    assert figures is not None
+    assert len(figures.figure.axes[0].lines) == 1
+    assert "cluster.hosts = 4" in figures.caption
 
 
 def test_swept_block_sizes_are_the_axis_not_lines() -> None:
     key = "workload.block_sizes_bytes"
     rows = means(**{key: [4096, 65536]}).with_columns(block_size_bytes=pl.col(key))
-    told = draw_sweep(rows, [key])
-    assert told is not None
-    assert len(told.figure.axes[0].lines) == 1
+    figures = draw_sweep(rows, [key])
+    assert figures is not None
+    assert len(figures.figure.axes[0].lines) == 1
 
 
 def test_there_is_no_figure_without_a_numeric_key_of_several_values() -> None:
@@ -81,6 +81,6 @@ def test_there_is_no_figure_without_a_numeric_key_of_several_values() -> None:
 
 def test_the_caption_counts_cells_without_a_steady_state() -> None:
     rows = means(**{DEPTH: [4, 8]}).with_columns(steady=pl.col(DEPTH) == 4)
-    told = draw_sweep(rows, [DEPTH])
-    assert told is not None
-    assert "1 of 2 cells did not reach a steady state" in told.caption
+    figures = draw_sweep(rows, [DEPTH])
+    assert figures is not None
+    assert "1 of 2 cells did not reach a steady state" in figures.caption

@@ -324,13 +324,13 @@ for name, module in sorted(sys.modules.items()):
 def test_a_sweep_warns_of_each_point_outside_the_calibrated_range_once():
     from stripesim.scenarios.sweep.run import run_sweep
 
-    told = plan_sweep(
+    plan = plan_sweep(
         "quickstart",
         over=["workload.queue_depth=4,8"],
         sets=["workload.requests=20", 'schemes=["rep:3"]', 'workload.ops=["read"]'],
         replications=2,
     )
-    result = run_sweep(told, jobs=1)
+    result = run_sweep(plan, jobs=1)
     assert [line.partition(";")[0] for line in result.warnings] == [
         "cluster.osds_per_host: got 2",
         "workload.queue_depth: got 4",

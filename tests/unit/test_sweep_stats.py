@@ -34,8 +34,8 @@ def test_the_interval_covers_as_often_as_it_says() -> None:
     # 1,000 intervals of 5 normal values each: 950 expected, standard deviation 6.9; 4 of those allowed.
     draws = np.random.default_rng(1).normal(100.0, 20.0, size=(1000, 5))
     rows = pl.concat([frame(list(draw)).with_columns(point=pl.lit(i)) for i, draw in enumerate(draws)])
-    told = aggregate(rows, ["point"])
-    covered = told.filter((pl.col("iops_ci_low") < 100) & (pl.col("iops_ci_high") > 100)).height
+    found = aggregate(rows, ["point"])
+    covered = found.filter((pl.col("iops_ci_low") < 100) & (pl.col("iops_ci_high") > 100)).height
     assert 922 <= covered <= 978
 
 
@@ -61,8 +61,8 @@ def test_cells_stay_apart_and_in_order() -> None:
             frame([5.0, 6.0], depth=8),
         ]
     )
-    told = aggregate(rows, ["depth"])
-    assert told.select("depth", "scheme", "iops").rows() == [
+    found = aggregate(rows, ["depth"])
+    assert found.select("depth", "scheme", "iops").rows() == [
         (8, "rs:6,3", 1.5),
         (4, "rep:3", 3.5),
         (8, "rep:3", 5.5),
@@ -80,9 +80,9 @@ def test_words_are_gathered_not_averaged() -> None:
 
 
 def test_no_rows_give_an_empty_table_with_its_columns() -> None:
-    told = aggregate(frame([1.0]).clear())
-    assert told.height == 0
-    assert {"scheme", "replications", "iops", "iops_ci_high"} <= set(told.columns)
+    found = aggregate(frame([1.0]).clear())
+    assert found.height == 0
+    assert {"scheme", "replications", "iops", "iops_ci_high"} <= set(found.columns)
 
 
 def closed_loop(latencies: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:

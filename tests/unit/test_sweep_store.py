@@ -42,8 +42,8 @@ def kept(out: Path) -> dict[str, dict[str, Any]]:
         return store.rows
 
 
-def without_null(told: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if value is not None}
+def without_null(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def test_rows_come_back_to_the_bit(tmp_path: Path) -> None:

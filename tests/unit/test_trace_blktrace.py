@@ -73,7 +73,7 @@ def test_any_cpu_or_the_common_name_reads_them_all(tmp_path: Path) -> None:
 def test_blkparse_agrees(tmp_path: Path) -> None:
     """The text that blkparse prints of our file, and the file it merges, read to the same requests."""
     ours = read_trace(per_cpu(tmp_path), strict=True)
-    told = subprocess.run(
+    done = subprocess.run(
         ["blkparse", "-i", "dev", "-d", "merged.bin"],
         cwd=tmp_path,
         capture_output=True,
@@ -81,7 +81,7 @@ def test_blkparse_agrees(tmp_path: Path) -> None:
         text=True,
     )
     text = tmp_path / "out.txt"
-    text.write_text(told.stdout)
+    text.write_text(done.stdout)
     for other in (text, tmp_path / "merged.bin"):
         again = read_trace(other, strict=True)
         assert again.requests.equals(ours.requests)

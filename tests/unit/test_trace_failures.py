@@ -104,8 +104,8 @@ def test_sqlite_form_equals_the_tab_form(tmp_path: Path) -> None:
     base.execute("UPDATE event_trace SET event_type = 7 WHERE event_id = '1'")
     base.commit()
     base.close()
-    (told,) = read_failures(tmp_path / "t.db").faults.lines()
-    assert told.endswith("t.db:row 2: got event_type '7', wanted 0 (unavailable) or 1 (available)")
+    (found,) = read_failures(tmp_path / "t.db").faults.lines()
+    assert found.endswith("t.db:row 2: got event_type '7', wanted 0 (unavailable) or 1 (available)")
 
 
 def test_sqlite_files_without_the_table_or_broken(tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_damage_is_told_with_its_line(tmp_path: Path, text: str, bad: str, said:
     whole = read_failures(put(tmp_path, text, "whole"))
     trace = read_failures(path)
     assert trace.events.equals(whole.events)
-    (told,) = trace.faults.lines()
-    assert told.startswith(f"{path}:{text.count(chr(10)) + 1}: got ")
-    assert said in told
+    (found,) = trace.faults.lines()
+    assert found.startswith(f"{path}:{text.count(chr(10)) + 1}: got ")
+    assert said in found
     with pytest.raises(TraceError):
         read_failures(path, strict=True)
 
@@ -219,11 +219,11 @@ def test_grid5000_agrees_with_its_facts() -> None:
 @published
 def test_lanl_agrees_with_its_facts_in_both_forms() -> None:
     archive = load(DATA / "fta_lanl/event_trace.tab.gz", strict=True)
-    told = describe(archive)
-    assert (told["events"], told["components"]) == (43_325, 3577)
-    assert told["up_mean_h"] == pytest.approx(1780, abs=0.5)
-    assert told["down_mean_h"] == pytest.approx(5.88, abs=0.005)
-    assert told["down_p50_h"] == pytest.approx(0.97, abs=0.005)
+    summary = describe(archive)
+    assert (summary["events"], summary["components"]) == (43_325, 3577)
+    assert summary["up_mean_h"] == pytest.approx(1780, abs=0.5)
+    assert summary["down_mean_h"] == pytest.approx(5.88, abs=0.005)
+    assert summary["down_p50_h"] == pytest.approx(0.97, abs=0.005)
     raw = load(DATA / "lanl_raw/LA-UR-05-7318-failure-data-1996-2005.csv.xz", strict=True)
     assert isinstance(raw, FailureTrace)
     assert int((~raw.events["up"]).sum()) == 23_739

@@ -34,12 +34,16 @@ def test_footprint_is_the_union_per_device() -> None:
 
 def test_what_was_not_recorded_is_null() -> None:
     trace = BlockTrace(frame((0, "a", 0, 512)), None, "fio-iolog", "x")
-    told = info(trace)
+    summary = info(trace)
     assert (
-        told["service_mean_us"] is told["service_p99_us"] is told["response_p50_us"] is told["iops"] is None
+        summary["service_mean_us"]
+        is summary["service_p99_us"]
+        is summary["response_p50_us"]
+        is summary["iops"]
+        is None
     )
-    assert told["duration_s"] == 0
-    json.dumps(told)
+    assert summary["duration_s"] == 0
+    json.dumps(summary)
 
 
 @needs_data
@@ -47,19 +51,19 @@ def test_what_was_not_recorded_is_null() -> None:
 def test_published_statistics(name: str) -> None:
     wanted = json.loads((DATA / "block-traces/stats.json").read_text())[name]
     trace = read_trace(DATA / "block-traces" / name, strict=True)
-    told = info(trace)
+    summary = info(trace)
     requests = trace.requests
     lengths = requests["length_bytes"]
-    assert told["requests"] == wanted["requests"]
-    assert told["devices"] == wanted["devices"]
+    assert summary["requests"] == wanted["requests"]
+    assert summary["devices"] == wanted["devices"]
     # Each published value is rounded; half a unit of its last place is the tolerance.
-    assert told["duration_s"] == pytest.approx(wanted["duration_s"], abs=5e-4)
-    assert told["iops"] == pytest.approx(wanted["iops"], abs=5e-3)
-    assert told["read_ratio"] == pytest.approx(wanted["read_ratio"], abs=5e-5)
-    assert told["bytes_mean"] == pytest.approx(wanted["size_mean"], abs=0.05)
-    assert told["sequential_fraction"] == pytest.approx(wanted["seq_frac"], abs=5e-5)
+    assert summary["duration_s"] == pytest.approx(wanted["duration_s"], abs=5e-4)
+    assert summary["iops"] == pytest.approx(wanted["iops"], abs=5e-3)
+    assert summary["read_ratio"] == pytest.approx(wanted["read_ratio"], abs=5e-5)
+    assert summary["bytes_mean"] == pytest.approx(wanted["size_mean"], abs=0.05)
+    assert summary["sequential_fraction"] == pytest.approx(wanted["seq_frac"], abs=5e-5)
     for part in ("p50", "p90", "p99"):
-        assert told[f"bytes_{part}"] == wanted[f"size_{part}"]
+        assert summary[f"bytes_{part}"] == wanted[f"size_{part}"]
     assert lengths.max() == wanted["size_max"]
     moved = {w: int(lengths.filter(requests["is_write"] == w).sum()) / 1e9 for w in (False, True)}
     assert moved[False] == pytest.approx(wanted["read_GB"], abs=5e-5)
@@ -70,8 +74,8 @@ def test_published_statistics(name: str) -> None:
         wanted["max_offset_GB"], rel=1e-3
     )  # type: ignore[arg-type]
     if wanted["resp_mean_ms"] is not None:
-        assert told["response_mean_us"] / 1e3 == pytest.approx(wanted["resp_mean_ms"], abs=5e-4)
-        assert told["response_p50_us"] / 1e3 == pytest.approx(wanted["resp_p50_ms"], abs=5e-4)
+        assert summary["response_mean_us"] / 1e3 == pytest.approx(wanted["resp_mean_ms"], abs=5e-4)
+        assert summary["response_p50_us"] / 1e3 == pytest.approx(wanted["resp_p50_ms"], abs=5e-4)
 
 
 @needs_data

@@ -62,8 +62,8 @@ def test_format_counts_ratios_and_sizes_agree_with_the_published_statistics(name
 def ceph_cells() -> list[tuple[Path, dict[str, int]]]:
     cells = []
     for meta in sorted((CEPH / "block-traces").glob("*.meta.json")):
-        told = json.loads(meta.read_text())
-        for device, checks in told["check"].items():
+        document = json.loads(meta.read_text())
+        for device, checks in document["check"].items():
             stem = meta.name.removesuffix(".meta.json")
             (path,) = (CEPH / "block-traces").glob(f"{stem}.{device}.*.txt.gz")
             cells.append((path, checks))

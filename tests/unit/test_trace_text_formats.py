@@ -160,10 +160,10 @@ def test_vscsi_faults_are_told_by_record(tmp_path: Path) -> None:
     path = put(tmp_path, bytes(data))
     trace = read_trace(path)
     assert len(trace) == 4
-    told = trace.faults.lines()
+    lines = trace.faults.lines()
     assert [fault.line for fault in trace.faults.first] == [3, 4, 6, 7]
-    assert told[0] == f"{path}:record 3: got version 7, wanted version 1 as before"
-    assert told[-1] == f"{path}:record 7: got 5 bytes, wanted a record of 32 bytes"
+    assert lines[0] == f"{path}:record 3: got version 7, wanted version 1 as before"
+    assert lines[-1] == f"{path}:record 7: got 5 bytes, wanted a record of 32 bytes"
     with pytest.raises(TraceError, match="got no valid request"):
         read_trace(put(tmp_path, vscsi(1, 4, 0x12)))
 

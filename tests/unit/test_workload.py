@@ -20,8 +20,8 @@ TOLD = {
 }
 
 
-def stream(**told):
-    return Synthetic(**{**TOLD, **told}).start()
+def stream(**found):
+    return Synthetic(**{**TOLD, **found}).start()
 
 
 def test_sequential_goes_through_the_image_and_around_its_end():
@@ -41,9 +41,9 @@ def test_random_blocks_are_aligned_and_cover_the_image_evenly():
 @pytest.mark.parametrize("pattern", ["seq", "rand"])
 @pytest.mark.parametrize("rate", [None, 5000.0])
 def test_chunks_do_not_change_the_requests(pattern, rate):
-    told = {"pattern": pattern, "rate_per_s": rate, "queue_depth": 0 if rate else 4}
-    whole = stream(**told).take(1000)
-    pieces, source = [], stream(**told)
+    values = {"pattern": pattern, "rate_per_s": rate, "queue_depth": 0 if rate else 4}
+    whole = stream(**values).take(1000)
+    pieces, source = [], stream(**values)
     for count in (1, 7, 500, 4096):
         pieces.append(source.take(count))
     for name in ("is_write", "offsets_bytes", "lengths_bytes", *(["arrivals_ns"] if rate else [])):
@@ -89,9 +89,9 @@ def test_poisson_arrivals_have_their_rate_and_spread():
         ({"rate_per_s": 5.0}, "wanted either a queue depth"),
     ],
 )
-def test_refuses_what_cannot_be(told, said):
+def test_refuses_what_cannot_be(found, said):
     with pytest.raises(ValueError, match=said):
-        stream(**told)
+        stream(**found)
 
 
 def recorded(arrivals=(0, 10, 30)):
@@ -147,18 +147,18 @@ trace = "{path}"
 @pytest.mark.parametrize(("name", "requests", "reads"), [(MSR, 1000, 508), (CEPH, 249, 249)])
 def test_a_real_trace_is_replayed_request_by_request(data, name, requests, reads):
     trace = read_trace(data / name)
-    told = requests_of(trace)
+    found = requests_of(trace)
     frame = trace.requests.filter(trace.requests["length_bytes"] > 0)
-    assert len(told) == requests and int((~told.is_write).sum()) == reads
-    assert told.arrivals_ns[0] == 0 and (np.diff(told.arrivals_ns) >= 0).all()
-    assert told.lengths_bytes.sum() == frame["length_bytes"].sum()
+    assert len(found) == requests and int((~found.is_write).sum()) == reads
+    assert found.arrivals_ns[0] == 0 and (np.diff(found.arrivals_ns) >= 0).all()
+    assert found.lengths_bytes.sum() == frame["length_bytes"].sum()
     ((_, result),) = run_cells(traced(data / name), "compiled")
     stream = result.requested
     assert stream.done.all() and len(stream.issued_ns) == requests
     # Requests arrive when they were recorded, whatever the cluster does.
-    assert (stream.issued_ns == told.arrivals_ns).all()
-    assert (stream.lengths_bytes == told.lengths_bytes).all()
-    assert (stream.is_write == told.is_write).all()
+    assert (stream.issued_ns == found.arrivals_ns).all()
+    assert (stream.lengths_bytes == found.lengths_bytes).all()
+    assert (stream.is_write == found.is_write).all()
 
 
 def test_speed_and_closed_replay_of_a_real_trace(data):
@@ -185,7 +185,7 @@ def test_speed_and_closed_replay_of_a_real_trace(data):
 def test_devices_of_a_trace_are_images_of_their_own(tmp_path):
     rows = [f"{128166372000000000 + index * 1000},host,{index % 3},Read,8192,4096,100" for index in range(9)]
     (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
-    told = replay_of(traced(tmp_path / "t.csv")).take(99)
-    assert told.images.tolist() == [0, 1, 2] * 3
-    assert (told.offsets_bytes == 8192).all()
-    assert told.arrivals_ns.tolist() == [index * 100_000 for index in range(9)]
+    found = replay_of(traced(tmp_path / "t.csv")).take(99)
+    assert found.images.tolist() == [0, 1, 2] * 3
+    assert (found.offsets_bytes == 8192).all()
+    assert found.arrivals_ns.tolist() == [index * 100_000 for index in range(9)]

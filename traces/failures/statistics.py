@@ -138,22 +138,22 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
 
 def _spans(trace: FailureTrace, failures: int) -> dict[str, float | None]:
     names = ("up_mean_h", "up_p50_h", "down_mean_h", "down_p50_h", "availability", "rate_per_year")
-    told: dict[str, float | None] = dict.fromkeys(names)
+    values: dict[str, float | None] = dict.fromkeys(names)
     if trace.spans is None:
-        return told
+        return values
     length = trace.spans["stop_s"] - trace.spans["start_s"]
     total: dict[str, float] = {}
     for state, up in (("up", True), ("down", False)):
         spans_s = length.filter(trace.spans["up"] == up).to_numpy()
         total[state] = float(spans_s.sum())
         if spans_s.size:
-            told[f"{state}_mean_h"] = float(spans_s.mean()) / HOUR_S
-            told[f"{state}_p50_h"] = float(np.median(spans_s)) / HOUR_S
+            values[f"{state}_mean_h"] = float(spans_s.mean()) / HOUR_S
+            values[f"{state}_p50_h"] = float(np.median(spans_s)) / HOUR_S
     if total["up"]:
-        told["rate_per_year"] = failures / (total["up"] / YEAR_S)
+        values["rate_per_year"] = failures / (total["up"] / YEAR_S)
         if total["down"]:
-            told["availability"] = total["up"] / (total["up"] + total["down"])
-    return told
+            values["availability"] = total["up"] / (total["up"] + total["down"])
+    return values
 
 
 def _failures(trace: FailureTrace, group: str) -> pl.DataFrame:

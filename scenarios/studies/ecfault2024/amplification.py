@@ -61,17 +61,17 @@ def amplification_rows() -> Iterator[Row]:
     study = study_model()
     for code in MEASURED_CODES:
         scheme = parse_scheme(code)
-        told = mechanisms(scheme, study)
+        found = mechanisms(scheme, study)
         fresh = study.osds * study.osd_log_fresh_bytes / study.written_bytes
         yield {
             "experiment": "amplification",
             "scheme": code,
             "stripe_unit_bytes": study.stripe_unit_bytes,
             "object_bytes": study.object_bytes,
-            **{f"stored_{name}": value for name, value in told.items()},
-            "stored_padded": told["redundancy"] + told["padding"],
-            "stored_total": sum(told.values()),
-            "stored_total_fresh_log": sum(told.values()) - told["log"] + fresh,
+            **{f"stored_{name}": value for name, value in found.items()},
+            "stored_padded": found["redundancy"] + found["padding"],
+            "stored_total": sum(found.values()),
+            "stored_total_fresh_log": sum(found.values()) - found["log"] + fresh,
         }
     for code in (*MEASURED_CODES, "clay:9,3,11"):
         scheme = parse_scheme(code)
@@ -91,22 +91,22 @@ def write_rows(engine: str) -> Iterator[Row]:
     """Run writes: of whole objects for the table, and as each interface makes them."""
     for code in MEASURED_CODES:
         yield write_row(profile("rados"), code, engine)
-    for told in profiles():
-        if told.request_bytes is not None and told.name != "rados":
-            yield write_row(told, MEASURED_CODES[0], engine)
+    for found in profiles():
+        if found.request_bytes is not None and found.name != "rados":
+            yield write_row(found, MEASURED_CODES[0], engine)
 
 
-def write_row(told: Profile, code: str, engine: str) -> Row:
+def write_row(profile: Profile, code: str, engine: str) -> Row:
     """Write a few whole objects of an interface one request at a time, and count what the devices get."""
-    assert told.request_bytes is not None
-    base = told.scenario(code)
+    assert profile.request_bytes is not None
+    base = profile.scenario(code)
     written = WRITTEN_OBJECTS * base.cluster.object_bytes
-    scenario = told.scenario(
+    scenario = profile.scenario(
         code,
         'workload.ops=["write"]',
         'workload.patterns=["seq"]',
-        f"workload.block_sizes_bytes=[{told.request_bytes}]",
-        f"workload.requests={written // told.request_bytes}",
+        f"workload.block_sizes_bytes=[{profile.request_bytes}]",
+        f"workload.requests={written // profile.request_bytes}",
         f"workload.image_bytes={written}",
         'workload.image="pristine"',
     )
@@ -115,9 +115,9 @@ def write_row(told: Profile, code: str, engine: str) -> Row:
     return {
         **row_of(scenario, cell, result),
         "experiment": "write",
-        "profile": told.name,
-        "dimension": told.dimension,
-        "label": told.label,
+        "profile": profile.name,
+        "dimension": profile.dimension,
+        "label": profile.label,
         "stripe_unit_bytes": scenario.cluster.stripe_unit_bytes,
         "object_bytes": scenario.cluster.object_bytes,
     }

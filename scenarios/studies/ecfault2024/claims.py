@@ -155,7 +155,7 @@ class Lookup:
 def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
     """Compute every claim from result rows; None where a row is an input."""
     look = Lookup(rows)
-    told: dict[str, Simulated] = dict.fromkeys(NOT_COMPUTED)
+    values: dict[str, Simulated] = dict.fromkeys(NOT_COMPUTED)
     effects = {dimension: look.effect(dimension) for dimension in SWEPT}
     numbered: dict[int, Simulated] = {
         161: max(effects.values()),
@@ -176,7 +176,7 @@ def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
         186: look.stored(RS, "padded"),
         187: look.stored(RS_WIDE, "padded"),
     }
-    return told | {f"ecfault2024-{number}": value for number, value in numbered.items()}
+    return values | {f"ecfault2024-{number}": value for number, value in numbered.items()}
 
 
 def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]]) -> Ledger:

@@ -65,9 +65,9 @@ def _of(rows: pl.DataFrame, experiment: str, **where: Any) -> pl.DataFrame:
 
 
 def _published(number: int) -> float:
-    told = {claim.id: claim for claim in claims()}[f"ecfault2024-{number}"].published
-    assert isinstance(told, float)
-    return told
+    published = {claim.id: claim for claim in claims()}[f"ecfault2024-{number}"].published
+    assert isinstance(published, float)
+    return published
 
 
 def _plain_log(axes: Axes, which: str, ticks: Sequence[float], labels: Sequence[str]) -> None:
@@ -86,9 +86,9 @@ def draw_storage(rows: pl.DataFrame) -> CaptionedFigure:
     """Bytes stored per byte written: what asks for them, and padding against the stripe unit."""
     figure = new_figure((12.5, 5.2))
     bars, curve = figure.subplots(1, 2, width_ratios=(1, 1.25))
-    told = {row["scheme"]: row for row in _of(rows, "amplification").iter_rows(named=True)}
+    values = {row["scheme"]: row for row in _of(rows, "amplification").iter_rows(named=True)}
     published = {"rs:9,3": _published(179), "rs:12,3": _published(182)}
-    for place, (code, row) in enumerate(told.items()):
+    for place, (code, row) in enumerate(values.items()):
         bottom = 0.0
         for part, label, colour in PARTS:
             height = row[f"stored_{part}"]
@@ -101,8 +101,8 @@ def draw_storage(rows: pl.DataFrame) -> CaptionedFigure:
         bars.text(place, bottom + 0.03, f"{row['stored_total']:.2f}", ha="center", va="bottom", weight="bold")
         bars.plot(place + 0.38, published[code], label="published" if not place else "", **PUBLISHED)
         bars.text(place + 0.38, published[code] - 0.14, f"{published[code]:.2f}", ha="center", va="top")
-    bars.set_xticks(range(len(told)), ["RS(12,9)", "RS(15,12)"])
-    bars.set_xlim(-0.5, len(told) - 0.3)
+    bars.set_xticks(range(len(values)), ["RS(12,9)", "RS(15,12)"])
+    bars.set_xlim(-0.5, len(values) - 0.3)
     bars.set_ylim(0, 3.2)
     bars.set_ylabel("bytes stored per byte written")
     bars.set_title("(a) 64 MiB objects, 4 MiB unit")
@@ -127,7 +127,7 @@ def draw_storage(rows: pl.DataFrame) -> CaptionedFigure:
     curve.set_title("(b) Lower bound: division and padding")
     curve.legend(loc="upper left")
     bars.legend(loc="upper left", fontsize=11)
-    nine, twelve = told["rs:9,3"], told["rs:12,3"]
+    nine, twelve = values["rs:9,3"], values["rs:12,3"]
     return CaptionedFigure(
         figure,
         "Bytes stored per byte written. (a) By what asks for them; diamonds: published. Division "
@@ -150,10 +150,10 @@ def draw_effects(rows: pl.DataFrame) -> CaptionedFigure:
         labels = list(look.of_dimension(dimension, CODES[0]))
         for line, axes in enumerate(grid[:, column]):
             for place, code in enumerate(CODES):
-                told = look.of_dimension(dimension, code)
+                found = look.of_dimension(dimension, code)
                 at = [index + (place - 0.5) * 0.38 for index in range(len(labels))]
-                recovery = [told[label]["recovery_s"] for label in labels]
-                checking = [told[label]["checking_s"] for label in labels]
+                recovery = [found[label]["recovery_s"] for label in labels]
+                checking = [found[label]["checking_s"] for label in labels]
                 if line == 0:
                     axes.bar(at, checking, width=0.34, color=GREY)
                     axes.bar(at, recovery, width=0.34, bottom=checking, color=COLOUR[code])

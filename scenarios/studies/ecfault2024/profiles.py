@@ -84,10 +84,10 @@ class Profile(_Table):
         """Return the scenario of one code under this profile; `further` are settings as ``--set`` takes."""
         sets = [f"{key}={json.dumps(value)}" for key, value in self.set.items()]
         sets.append(f"schemes={json.dumps([code])}")
-        told = _load((*sets, *further))
+        found = _load((*sets, *further))
         if self.pg_autoscale is None:
-            return told
-        pg_num = autoscaled_pg_num(told, parse_scheme(code), study_model(), bulk=self.pg_autoscale == "bulk")
+            return found
+        pg_num = autoscaled_pg_num(found, parse_scheme(code), study_model(), bulk=self.pg_autoscale == "bulk")
         return _load((*sets, f"cluster.pg_num={pg_num}", *further))
 
 
@@ -99,7 +99,7 @@ def profiles() -> tuple[Profile, ...]:
 
 def profile(name: str) -> Profile:
     """Return the profile of a name."""
-    return {told.name: told for told in profiles()}[name]
+    return {found.name: found for found in profiles()}[name]
 
 
 def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
@@ -114,7 +114,7 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
         rows = tomllib.loads(text).get("profile", [])
     except tomllib.TOMLDecodeError as error:
         raise ProfileError(f"{where}: {error}") from None
-    told: dict[str, Profile] = {}
+    values: dict[str, Profile] = {}
     for number, row in enumerate(rows, start=1):
         name = f"{where}: profile {number}"
         try:
@@ -123,10 +123,10 @@ def parse_profiles(text: str, where: str = FILE) -> tuple[Profile, ...]:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
             raise ProfileError(f"{name}: {key}: got {first['input']!r}, {first['msg']}") from None
-        if one.name in told:
+        if one.name in values:
             raise ProfileError(f"{name}: name: got {one.name!r} a second time, wanted each once")
-        told[one.name] = one
-    return tuple(told.values())
+        values[one.name] = one
+    return tuple(values.values())
 
 
 def autoscaled_pg_num(

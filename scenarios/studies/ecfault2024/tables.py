@@ -26,7 +26,7 @@ def tables(rows: pl.DataFrame) -> Mapping[str, Table]:
 
 def mechanism_table(rows: pl.DataFrame) -> Table:
     """Bytes stored per byte written by mechanism, for the two codes of the source's table."""
-    told = rows.filter(pl.col("experiment") == "amplification").to_dicts()
+    found = rows.filter(pl.col("experiment") == "amplification").to_dicts()
     names = {
         "redundancy": "n / k",
         "padding": "division and padding",
@@ -37,9 +37,9 @@ def mechanism_table(rows: pl.DataFrame) -> Table:
         "total": "all",
         "total_fresh_log": "all, if every OSD had just been started",
     }
-    columns = ("bytes stored per byte written", *(scheme_label(row["scheme"]) for row in told))
+    columns = ("bytes stored per byte written", *(scheme_label(row["scheme"]) for row in found))
     return columns, [
-        (words, *(f"{row[f'stored_{name}']:.4f}" for row in told)) for name, words in names.items()
+        (words, *(f"{row[f'stored_{name}']:.4f}" for row in found)) for name, words in names.items()
     ]
 
 
@@ -79,7 +79,7 @@ def profile_table(rows: pl.DataFrame) -> Table:
         *("dimension", "value", "code", "checking [s]", "recovery [s]", "share", "rebuilt [GB]"),
         *("read [B/B]", "written [B/B]", "sent [B/B]"),
     )
-    told = rows.filter(pl.col("experiment") == "profiles")
+    found = rows.filter(pl.col("experiment") == "profiles")
     return columns, [
         (
             *(row["dimension"], row["label"], scheme_label(row["scheme"])),
@@ -88,5 +88,5 @@ def profile_table(rows: pl.DataFrame) -> Table:
             three_digits(row["rebuilt_bytes"] / 1e9),
             *(three_digits(row[f"{name}_bytes_per_lost_byte"]) for name in ("read", "written", "sent")),
         )
-        for row in told.iter_rows(named=True)
+        for row in found.iter_rows(named=True)
     ]

@@ -187,7 +187,7 @@ def _throughput(look: Lookup, claim: Any, match: re.Match[str]) -> Value:
 
 
 def _slowdown(look: Lookup, claim: Any, _match: re.Match[str]) -> Value:
-    told = []
+    listed = []
     for code in ("LRC", "RS"):
         for way in ("FUSE", "Direct"):
             for megabytes in (4, 16, 64):
@@ -196,8 +196,8 @@ def _slowdown(look: Lookup, claim: Any, _match: re.Match[str]) -> Value:
                     look.one("throughput_bytes_per_s", experiment="throughput", code=name, **where)
                     for name in (code, "NC")
                 ]
-                told.append(PERCENT * (rates[0] / rates[1] - 1))
-    return f"{max(told):.1f} .. {min(told):.1f}"
+                listed.append(PERCENT * (rates[0] / rates[1] - 1))
+    return f"{max(listed):.1f} .. {min(listed):.1f}"
 
 
 def _latency(look: Lookup, claim: Any, match: re.Match[str]) -> Value:

@@ -238,12 +238,12 @@ def fit_spread() -> Fit:
     from scipy.stats import t
 
     def errors(x: Floats) -> Floats:
-        told = []
+        listed = []
         for name, rows in AVAILABLE.items():
             writes = extraction(archive(name, float(x[0])).file_bytes, parameters.aggregation(), k=K)
             share = expected(codes()["NC"], np.bincount(writes.files), nodes=STORE_NODES, killed=KILLED)
-            told.append(share - [value_of(row) for row in rows])
-        return np.concatenate(told)
+            listed.append(share - [value_of(row) for row in rows])
+        return np.concatenate(listed)
 
     # Where files begin in the archive's records jumps with their sizes, so the step is a wide one.
     found = least_squares(errors, np.ones(1), diff_step=0.1, xtol=1e-3)

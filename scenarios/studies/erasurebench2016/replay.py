@@ -275,7 +275,7 @@ def rows(
     """Result rows of the replays under RS, LRC and LRC as run."""
     for run in RUNS:
         done = replay(run, events, bin_s=bin_s, seed=seed, engine=engine)
-        told = done.traffic
+        traffic = done.traffic
         initial_s, window_s = 180.0, (1200.0, 1800.0)
         base = {
             "code": run,
@@ -288,16 +288,16 @@ def rows(
             **base,
             "experiment": "replay",
             "events_from": source,
-            "peak_initial_bin_bytes": told.peak(last_s=initial_s),
-            "peak_window_bin_bytes": told.peak(first_s=window_s[0], last_s=window_s[1]),
-            "initial_bytes": told.total(last_s=initial_s),
-            "read_after_bytes": told.total(("read",), first_s=initial_s),
+            "peak_initial_bin_bytes": traffic.peak(last_s=initial_s),
+            "peak_window_bin_bytes": traffic.peak(first_s=window_s[0], last_s=window_s[1]),
+            "initial_bytes": traffic.total(last_s=initial_s),
+            "read_after_bytes": traffic.total(("read",), first_s=initial_s),
             "repairs": len(repairs),
             "repair_mean_s": float(np.mean([end - begin for begin, end in repairs])),
             "lost_keys": done.lost_keys,
         }
         for kind in KINDS:
-            for where, size in sorted(told.sums[kind].items()):
+            for where, size in sorted(traffic.sums[kind].items()):
                 yield {
                     **base,
                     "experiment": "replay series",

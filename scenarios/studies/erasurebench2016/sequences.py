@@ -35,8 +35,8 @@ ARCHIVES = tuple(_TABLE_I)
 def archive(name: str, spread: float | None = None) -> Archive:
     """An archive of Table I; the synthetic one has files all alike."""
     files, size = (value_of(number) for number in _TABLE_I[name])
-    told = parameters.number("archives", "spread_fraction") if spread is None else spread
-    return Archive(name, int(files), round(size * MEGABYTE), 0.0 if name == "10B" else told)
+    found = parameters.number("archives", "spread_fraction") if spread is None else spread
+    return Archive(name, int(files), round(size * MEGABYTE), 0.0 if name == "10B" else found)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ def tables(rows: pl.DataFrame) -> dict[str, Table]:
 
 def encoder_table(rows: pl.DataFrame) -> Table:
     """Encode rates of the source beside those of the kernels measured on a machine of today [MB/s]."""
-    told = {(c.scheme, c.block_size): c.published for c in claims() if c.metric == "encode_throughput"}
+    published = {(c.scheme, c.block_size): c.published for c in claims() if c.metric == "encode_throughput"}
     measured = rows.filter((pl.col("experiment") == "kernels") & (pl.col("op") == "encode"))
     lines = []
     for code in CODES:
@@ -37,7 +37,7 @@ def encoder_table(rows: pl.DataFrame) -> Table:
                 f"{row['backend']} {row['throughput_bytes_per_s'] / MEGABYTE:,.0f}"
                 for row in here.iter_rows(named=True)
             )
-            lines.append((code, f"{size} MB", f"{told[code, f'{size}MB']}", kernels or "–"))
+            lines.append((code, f"{size} MB", f"{published[code, f'{size}MB']}", kernels or "–"))
     return ("code", "data", "source, Java [MB/s]", "measured here [MB/s]"), lines
 
 
@@ -49,14 +49,14 @@ def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
     Over the points that the source plots, from 1 % of the nodes killed on.
     """
     mine = rows.filter(pl.col("experiment") == "availability")
-    told = series().filter((pl.col("figure") == 4) & (pl.col("code") == "LRC"))
+    outcome = series().filter((pl.col("figure") == 4) & (pl.col("code") == "LRC"))
     found: dict[str, dict[str, float]] = {}
     for name in ("LRC", *explanations()):
         found[name] = {}
         for archive in ARCHIVES:
             here = mine.filter((pl.col("code") == name) & (pl.col("archive") == archive))
             simulated = dict(zip(here["killed_fraction"].round(2), here["available"], strict=True))
-            points = told.filter(pl.col("series") == archive)
+            points = outcome.filter(pl.col("series") == archive)
             found[name][archive] = max(
                 abs(simulated[round(x, 2)] - y) for x, y in zip(points["x"], points["y"], strict=True)
             )

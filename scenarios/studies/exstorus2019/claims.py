@@ -99,10 +99,10 @@ class Lookup:
 def simulate_claims(rows: pl.DataFrame) -> dict[str, float | tuple[float, ...] | None]:
     """Compute every claim from result rows; None where a row is an input."""
     look = Lookup(rows)
-    told: dict[str, float | tuple[float, ...] | None] = dict.fromkeys(NOT_COMPUTED)
+    values: dict[str, float | tuple[float, ...] | None] = dict.fromkeys(NOT_COMPUTED)
     for cell in cells():
         time_ns = look.time_ns(cell.step, cell.gbit_per_s, cell.record_bytes)
-        told[cell.claim] = time_ns * WRITES / NS_PER_S
+        values[cell.claim] = time_ns * WRITES / NS_PER_S
     coded = ("AVX2:CRS", "LIB", "CRS", "RS")
     numbered: dict[int, float | tuple[float, ...]] = {
         262: look.drop("LIB", 1),
@@ -135,7 +135,7 @@ def simulate_claims(rows: pl.DataFrame) -> dict[str, float | tuple[float, ...] |
         289: look.share("client", 100, LARGE_BYTES) / look.share("client", 1, LARGE_BYTES),
         290: look.time_ns("client", 100, LARGE_BYTES) / look.time_ns("distribution", 100, LARGE_BYTES),
     }
-    return told | {f"exstorus-{number}": value for number, value in numbered.items()}
+    return values | {f"exstorus-{number}": value for number, value in numbered.items()}
 
 
 def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]]) -> Ledger:

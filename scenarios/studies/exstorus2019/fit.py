@@ -90,13 +90,13 @@ def system_at(
 
 def simulated(model: StripedWriteModel, cells: Sequence[Cell], engine: str) -> dict[str, float]:
     """Simulate the cells' steps: claim → time of one record [ns]."""
-    told: dict[str, float] = {}
+    values: dict[str, float] = {}
     for rate in dict.fromkeys(cell.gbit_per_s for cell in cells):
         here = [cell for cell in cells if cell.gbit_per_s == rate]
         sizes = sorted({cell.record_bytes for cell in here})
         times = dict(zip(sizes, step_times(system_at(rate, model), sizes, engine=engine), strict=True))
-        told |= {cell.claim: times[cell.record_bytes][cell.step] for cell in here}
-    return told
+        values |= {cell.claim: times[cell.record_bytes][cell.step] for cell in here}
+    return values
 
 
 def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -> StepFit:
@@ -115,8 +115,8 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
     start = START[step]
 
     def residuals(x: Floats) -> Floats:
-        told = simulated(with_values(model, _values(start, x)), cells, engine)
-        relative: Floats = np.array([told[cell.claim] for cell in cells]) / published - 1
+        outcome = simulated(with_values(model, _values(start, x)), cells, engine)
+        relative: Floats = np.array([outcome[cell.claim] for cell in cells]) / published - 1
         return relative
 
     # Beginning at 1 gives every parameter the same finite step.
@@ -213,15 +213,15 @@ def prediction_intervals(
 
     (base,) = step_times(system, [record_bytes], engine=engine)
     sds = {fit.step: prediction_sd(fit, system, record_bytes, engine=engine) for fit in fits}
-    told = {}
+    values = {}
     for fit in fits:
         half = float(t.ppf(0.5 + level / 2, fit.freedom)) * sds[fit.step]
-        told[fit.step] = (base[fit.step] * max(0.0, 1 - half), base[fit.step] * (1 + half))
+        values[fit.step] = (base[fit.step] * max(0.0, 1 - half), base[fit.step] * (1 + half))
     total = sum(base.values())
     sd = math.sqrt(sum((sds[step] * base[step]) ** 2 for step in sds))
     half = float(t.ppf(0.5 + level / 2, min(fit.freedom for fit in fits))) * sd
-    told["total"] = (total - half, total + half)
-    return told
+    values["total"] = (total - half, total + half)
+    return values
 
 
 def _values(start: Mapping[str, float], x: Floats) -> dict[str, float]:

@@ -47,9 +47,9 @@ LEVEL = 0.90
 def kernel_factors() -> dict[str, float]:
     """Time of each code's kernel over that of AVX2:CRS, as measured; 0 for no encoding."""
     folder = files("stripesim.scenarios.studies.exstorus2019")
-    told = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["ratio"]
+    document = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))["ratio"]
     return {
-        code: 0.0 if code == "NONE" else changed_number(f"kernel_factor.{code}", float(told[code]))
+        code: 0.0 if code == "NONE" else changed_number(f"kernel_factor.{code}", float(document[code]))
         for code in CODES
     }
 
@@ -96,8 +96,8 @@ def step_rows(setting: Setting) -> Iterator[Row]:
     """Tables 1 to 3 and beyond: five steps of lone records, by network and record size."""
     for rate in GBIT_PER_S:
         system = system_at(rate, setting.model)
-        told = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
-        for size, times in zip(RECORD_SIZES_BYTES, told, strict=True):
+        found = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
+        for size, times in zip(RECORD_SIZES_BYTES, found, strict=True):
             run = write_files(
                 system, [FileStream()], record_bytes=size, records=RECORDS, engine=setting.engine
             )

@@ -48,8 +48,8 @@ def cells() -> tuple[Cell, ...]:
 def _cells(listed: Iterable[Claim]) -> Iterator[Cell]:
     step_of = {name: step for step, name in STEP_NAMES.items()}
     for claim in listed:
-        told = re.fullmatch(r"time_50000_writes: (.+)", claim.metric)
-        if told is None:
+        found = re.fullmatch(r"time_50000_writes: (.+)", claim.metric)
+        if found is None:
             continue
         rate = re.fullmatch(r"sequential, (\d+)G", claim.pattern)
         size = re.fullmatch(r"(\d+)K", claim.block_size)
@@ -57,7 +57,7 @@ def _cells(listed: Iterable[Claim]) -> Iterator[Cell]:
         yield Cell(
             claim=claim.id,
             table=claim.locus,
-            step=step_of[told[1]],
+            step=step_of[found[1]],
             gbit_per_s=float(rate[1]),
             record_bytes=int(size[1]) << 10,
             time_ns=claim.published * NS_PER_S / WRITES,

@@ -188,8 +188,8 @@ def _series(task: Task) -> list[dict[str, Any]]:
 def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
     """Time of one update of the object map: a small write of the replicated metadata pool, alone [ns]."""
     workload = base.workload.model_copy(update={"queue_depth": 1, "requests": 200})
-    told = base.model_copy(update={"workload": workload})
-    setting = build_cell(told, Cell("rep:3", "write", "rand", 4096), models)
+    found = base.model_copy(update={"workload": workload})
+    setting = build_cell(found, Cell("rep:3", "write", "rand", 4096), models)
     result = simulate(setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine)
     return round(float(result.row["latency_mean_ns"]))
 

@@ -174,7 +174,7 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
                 _change_pins(world, world.keys[at(slot)], which, -pinned)
 
 
-def _cut_off(told: int) -> Any:
+def _cut_off(sources: int) -> Any:
     def cut_off(
         world: World, marked: Array, touched: Array, times_ns: Array, cells: Array, lost: Array
     ) -> int:
@@ -195,7 +195,7 @@ def _cut_off(told: int) -> Any:
         int
             Number of services lost.
         """
-        assert told
+        assert sources
         clock = world.clock[0]
         count = _leave_services(world, marked, times_ns, cells, lost)
         for number in range(len(world.resources)):
@@ -220,10 +220,10 @@ def _cut_off(told: int) -> Any:
 # --------------------------------------------------------------------------------- resources
 
 
-def _void_services(told: int) -> Any:
+def _void_services(sources: int) -> Any:
     def void_services(world: World, times_ns: Array, cells: Array) -> None:
         """Lay the calendar out again without the services of servers that have stopped."""
-        assert told
+        assert sources
         world.clock[0].calendar_end = ROOT
         for place in range(len(cells)):
             server = _server(world, cells[place])
@@ -258,10 +258,10 @@ def _wake_one(world: World, resource: Any) -> None:
         _pass_tickets(world, resource)
 
 
-def _wake(told: int) -> Any:
+def _wake(sources: int) -> Any:
     def wake(world: World, touched: Array) -> None:
         """Let those go on that wait for one of the resources that are marked, ascending."""
-        assert told
+        assert sources
         for number in range(len(touched)):
             if touched[number] and not world.resources[at(number)].stopped:
                 _wake_one(world, world.resources[at(number)])
@@ -269,10 +269,10 @@ def _wake(told: int) -> Any:
     return wake
 
 
-def _free_server(told: int) -> Any:
+def _free_server(sources: int) -> Any:
     def free_server(world: World, number: int) -> None:
         """End a service that nobody waits for."""
-        assert told
+        assert sources
         _hand_over(world, world.resources[at(number)])
 
     return free_server
@@ -281,7 +281,7 @@ def _free_server(told: int) -> Any:
 # ---------------------------------------------------------------------------------- requests
 
 
-def _start_again(told: int) -> Any:
+def _start_again(sources: int) -> Any:
     def start_again(world: World, parked: Array, chosen: Array) -> None:
         """Start requests that were cut off or that waited; there is room for them.
 
@@ -291,7 +291,7 @@ def _start_again(told: int) -> Any:
         chosen : ndarray of int64, shape (n, 3)
             Template, binding row, retries.
         """
-        assert told
+        assert sources
         for place in range(len(parked)):
             request, entry = parked[place], world.log[at(parked[place].entry)]
             template, row, retries = chosen[place, 0], chosen[place, 1], chosen[place, 2]
@@ -307,10 +307,10 @@ def _start_again(told: int) -> Any:
     return start_again
 
 
-def _oldest_pending(told: int) -> Any:
+def _oldest_pending(sources: int) -> Any:
     def oldest_pending(world: World, index: int, entry: int) -> int:
         """Return the first place in the log, from one on, of an unfinished request of a stream."""
-        assert told
+        assert sources
         while entry < world.clock[0].logged:
             row = world.log[at(entry)]
             if row.stream == index and row.completed_ns == PENDING:

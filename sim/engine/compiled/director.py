@@ -126,9 +126,9 @@ class Direction:
         """Ask the director what happens now, and let it happen."""
         world = self.run.world
         clock = world.clock[0]
-        told = world.reports[: int(clock["reported"])].tolist()
+        found = world.reports[: int(clock["reported"])].tolist()
         clock["reported"] = 0
-        actions = self._consulted.act(int(clock["now_ns"]), tuple(Report(*one) for one in told))
+        actions = self._consulted.act(int(clock["now_ns"]), tuple(Report(*one) for one in found))
         self._next_ns = self._ask()
         self._apply(actions)
 
@@ -309,9 +309,9 @@ class Direction:
         keys = None
         if len(world.keys):
             keys = np.zeros((len(groups), KEY_RANGES, 2), dtype=np.int64)
-            told: Sequence[Array] = (parked, world.plan_keys[stream, later])
+            found: Sequence[Array] = (parked, world.plan_keys[stream, later])
             for side, name in enumerate(("first", "stop")):
-                keys[:, :, side] = np.concatenate([rows[name] for rows in told])
+                keys[:, :, side] = np.concatenate([rows[name] for rows in found])
         nothing = np.zeros(len(groups), dtype=np.int64)
         return RequestChunk(nothing, nothing, groups.astype(np.int64), keys=keys)
 

@@ -387,8 +387,8 @@ class CompiledRun:
 
     def _completed_ns(self, log: np.ndarray[Any, Any]) -> IntArray:
         """Return when requests were complete; what no client has looked at is not."""
-        told: IntArray = log["completed_ns"].astype(np.int64)
-        return np.maximum(told, PENDING) if self.program.newest_only else told
+        found: IntArray = log["completed_ns"].astype(np.int64)
+        return np.maximum(found, PENDING) if self.program.newest_only else found
 
     def _retries(self, index: int) -> np.ndarray[Any, Any]:
         """Return how often each request of a stream was cut off to be issued again."""

@@ -447,20 +447,20 @@ def _run_machine(world: World) -> int:
 
 def sources() -> int:
     """Return a number that changes with what is compiled from other files."""
-    told = sha256()
+    digest = sha256()
     parts = (
         *(compiled_words, compiled_calendar, compiled_service, compiled_shares),
         *(compiled_accounting, compiled_requests),
     )
     for compiled in parts:
-        told.update(Path(str(compiled.__file__)).read_bytes())
+        digest.update(Path(str(compiled.__file__)).read_bytes())
     for module in (compiled_world, conditions, draws, graph, machine, shares):
         constants = sorted((name, value) for name, value in vars(module).items() if isinstance(value, int))
-        told.update(repr(constants).encode())
-    return int.from_bytes(told.digest()[:7], "little") | 1
+        digest.update(repr(constants).encode())
+    return int.from_bytes(digest.digest()[:7], "little") | 1
 
 
-def _entry(told: int) -> Callable[[World], int]:
+def _entry(number: int) -> Callable[[World], int]:
     """Make the kernel's entry, which holds on to a number of its sources.
 
     Numba's cache notices changes of this file and of what an entry encloses, but neither of
@@ -469,7 +469,7 @@ def _entry(told: int) -> Callable[[World], int]:
     """
 
     def run_machine(world: World) -> int:
-        return _run_machine(world) if told else DONE
+        return _run_machine(world) if number else DONE
 
     return run_machine
 

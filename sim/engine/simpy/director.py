@@ -362,9 +362,9 @@ class Direction:
         keys = None
         own = [self.waiting[stream.number(place)] for place in waiting]
         if all(ranges is not None for ranges in own) and (chunk.keys is not None or not later):
-            told = [[[one.start, one.stop] for one in ranges or ()] for ranges in own]
-            told += chunk.keys[later].tolist() if chunk.keys is not None else []
-            keys = np.array(told, dtype=np.int64)
+            listed = [[[one.start, one.stop] for one in ranges or ()] for ranges in own]
+            listed += chunk.keys[later].tolist() if chunk.keys is not None else []
+            keys = np.array(listed, dtype=np.int64)
         nothing = np.zeros(len(groups), dtype=np.int64)
         return RequestChunk(nothing, nothing, np.array(groups, dtype=np.int64), keys=keys)
 

@@ -124,8 +124,8 @@ class StoreCluster:
         nodes = np.tile(np.array(self.alive), self.admin.loads_count)
         answer = self.system.reply_bytes + self.admin.line_bytes * len(self.alive)
         asked = operations_of(ADMIN, nodes, self.system.command_bytes, answer)
-        told = [working(self.admin.command_ns) for _ in self.alive]
-        return Operations.joined([*told, asked])
+        listed = [working(self.admin.command_ns) for _ in self.alive]
+        return Operations.joined([*listed, asked])
 
     def repair(self, sources: RepairSources, *, work_ns_per_byte: float, data_blocks: int) -> Operations:
         """Look for every key of every file, mend what is lost, write a row of keys for each file.

@@ -115,14 +115,14 @@ class Keys:
 
 def keys_of(writes: Writes, model: AggregationModel, *, width: int) -> Keys:
     """The keys that writes make, buffer by buffer."""
-    told = [
+    listed = [
         (index, file, part)
         for index, (file, stripes) in enumerate(
             zip(writes.files.tolist(), writes.stripes.tolist(), strict=True)
         )
         for part in model.key_stripes(stripes, width)
     ]
-    rows, files, parts = np.array(told, dtype=np.int64).T
+    rows, files, parts = np.array(listed, dtype=np.int64).T
     return Keys(rows, files, parts, width)
 
 

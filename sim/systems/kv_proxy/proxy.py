@@ -169,9 +169,9 @@ class _Book:
         sizes = (operations.sent_bytes << _SIZE_BITS) + operations.answered_bytes
         if max(operations.sent_bytes.max(), operations.answered_bytes.max()) >> _SIZE_BITS:
             raise StoreError(f"run: got a message of more than {(1 << _SIZE_BITS) - 1} bytes")
-        told = np.where(operations.kinds == WORK, operations.work_ns, sizes)
+        found = np.where(operations.kinds == WORK, operations.work_ns, sizes)
         _, first, index = np.unique(
-            (operations.kinds << (2 * _SIZE_BITS)) + told, return_index=True, return_inverse=True
+            (operations.kinds << (2 * _SIZE_BITS)) + found, return_index=True, return_inverse=True
         )
         columns = (operations.kinds, operations.sent_bytes, operations.answered_bytes, operations.work_ns)
         unique = np.stack([column[first] for column in columns], axis=1)
@@ -297,8 +297,8 @@ def acknowledged_bytes(nic: NicModel, sent_bytes: IntArray, answered_bytes: IntA
     TCP acknowledges every second frame. The end of a request is acknowledged by its answer; the end of an
     answer by a frame of its own, for the next request goes to another node.
     """
-    asked, told = (
+    asked, found = (
         np.maximum(1, -(-size // nic.frame_payload_bytes)) for size in (sent_bytes, answered_bytes)
     )
-    frames: IntArray = asked // 2 + (told + 1) // 2
+    frames: IntArray = asked // 2 + (found + 1) // 2
     return frames * nic.frame_header_bytes

@@ -123,9 +123,9 @@ def draw_availability(rows: pl.DataFrame) -> CaptionedFigure:
             axes.fill_between(
                 x, here["available_p05"], here["available_p95"], color=COLOUR[code], alpha=0.15, linewidth=0
             )
-            told = _plotted("4", code, name)
-            told = told.filter((pl.col("x") * 100).round().cast(pl.Int64) % 2 == 0)
-            axes.plot(told["x"], told["y"], color=COLOUR[code], **{**_POINT, "marker": MARK[code]})
+            found = _plotted("4", code, name)
+            found = found.filter((pl.col("x") * 100).round().cast(pl.Int64) % 2 == 0)
+            axes.plot(found["x"], found["y"], color=COLOUR[code], **{**_POINT, "marker": MARK[code]})
         axes.set_title(f"({letter}) {name}")
         axes.set_xlabel("nodes killed, of 100")
         axes.set_xlim(0, 0.7)
@@ -158,8 +158,8 @@ def draw_decoders(rows: pl.DataFrame) -> CaptionedFigure:
                 linewidth=3 if code == names[-1] else 1.8,
                 label=label,
             )
-        told = _plotted("4", "LRC", name)
-        axes.plot(told["x"], told["y"], color="#222222", label="published LRC", **_POINT)
+        found = _plotted("4", "LRC", name)
+        axes.plot(found["x"], found["y"], color="#222222", label="published LRC", **_POINT)
         axes.set_title(f"({letter}) {name}")
         axes.set_xlabel("nodes killed, of 100")
         axes.set_xlim(0, 0.6)
@@ -180,7 +180,7 @@ def draw_throughput(rows: pl.DataFrame) -> CaptionedFigure:
     from stripesim.scenarios.studies.erasurebench2016.source import claims
 
     mine = _select(rows, experiment="throughput")
-    told = {
+    published = {
         (c.metric.removeprefix("throughput "), c.op, c.scheme, c.block_size): c.published
         for c in claims()
         if c.metric.startswith("throughput ")
@@ -195,7 +195,7 @@ def draw_throughput(rows: pl.DataFrame) -> CaptionedFigure:
             axes.bar(
                 at, here["throughput_bytes_per_s"] / MEGABYTE, width=0.25, color=COLOUR[code], alpha=0.85
             )
-            points = [told[way, op, code, f"{size // MEGABYTE}MB"] for size in here["block_size_bytes"]]
+            points = [published[way, op, code, f"{size // MEGABYTE}MB"] for size in here["block_size_bytes"]]
             axes.plot(at, points, **_DASH)
         axes.set_xticks(range(3), labels=["4", "16", "64"])
         axes.set_title(f"({letter}) {op}, {way}")
@@ -241,8 +241,8 @@ def draw_traffic(rows: pl.DataFrame) -> CaptionedFigure:
     return CaptionedFigure(figure, caption)
 
 
-def _draw_bins(axes: Axes, simulated: pl.DataFrame, told: pl.DataFrame, colour: str) -> None:
+def _draw_bins(axes: Axes, simulated: pl.DataFrame, published: pl.DataFrame, colour: str) -> None:
     here = simulated.sort("at_s")
     axes.step(here["at_s"], here["bin_bytes"] / MEGABYTE, where="mid", color=colour, linewidth=2)
-    axes.plot(told["x"], told["y"], color=colour, **_POINT)
+    axes.plot(published["x"], published["y"], color=colour, **_POINT)
     axes.set_ylim(0, 30)

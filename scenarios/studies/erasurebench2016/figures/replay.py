@@ -83,19 +83,19 @@ def _simulated(rows: pl.DataFrame, code: str) -> dict[str, dict[float, float]]:
 
 def _plotted(code: str) -> dict[str, dict[float, float]]:
     mine = series().filter((pl.col("figure") == 7) & (pl.col("code") == code))
-    told: dict[str, dict[float, float]] = {kind: {} for kind in KINDS}
+    values: dict[str, dict[float, float]] = {kind: {} for kind in KINDS}
     kinds = {name: kind for kind, name in _PLOTTED.items()}
     for x, name, y in mine.select("x", "series", "y").iter_rows():
         kind, where = kinds.get(name, "other"), round(x / 60 / BIN_MIN)
-        told[kind][where] = told[kind].get(where, 0.0) + y
-    return told
+        values[kind][where] = values[kind].get(where, 0.0) + y
+    return values
 
 
-def _stack(axes: Axes, told: dict[str, dict[float, float]], title: str) -> None:
+def _stack(axes: Axes, row: dict[str, dict[float, float]], title: str) -> None:
     bins = np.arange(round(_SHOWN_MIN / BIN_MIN))
     floor = np.zeros(len(bins))
     for index, kind in enumerate(KINDS):
-        sizes = np.array([told[kind].get(where, 0.0) for where in bins.tolist()])
+        sizes = np.array([row[kind].get(where, 0.0) for where in bins.tolist()])
         axes.bar(
             (bins + 0.5) * BIN_MIN,
             sizes,

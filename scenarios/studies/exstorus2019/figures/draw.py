@@ -75,12 +75,12 @@ def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
     sizes = [size >> 10 for size in RECORD_SIZES_BYTES]
     for letter, axes, rate in zip("ab", panels, (1.0, 10.0), strict=True):
         here = _steps(rows, network_gbit_per_s=rate).sort("block_size_bytes")
-        told = _published(gbit_per_s=rate)
+        found = _published(gbit_per_s=rate)
         for step in STEPS:
             axes.plot(sizes, here[f"{step}_ns"] * 1e-3, color=COLOUR[step], linewidth=2)
             axes.plot(
                 sizes,
-                [told[step, rate, size] * 1e-3 for size in RECORD_SIZES_BYTES],
+                [found[step, rate, size] * 1e-3 for size in RECORD_SIZES_BYTES],
                 color=COLOUR[step],
                 marker=MARK[step],
                 fillstyle="none",
@@ -105,12 +105,12 @@ def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
 
 def _calibration_errors(rows: pl.DataFrame) -> dict[str, float]:
     simulated = simulate_claims(rows)
-    told: dict[str, list[float]] = {step: [] for step in STEPS}
+    values: dict[str, list[float]] = {step: [] for step in STEPS}
     for cell in cells():
         value = simulated[cell.claim]
         if cell.table in ("Table 1", "Table 2") and isinstance(value, float):
-            told[cell.step].append(abs(value * NS_PER_S / WRITES / cell.time_ns - 1))
-    return {step: sum(errors) / len(errors) for step, errors in told.items()}
+            values[cell.step].append(abs(value * NS_PER_S / WRITES / cell.time_ns - 1))
+    return {step: sum(errors) / len(errors) for step, errors in values.items()}
 
 
 def _step_legend(figure: Any, further: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
@@ -128,9 +128,9 @@ def draw_shares(rows: pl.DataFrame) -> CaptionedFigure:
     axes = figure.subplots()
     bars: list[tuple[str, dict[str, float]]] = []
     for rate, size in ((1.0, 4), (1.0, 128), (10.0, 4), (10.0, 128), (40.0, 128)):
-        told = _published(gbit_per_s=rate, record_bytes=size << 10)
+        found = _published(gbit_per_s=rate, record_bytes=size << 10)
         name = f"{rate:g} Gb/s, {size} KiB"
-        bars.append((f"{name}  measured", {step: told[step, rate, size << 10] for step in STEPS}))
+        bars.append((f"{name}  measured", {step: found[step, rate, size << 10] for step in STEPS}))
         bars.append(("simulated", _step_row(rows, rate, size << 10)))
     bars.append(("100 Gb/s, 128 KiB  source's extrapolation", _source_shares()))
     bars.append(("simulated", _step_row(rows, 100.0, LARGE_BYTES)))
@@ -173,10 +173,10 @@ def _step_row(rows: pl.DataFrame, rate: float, size: int) -> dict[str, float]:
 
 def _source_shares() -> dict[str, float]:
     """Shares of the source's Figure 16 [%]; what it gives together is called rest."""
-    told = {claim.id: claim.published for claim in claims()}
+    published = {claim.id: claim.published for claim in claims()}
     shares: dict[str, float] = {}
     for step in ("client", "parity", "distribution"):
-        value = told[f"exstorus-{_SOURCE_100G[step]}"]
+        value = published[f"exstorus-{_SOURCE_100G[step]}"]
         assert isinstance(value, float)
         shares[step] = value
     return shares | {"rest": 100 - sum(shares.values())}
@@ -264,8 +264,8 @@ def draw_codes(rows: pl.DataFrame) -> CaptionedFigure:
         places = [index + offset for index in range(len(shown))]
         left.bar(places, drops, width=0.36, color=colour, label=label)
         right.bar([index + offset for index in range(len(cpu))], cpu, width=0.36, color=colour, label=label)
-        told = [(place, published.get((threads, code))) for place, code in zip(places, shown, strict=True)]
-        left.plot([p for p, v in told if v is not None], [v for _, v in told if v is not None],
+        listed = [(place, published.get((threads, code))) for place, code in zip(places, shown, strict=True)]
+        left.plot([p for p, v in listed if v is not None], [v for _, v in listed if v is not None],
                   color="#222222", marker="_", markersize=20, markeredgewidth=2.6, linestyle="none",
                   label="source" if threads == 1 else None)  # fmt: skip
     left.set_xticks(range(len(shown)), shown)

@@ -108,8 +108,8 @@ def _caption(table: pl.DataFrame, names: list[str], title: str) -> str:
         parts = []
         for op, pattern, image in KINDS:
             factors = [_factor(table, name, (scheme, op, pattern, image)) for scheme in SCHEMES]
-            told = " and ".join("–" if f is None else f"{three_digits(f)}×" for f in factors)
-            parts.append(f"{PATTERN_WORDS[pattern].lower()} {OP_WORDS[op]} {told}")
+            text = " and ".join("–" if f is None else f"{three_digits(f)}×" for f in factors)
+            parts.append(f"{PATTERN_WORDS[pattern].lower()} {OP_WORDS[op]} {text}")
         sentences.append(f"{ABLATIONS[name].says}: {', '.join(parts)}.")
     return (
         f"{title}. Mean throughput over 4, 16 and 64 KiB as a factor of the calibrated model's, RS(6,3) and "

@@ -122,18 +122,18 @@ def claims_of(number: str, entries: Sequence[Entry]) -> list[Entry]:
 
 def rows_of(rows: pl.DataFrame, figure: str, schemes: Sequence[str] = STORAGE) -> pl.DataFrame:
     """Rows that one entry of `FIGURES` is drawn from, schemes in their order."""
-    told = FIGURES[figure]
+    found = FIGURES[figure]
     chosen = rows.filter(
-        (pl.col("op") == told.op) & (pl.col("pattern") == told.pattern) & (pl.col("image") == told.image)
+        (pl.col("op") == found.op) & (pl.col("pattern") == found.pattern) & (pl.col("image") == found.image)
     )
     parts = [chosen.filter(pl.col("scheme") == scheme) for scheme in schemes]
     return pl.concat(parts) if parts else chosen
 
 
 def _sheet(number: str, rows: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedFigure | None:
-    title, told = SHEETS[number]
+    title, found = SHEETS[number]
     panels = []
-    for figure, panel, words in told:
+    for figure, panel, words in found:
         mine = rows_of(rows, figure)
         if mine.is_empty():
             return None
@@ -203,17 +203,17 @@ def _means(panels: Sequence[SheetPanel]) -> str:
     from stripesim.scenarios.figures.captions import scheme_label, scheme_names
 
     sentences = []
-    for told in panels:
+    for panel in panels:
         parts = []
-        for scheme in scheme_names(told.rows):
-            values = told.rows.filter(pl.col("scheme") == scheme)[told.panel.metric].drop_nulls()
+        for scheme in scheme_names(panel.rows):
+            values = panel.rows.filter(pl.col("scheme") == scheme)[panel.panel.metric].drop_nulls()
             if len(values):
-                mean = float(values.cast(pl.Float64).to_numpy().mean()) * told.panel.factor
+                mean = float(values.cast(pl.Float64).to_numpy().mean()) * panel.panel.factor
                 parts.append(f"{scheme_label(scheme)} {three_digits(mean)}")
-        zeros = told.rows.filter(pl.col(told.panel.metric) == 0).height
-        words = f" ({told.words})" if told.words else ""
+        zeros = panel.rows.filter(pl.col(panel.panel.metric) == 0).height
+        words = f" ({panel.words})" if panel.words else ""
         sentences.append(
-            f"{told.panel.title}{words} [{told.panel.unit}], simulated mean: {', '.join(parts)}."
+            f"{panel.panel.title}{words} [{panel.panel.unit}], simulated mean: {', '.join(parts)}."
             + (f" {zeros} cells are zero and not drawn." if zeros else "")
         )
     return " ".join(sentences)

@@ -60,16 +60,16 @@ def draw_sheet(
     """
 
     def draw_lines(axes: Sequence[Axes]) -> None:
-        for letter, place, told in zip("abc", axes, panels, strict=False):
-            _lines(place, told)
+        for letter, place, panel in zip("abc", axes, panels, strict=False):
+            _lines(place, panel)
             prefix = f"({letter}) " if len(panels) > 1 else ""
-            place.set_title(f"{prefix}{told.words or told.panel.title}", fontsize=12)
-            title = f"{told.panel.title} [{told.panel.unit}]" if told.words else told.panel.unit
+            place.set_title(f"{prefix}{panel.words or panel.panel.title}", fontsize=12)
+            title = f"{panel.panel.title} [{panel.panel.unit}]" if panel.words else panel.panel.unit
             place.set_ylabel(title, fontsize=11)
 
     with styled():
         figure = sheet(title, len(panels), entries, draw_lines)
-        _legend_below(figure, published=any(told.overlays for told in panels))
+        _legend_below(figure, published=any(panel.overlays for panel in panels))
     return CaptionedFigure(figure, caption)
 
 
@@ -102,32 +102,34 @@ def _legend_below(figure: Figure, *, published: bool) -> None:
     )
 
 
-def _lines(axes: Axes, told: SheetPanel) -> None:
-    schemes = scheme_names(told.rows)
+def _lines(axes: Axes, panel: SheetPanel) -> None:
+    schemes = scheme_names(panel.rows)
     # Nothing can be drawn at zero on a logarithmic axis: such cells are left out, as the caption says.
-    metric = pl.col(told.panel.metric)
+    metric = pl.col(panel.panel.metric)
     shown = draw_panel(
         axes,
-        told.rows.with_columns(pl.when(metric != 0).then(metric).alias(told.panel.metric)),
-        told.panel,
+        panel.rows.with_columns(pl.when(metric != 0).then(metric).alias(panel.panel.metric)),
+        panel.panel,
         schemes,
-        told.overlays,
+        panel.overlays,
     )
-    sizes = block_sizes(told.rows)
-    if told.panel.ci is not None and set(told.panel.ci) <= set(told.rows.columns):
+    sizes = block_sizes(panel.rows)
+    if panel.panel.ci is not None and set(panel.panel.ci) <= set(panel.rows.columns):
         for scheme in schemes:
-            mine = told.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
-            low, high = (mine[name].cast(pl.Float64).to_numpy() * told.panel.factor for name in told.panel.ci)
+            mine = panel.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
+            low, high = (
+                mine[name].cast(pl.Float64).to_numpy() * panel.panel.factor for name in panel.panel.ci
+            )
             places = [sizes.index(size) for size in mine["block_size_bytes"]]
             axes.fill_between(places, low, high, alpha=0.18, color="#555555", linewidth=0, zorder=1.5)
-    if told.lower is not None:
+    if panel.lower is not None:
         for index, scheme in enumerate(schemes):
-            mine = told.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
+            mine = panel.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
             places = [sizes.index(size) for size in mine["block_size_bytes"]]
-            values = mine[told.lower.metric].cast(pl.Float64).to_numpy() * told.lower.factor
+            values = mine[panel.lower.metric].cast(pl.Float64).to_numpy() * panel.lower.factor
             axes.plot(
                 places, values, color="#777777", linewidth=1, linestyle=":",
-                label=told.lower.title if index == 0 else None,
+                label=panel.lower.title if index == 0 else None,
             )  # fmt: skip
             shown += values.tolist()
     scale_axis(axes, shown)

@@ -41,20 +41,20 @@ def as_factor(value: float, kind: str) -> float:
 def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
     """Draw the six-way summary; None if none of its claims was computed."""
     by_id = {entry.claim.id: entry for entry in entries}
-    told = []
+    listed = []
     for claim_id, (words, kind) in SUMMARY.items():
         entry = by_id.get(claim_id)
         if entry is None or not isinstance(entry.simulated, float):
             continue
         assert isinstance(entry.claim.published, float)
         published, simulated = (as_factor(value, kind) for value in (entry.claim.published, entry.simulated))
-        told.append((words, published, max(simulated, FLOOR), entry))
-    if not told:
+        listed.append((words, published, max(simulated, FLOOR), entry))
+    if not listed:
         return None
     with styled():
         figure = new_figure((11.5, 5.0))
         axes = figure.add_subplot()
-        for place, (_, published, simulated, entry) in enumerate(told):
+        for place, (_, published, simulated, entry) in enumerate(listed):
             colour, marker, word = RIGHT if entry.verdict == "right" else WRONG
             slack, stated = entry.tolerance or 0.0, entry.claim.published
             assert isinstance(stated, float)
@@ -76,11 +76,11 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
             )  # fmt: skip
         axes.axhline(1.0, color="#444444", linewidth=1)
         axes.set_yscale("log")
-        shown = [value for _, *pair, _ in told for value in pair]
+        shown = [value for _, *pair, _ in listed for value in pair]
         axes.set_ylim(min(shown) / 4, max(shown) * 2.2)
         axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         axes.minorticks_off()
-        axes.set_xticks(range(len(told)), [words for words, *_ in told], rotation=15)
+        axes.set_xticks(range(len(listed)), [words for words, *_ in listed], rotation=15)
         axes.set_ylabel("RS(10,4) / 3-replication")
         axes.set_title("Fig 1  RS(10,4) as a factor of 3-replication")
         for colour, marker, word in (RIGHT, WRONG):
@@ -88,7 +88,7 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
         axes.legend(loc="upper left", ncols=4, fontsize=10)
     words = "; ".join(
         f"{words} {three_digits(p)}, simulated {three_digits(s)} ({e.verdict}, {e.claim.role})"
-        for words, p, s, e in told
+        for words, p, s, e in listed
     )
     return CaptionedFigure(
         figure, f"Figure 1 of the paper, RS(10,4) over 3-replication as published: {words}."
