@@ -15,7 +15,7 @@ help:
 	@echo "make lint   ruff and mypy --strict"
 	@echo "make bench  speed, as ratios measured side by side"
 	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
-	@echo "make notebooks  write each lesson's .ipynb anew, run all in a kernel, check their answers"
+	@echo "make notebooks  rewrite each lesson's .ipynb, run all in a kernel, check their answers"
 	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"
 	@echo "make clean  remove .venv and what the commands made"
 

@@ -195,5 +195,5 @@ class Textbook:
 
 
 def run(program: Program) -> EngineRun:
-    """Execute a program the textbook way; only `streams`, `uses`, `end_ns` and `wall_s` are told."""
+    """Execute a program the textbook way; only `streams`, `uses`, `end_ns` and `wall_s` are set."""
     return Textbook(program).execute()

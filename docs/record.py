@@ -1,6 +1,6 @@
 """Record the ledgers that the page "How far to trust it" shows: ``python docs/record.py [STUDY...]``.
 
-``python docs/record.py readme`` writes the tables of the README anew; it is done after recording, too.
+``python docs/record.py readme`` rewrites the tables of the README, as recording does in the end.
 
 A study that takes minutes cannot run whenever the documentation is built, so its verdicts are kept in
 docs/ledgers/, each with the version that gave it and the day.

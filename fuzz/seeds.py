@@ -39,12 +39,12 @@ BINARIES = {
 
 
 def main(folder: Path) -> None:
-    """Write each format twice: as itself, and to be told apart."""
+    """Write each format twice: as itself, and to be distinguished."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [None, *(form.name for form in FORMATS), *(form.name for form in FAILURE_FORMATS)]
     for name, data in {**{key: text.encode() for key, text in TEXTS.items()}, **BINARIES}.items():
         (folder / f"{name}-forced").write_bytes(bytes([names.index(name)]) + data)
-        (folder / f"{name}-told").write_bytes(b"\0" + data)
+        (folder / f"{name}-named").write_bytes(b"\0" + data)
 
 
 if __name__ == "__main__":

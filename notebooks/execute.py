@@ -1,6 +1,6 @@
 """Run the notebooks as Jupyter does, in a kernel: ``python -m stripesim.notebooks.execute [LESSON...]``.
 
-The tests run each lesson as a script; this shows besides that tables and figures appear in a notebook. It
+The tests run each lesson as a script; this also shows that tables and figures appear in a notebook. It
 needs the extra ``notebooks`` (nbclient and a kernel). Nothing is written: notebooks ship without outputs.
 """
 

@@ -105,10 +105,10 @@ for row in stripesim.table_rows(coded)[:14]:
     print(f"{row.start_ns / 1e3:9.1f} µs  {row.lane:24} {row.what:24} ×{row.count:<3} {names}")
 
 # %%
-kinds = {told["provenance"] for told in coded.parameters.values()}
+kinds = {number["provenance"] for number in coded.parameters.values()}
 q5 = lesson.ask(
     "How many of the parameters in this timeline are assumed, for want of a source?",
-    lambda: sum(told["provenance"] == "assumed" for told in coded.parameters.values()),
+    lambda: sum(number["provenance"] == "assumed" for number in coded.parameters.values()),
     tolerance=0.0,
     why=lambda x: (
         f"{x} of {len(coded.parameters)}. Kinds seen here: {', '.join(sorted(kinds))}. "

@@ -31,7 +31,7 @@ from stripesim.teach import Lesson, show
 lesson = Lesson("Calibrate", seed=1)
 TRACE = Path("data/ceph16-ec63-osd0.txt.gz")  # your own: any of `stripesim trace info`'s formats
 trace = stripesim.load_trace(TRACE)
-told = stripesim.describe_trace(trace)
+summary = stripesim.describe_trace(trace)
 for key in (
     "format",
     "requests",
@@ -41,7 +41,7 @@ for key in (
     "queue_depth_mean",
     "queue_depth_max",
 ):
-    print(f"{key:18} {told[key]}")
+    print(f"{key:18} {summary[key]}")
 
 # %% [markdown]
 # ## What was asked of the device
@@ -49,7 +49,7 @@ for key in (
 # %%
 q1 = lesson.ask(
     "The clients only *wrote*. Which share of the device's requests are reads all the same?",
-    lambda: 100 * told["read_ratio"],
+    lambda: 100 * summary["read_ratio"],
     unit="%",
     why=lambda x: f"{x:.0f} %: overwriting part of a stripe reads the rest of it first.",
 )
@@ -58,10 +58,10 @@ show(q1)
 # %%
 q2 = lesson.ask(
     "From Little's law: rate × mean response time. How many requests are in flight on average?",
-    lambda: told["iops"] * told["response_mean_us"] / 1e6,
+    lambda: summary["iops"] * summary["response_mean_us"] / 1e6,
     tolerance=0.15,
     why=lambda x: (
-        f"The trace's own count of requests in flight, over time, gives {told['queue_depth_mean']:.2f}."
+        f"The trace's own count of requests in flight, over time, gives {summary['queue_depth_mean']:.2f}."
     ),
 )
 show(q2)
@@ -70,7 +70,7 @@ show(q2)
 q3 = lesson.ask(
     "The squared coefficient of variation of the gaps between arrivals is 1 for a Poisson stream. What "
     "is it here?",
-    lambda: told["interarrival_cv2"],
+    lambda: summary["interarrival_cv2"],
     why=lambda x: f"{x:.1f}: requests come in bursts. A model with Poisson arrivals would wait too little.",
 )
 show(q3)

@@ -112,7 +112,7 @@ show(q4)
 
 # %%
 (coded,) = stripesim.explain("write", "rs:6,3", 4096)
-fitted = {name: told for name, told in coded.parameters.items() if told["provenance"] == "fitted"}
+fitted = {name: number for name, number in coded.parameters.items() if number["provenance"] == "fitted"}
 for name, told_of in fitted.items():
     print(f"{name:34} {told_of['source']}")
 suspects = [name for name, found in fitted.items() if "RS(6,3)" in found["source"]]

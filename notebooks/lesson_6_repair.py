@@ -155,15 +155,15 @@ show(q6)
 # loses power 20 seconds in.
 
 # %%
-told = stripesim.run(
+result = stripesim.run(
     stripesim.load_scenario(
         "faults",
         sets=["workload.rate_per_s=100", "workload.duration_s=90", "workload.image_bytes=8GiB",
               "faults.down_out_interval_s=15"],
     )
 )  # fmt: skip
-story = {row["scheme"]: row for row in told.rows.to_dicts()}
-for event in told.timelines[-1]["events"]:
+story = {row["scheme"]: row for row in result.rows.to_dicts()}
+for event in result.timelines[-1]["events"]:
     print(f"{event['time_s']:7.2f} s  {event['what']:11} {event['text']}")
 
 # %%
@@ -174,7 +174,7 @@ q7 = lesson.ask(
     unit="s",
     why=lambda _: (
         "Nobody says goodbye when the power goes: peers wait for a grace of heartbeats. Had only the "
-        "process died, the refused connection would have told at once."
+        "process died, the refused connection would have shown at once."
     ),
 )
 show(q7)

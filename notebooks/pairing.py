@@ -1,7 +1,7 @@
 """The .ipynb beside each lesson: its cells as a notebook without outputs.
 
 A lesson is written as a Python file in the percent format (https://jupytext.readthedocs.io); Jupyter with
-jupytext keeps the two in step, and ``python -m stripesim.notebooks.pairing`` writes all notebooks anew.
+jupytext keeps the two in step, and ``python -m stripesim.notebooks.pairing`` rewrites all notebooks.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ class Lesson:
 
 
 def show(thing: Any) -> None:
-    """Show a question, a table or a figure: in a notebook drawn, elsewhere told in a line.
+    """Show a question, a table or a figure: in a notebook drawn, elsewhere described in a line.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     figure.suptitle(Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False)
     figure.supxlabel(caption(summary), fontsize=10.5, x=0.01, ha="left")
     svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
-    # Without a date, and with names that do not hang on chance, the same trace gives the same file.
+    # Without a date, and with names that do not depend on chance, the same trace gives the same file.
     with rc_context({"svg.hashsalt": "stripesim"}):
         figure.savefig(svg, metadata={"Date": None})
     figure.savefig(png, dpi=130)
@@ -88,7 +88,7 @@ def caption(row: dict[str, Any]) -> str:
 
     Parameters
     ----------
-    told : dict
+    summary : dict
         What `info` returned.
 
     Returns

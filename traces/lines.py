@@ -1,4 +1,4 @@
-"""Lines of a block of text as cells, with the faulty ones told."""
+"""Lines of a block of text as cells, with the faulty ones reported."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def load(path: str | Path, *, format: str | None = None, strict: bool = False) -
     path : str or pathlib.Path
         Plain or compressed.
     format : str, optional
-        One of the names in `FORMATS` or `FAILURE_FORMATS`; told from the file's start when not given.
+        One of the names in `FORMATS` or `FAILURE_FORMATS`; recognised when not given.
     strict : bool
         Refuse a file with any fault.
 

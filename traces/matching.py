@@ -59,7 +59,7 @@ class Matcher:
     split request stays queued at its own sector, so its completion is that of its last part. A completion C
     ends the oldest dispatch at its sector, preferring one of equal length; a shorter C ends a part. A C
     without any dispatch ends the queued request itself: stacked devices (dm, md) never dispatch. A requeue R
-    puts requests back. Sectors at which requests of one device and direction overlap in flight are told apart
+    puts requests back. Sectors at which requests of one device and direction overlap in flight are distinguished
     only by their start, length and age: the layout carries no request identity.
     """
 
@@ -194,7 +194,7 @@ class Matcher:
         index = 0 if len(flying) == 1 else _best([command.sectors_left for command in flying], sectors)
         command = flying[index]
         if time_ns < command.dispatch_ns:
-            # That the time ran backwards has been told where it did.
+            # That the time ran backwards has been reported where it did.
             self._log.tally("completions put off to their dispatch")
             time_ns = command.dispatch_ns
         flying.pop(index)

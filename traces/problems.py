@@ -1,4 +1,4 @@
-"""Faults found while reading a trace: counted, located, and told in one line each."""
+"""Faults found while reading a trace: counted, located, and reported in one line each."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def iter_trace(
     log : FaultLog
         Takes note of faults and counts.
     format : str, optional
-        Name of the format; told from the file's start when not given.
+        Name of the format; recognised from the start of the file when not given.
     block_bytes : int
         Text held at a time [B].
 
@@ -53,7 +53,7 @@ def read_trace(path: str | Path, *, format: str | None = None, strict: bool = Fa
         Plain or compressed with gz, xz, bz2, zstd or zip (one file in it). For binary blktrace one of the
         per-CPU files, or their common name without `.blktrace.N`.
     format : str, optional
-        One of the names in `FORMATS`; told from the file's start when not given.
+        One of the names in `FORMATS`; recognised from the start of the file when not given.
     strict : bool
         Refuse a file with any fault. Otherwise faulty lines are left out, counted and located in `.faults`.
 

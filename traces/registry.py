@@ -1,4 +1,4 @@
-"""The formats that can be read, and how a file's format is told."""
+"""The formats that can be read, and how a file's format is recognised."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def counts_per_window(issue_ns: npt.NDArray[np.int64], window_ns: int) -> npt.ND
 
 
 def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
-    """Return the windows, powers of ten, at which a trace's dispersion can be told.
+    """Return the windows, powers of ten, at which a trace's dispersion can be computed.
 
     Parameters
     ----------

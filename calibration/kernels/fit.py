@@ -49,7 +49,7 @@ def fit_affine(
     -----
     Minimises the sum of ((fit - measured) / scale)^2 over non-negative
     coefficients (non-negative least squares). The scale is the measured
-    duration itself unless told otherwise, so a stripe of 24 KiB weighs as much as
+    duration itself unless said otherwise, so a stripe of 24 KiB weighs as much as
     4 MiB. The knee is sought on a logarithmic scale between the second and the
     last but one size, from a grid and then by bounded scalar minimisation; it
     is kept only where it at least halves the sum. With one size the line

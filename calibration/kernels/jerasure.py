@@ -2,7 +2,7 @@
 
 Needs libjerasure2 (its C functions are loaded, nothing is compiled). The source of the study dachary2013
 timed this technique with losses drawn at random from data and parity alike; here every choice of
-losses is timed and the mean is told.
+losses is timed and the mean is reported.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def raise_malloc_thresholds() -> bool:
 
     Notes
     -----
-    By default glibc maps blocks of 128 KiB and more anew (the bound adapts)
+    By default glibc maps blocks of 128 KiB and more afresh (the bound adapts)
     and returns the top of the heap, so every large fragment is paid for in
     page faults. A storage daemon reuses its buffers, hence the raised
     thresholds. The setting lasts as long as the process.

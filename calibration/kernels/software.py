@@ -3,7 +3,7 @@
 The study of Kim et al. compares codes of an old library in plain C with ISA-L. The three are written
 here the way such a library works: products by look-up in a table, and exclusive-ors of packets of
 64-bit words along a bit matrix. ``python -m stripesim.calibration.kernels.software`` measures them beside
-ISA-L, in an interpreter whose compiler is told not to vectorise, and prints the ratios.
+ISA-L, in an interpreter whose compiler is instructed not to vectorise, and prints the ratios.
 
 References
 ----------

@@ -61,7 +61,7 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
         overall += f"; {fit.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
     figure.suptitle(overall, fontsize=13, fontweight="bold")
     svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
-    # Without a date, and with names that do not hang on chance, the same fit gives the same file.
+    # Without a date, and with names that do not depend on chance, the same fit gives the same file.
     with rc_context({"svg.hashsalt": "stripesim"}):
         figure.savefig(svg, metadata={"Date": None})
     figure.savefig(png, dpi=160)

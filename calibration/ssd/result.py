@@ -125,7 +125,7 @@ class ServiceFit:
         Mean of the factor in each of equally likely cells, ascending; its mean is 1.
     slowest_share, slowest_percent_share : float
         Share of the fitting half's mean that its one slowest command and its slowest 1 % contribute: how much
-        the mean hangs on few.
+        the mean depends on few.
     candidates : tuple of Candidate
         Lognormal and gamma.
     train, held_out : Score

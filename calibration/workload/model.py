@@ -70,7 +70,7 @@ class WorkloadModel:
     -----
     Assumptions: gaps do not depend on what is asked for; reuse does not depend on the operation; a first
     touch is anywhere in its region with equal probability; the length of what comes back to a place is drawn
-    anew. So distances between starts are not kept beyond the region, and where a trace writes the same
+    afresh. So distances between starts are not kept beyond the region, and where a trace writes the same
     extents again and again the synthetic one touches more data.
     """
 
@@ -172,7 +172,7 @@ def _synthetic_arrivals(model: WorkloadModel, n: int, rng: np.random.Generator) 
     fresh = np.sqrt(1 - model.rate_memory**2)
     later = signal.lfilter([fresh], [1, -model.rate_memory], noise[1:], zi=[model.rate_memory * noise[0]])[0]
     level = np.concatenate((noise[:1], later))
-    # By rank, so that each regime has its share of the epochs and the mean rate does not hang on a few draws.
+    # By rank, so that each regime has its share of the epochs and the mean rate does not rest on few draws.
     regime = np.argsort(np.argsort(level)) * regimes // epochs
     gaps = np.empty(n)
     for index in range(regimes):

@@ -39,7 +39,7 @@ def sets() -> dict[str, Path]:
 
 
 def numbers(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each number of a set: its dotted name and what is told of it."""
+    """Yield each number of a set: its dotted name and what is said of it."""
 
     def walk(node: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for name, value in node.items():

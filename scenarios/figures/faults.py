@@ -59,7 +59,7 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
 
     Parameters
     ----------
-    told : dict
+    timeline : mapping
         See `stripesim.sim.ceph.failures.report.describe_faults`.
 
     Returns

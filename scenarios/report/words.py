@@ -95,7 +95,7 @@ def span(values: Sequence[float | None], factor: float = 1.0) -> str:
 
 
 def times(values: Sequence[float | None], first: Sequence[float | None]) -> str:
-    """Write by what factor some numbers are others, pair by pair; nothing where none can be told.
+    """Write by what factor some numbers are others, pair by pair; nothing where there is none.
 
     >>> times([2.0, 4.5], [1.0, 1.5]), times([0.2069], [1.0]), times([1.0], [0.0])
     ('2× … 3×', '0.21×', '')

@@ -58,7 +58,7 @@ def _bound(scenario: Scenario) -> Iterator[Problem]:
         given = (workload.requests is not None) + (workload.duration_s is not None)
         if given == 2:
             yield Problem(other, "both requests and duration_s", "only one of them", (path,))
-        # A trace ends by itself; the other kinds go on until told to stop.
+        # A trace ends by itself; the other kinds go on until stopped.
         if given == 0 and workload.kind != "trace" and not stands_alone(scenario):
             yield Problem(
                 path,

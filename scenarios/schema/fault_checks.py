@@ -171,7 +171,7 @@ def _overlaps(scenario: Scenario) -> Iterator[Problem]:
         check_failures(failures, len(places.osd_hosts), cluster.hosts)
     except FaultError as error:
         event = faults.events[error.event]
-        # What a single event says about itself is told where it stands.
+        # What a single event says about itself is reported where it stands.
         if (event.osds or event.hosts or event.racks) and (
             event.return_s is None or event.return_s > event.at_s
         ):

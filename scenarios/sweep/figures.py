@@ -17,7 +17,7 @@ from stripesim.scenarios.schema.units import format_size
 
 __all__ = ["draw_sweep"]
 
-#: More lines than there are colours cannot be told apart.
+#: More lines than there are colours cannot be distinguished.
 _LINES_MAX: Final = len(COLOURS)
 
 #: Beyond this factor between the largest and smallest value the axis of the swept key is logarithmic.
@@ -51,7 +51,7 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
     if shown.is_empty() or shown[x].n_unique() < 2:
         return None
     others = [name for name in (*keys[1:], "block_size_bytes") if name != x and shown[name].n_unique() > 1]
-    # A swept list of schemes or block sizes is told by the cells' own columns.
+    # A swept list of schemes or block sizes is shown by the cells' own columns.
     others = [name for name in others if name not in ("schemes", *_CELL_KEYS)]
     if x == "workload.block_sizes_bytes":
         others = [name for name in others if name != "block_size_bytes"]

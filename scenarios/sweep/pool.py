@@ -167,7 +167,7 @@ def run_pool(
                 elif job is not None:
                     yield job.item, Death(f"{attempts_max} workers died over it, the last {words}")
     finally:
-        # Told all at once, they end side by side.
+        # Stopped all at once, they end side by side.
         for worker in workers:
             worker.process.terminate()
         for worker in workers:

@@ -1,4 +1,4 @@
-"""What is wrong with a program is told before it runs, in one line."""
+"""Reports what is wrong with a program before it runs, in one line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_program(program: Program) -> None:
     ------
     ProgramError
         If the numbers of the requests to follow do not ascend, or a stream is named that is not there; if
-        there is a director, and a client waits for its newest request, or a stream cannot plan anew or is a
+        there is a director, and a client waits for its newest request, or a stream cannot plan again or is a
         feed without a depth.
     """
     if len(program.followed) and (program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()):
@@ -62,7 +62,7 @@ def check_program(program: Program) -> None:
         )
     for index, stream in enumerate(program.streams):
         if not isinstance(stream, DirectedSource):
-            raise ProgramError(f"stream {index}: got one that cannot plan anew, which a director asks for")
+            raise ProgramError(f"stream {index}: got one that cannot plan again, which a director asks for")
         if stream.feed and not stream.depth:
             raise ProgramError(f"stream {index}: got a feed with arrival times, wanted one with a depth")
         if stream.timeout_ns < 0:
@@ -105,7 +105,7 @@ def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: in
 
 
 def check_replanned(program: Program, stream: int, chunk: RequestChunk, before: RequestChunk) -> None:
-    """Check requests that a stream planned anew.
+    """Check requests that a stream planned again.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def check_replanned(program: Program, stream: int, chunk: RequestChunk, before: 
         If they are not as many, or refer to what is not there.
     """
     _check_plan(
-        f"stream {stream}, planned anew",
+        f"stream {stream}, planned again",
         program,
         replace(before, templates=chunk.templates, bindings=chunk.bindings),
     )
@@ -273,7 +273,7 @@ def _paths(template: Template) -> tuple[Template, ...]:
 
 
 def _differs(bound: IntArray, path: Template) -> bool:
-    """Tell whether a role is bound to a discipline, told as bits, that a word or a test does not ask for."""
+    """Whether a role is bound to a discipline, given as bits, that a word or a test does not ask for."""
     roles, words, tests = path.role_words.T
     wanted = _WANTED_BITS[words, tests]
     return bool((bound[roles] & ~wanted)[wanted > 0].any())

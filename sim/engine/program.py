@@ -41,7 +41,7 @@ class Resources:
     names : tuple of str
         For reports, such as ``osd.3.ssd``.
     kinds : tuple of str
-        The class each belongs to, such as ``ssd``; utilisation is told per class.
+        The class each belongs to, such as ``ssd``; utilisation is given per class.
     capacities : ndarray of int64, shape (resources,)
         Servers of a server resource, units of a pool, 1 for a gate; at least 1.
     disciplines : ndarray of int64, shape (resources,)
@@ -157,7 +157,7 @@ class DirectedSource(RequestSource, Protocol):
     timeout_ns: int
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Plan requests anew, as their placement groups look now.
+        """Plan requests again, as their placement groups look now.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ def mser5(values: npt.ArrayLike) -> int:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95 % confidence interval; the bounds are None if it cannot be told."""
+    """A mean with its 95 % confidence interval; the bounds are None where none can be given."""
 
     mean: float
     low: float | None

@@ -236,7 +236,7 @@ def test_only_the_cells_asked_for_are_needed():
     assert rows.values["koh2017-042"] == pytest.approx(20)
 
 
-# --- means, extremes and ratios told apart -----------------------------------------------------------------
+# --- means, extremes and ratios separated -----------------------------------------------------------------
 
 SEQ_WRITE = {
     "rep:3": [20, 40, 80, 160, 272, 280, 290, 290],

@@ -450,7 +450,7 @@ def random_source(random: Random, book: Book, templates: int, bindings: int, gro
 
 @dataclass
 class DirectedStream(Source):
-    """A stream that plans anew at random; as a feed it has now and then nothing."""
+    """A stream that plans again at random; as a feed it has now and then nothing."""
 
     draws: int = 0
     reports: bool = False

@@ -62,7 +62,7 @@ def test_a_row_measured_otherwise_is_held_out_whatever_its_name(tmp_path, change
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "found"),
     [
         ({"k": "six"}, "runs.csv:2: k: got 'six', wanted a whole number of at least 1"),
         ({"op": "trim"}, "runs.csv:2: op: got 'trim', wanted one of write, overwrite, read"),

@@ -58,7 +58,7 @@ class Script:
 
 @dataclass
 class Source:
-    """Requests to groups; a request's template, planned anew, is that of its group in `now`."""
+    """Requests to groups; a request's template, planned again, is that of its group in `now`."""
 
     depth: int
     groups: list[int]
@@ -173,7 +173,7 @@ def test_an_interrupted_request_is_issued_again_on_the_path_of_now(run: Run) -> 
     director = Script({30: [SetGroup(0, held=False, interrupt=True)]})
     source.now = {0: (1, 0)}
     result = run(directed([single(100), single(10, role=1)], [(FIFO, 1), (FIFO, 1)], [source], director))
-    # What was planned and not issued is planned anew with it.
+    # What was planned and not issued is planned again with it.
     assert completed(result) == [40, 50, 60]
     assert result.streams[0].issued_ns.tolist() == [0, 40, 50]
     assert result.streams[0].templates.tolist() == [1, 1, 1]
@@ -442,7 +442,7 @@ def test_a_moment_in_the_past_is_refused(run: Run) -> None:
 def test_a_plan_that_cannot_be_is_refused_when_it_is_made_anew(run: Run) -> None:
     source = Source(1, [0, 0], [0, 0])
     source.now = {0: (3, 0)}
-    with pytest.raises(ProgramError, match="planned anew: got template 3 to 3, wanted 0 to 0"):
+    with pytest.raises(ProgramError, match="planned again: got template 3 to 3, wanted 0 to 0"):
         run(directed([single(10)], [(FIFO, 9)], [source], Script({5: [SetGroup(0, False, True)]})))
 
 
@@ -455,5 +455,5 @@ def test_streams_that_cannot_plan_anew_are_refused_where_there_is_a_director(run
     with pytest.raises(ProgramError, match="wanted one with a depth"):
         run(asked)
     streams: Any = [Plain()]
-    with pytest.raises(ProgramError, match="cannot plan anew"):
+    with pytest.raises(ProgramError, match="cannot plan again"):
         run(replace(asked, streams=streams))

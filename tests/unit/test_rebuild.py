@@ -68,7 +68,7 @@ def test_throttles_of_the_scenario_hold(scenario):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "told"),
+    ("scheme", "outcome"),
     [
         ("none", "no redundancy"),
         ("rs:5,1", "no decode of rs:5,1"),

@@ -46,7 +46,7 @@ def test_a_file_long_unchanged_is_hashed_once(tmp_path, monkeypatch):
     first = file_sha256(path)
     monkeypatch.setattr("stripesim.scenarios.run.files._hash", lambda path: "hashed again")
     assert file_sha256(path) == first
-    # Times of the same second are told apart by the inode's own.
+    # Times of the same second are distinguished by the inode's own.
     before = os.stat(path)
     path.write_text("two")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -79,7 +79,7 @@ def test_poisson_arrivals_have_their_rate_and_spread():
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("found", "said"),
     [
         ({"pattern": "zipf"}, "pattern: got 'zipf', wanted seq or rand"),
         ({"block_bytes": 0}, "block_bytes: got 0, wanted 1 to the image's 1073741824"),

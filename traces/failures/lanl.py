@@ -36,7 +36,7 @@ class LanlFormat:
 
     Notes
     -----
-    A component is a node, `system.node`; the rack is the system, as nothing smaller is told. Times are
+    A component is a node, `system.node`; the rack is the system, as nothing smaller is recorded. Times are
     local and are taken as if they were UTC. Between two outages of a node lies a span of being up; after
     the last one it is cut at the node's decommissioning (to the month) or at the end of the record. A
     node that never failed is not in the file: it counts in `population` (column `nodes` of each system),

@@ -1,4 +1,4 @@
-"""Reading failure traces: the formats, how one is told, and the reading itself."""
+"""Reading failure traces: the formats, how one is recognised, and the reading itself."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_failures(path: str | Path, *, format: str | None = None, strict: bool =
     path : str or pathlib.Path
         Plain or compressed; SQLite files plain only.
     format : str, optional
-        One of the names in `FAILURE_FORMATS`; told from the file's start when not given.
+        One of the names in `FAILURE_FORMATS`; recognised from the start of the file when not given.
     strict : bool
         Refuse a file with any fault. Otherwise faulty rows are left out, counted and located in `.faults`.
 

@@ -98,7 +98,7 @@ def failure_info(trace: FailureTrace) -> dict[str, Any]:
     -------
     dict
         `format`, `source`, `events`, `failures` (changes to down), `components`, `nodes`, `racks` (null where
-        not told), `duration_s` (first to last event), `population`, `up_mean_h`, `up_p50_h`, `down_mean_h`,
+        not recorded), `duration_s` (first to last), `population`, `up_mean_h`, `up_p50_h`, `down_mean_h`,
         `down_p50_h` (over all spans, cut ones included), `availability` (share of the time watched),
         `rate_per_year` (failures per component-year of being up), `reasons` (the most frequent), `correlated`
         (rows of group, within, share, share expected by chance), `counts`, `faults`.

@@ -31,7 +31,7 @@ class BlktraceFormat:
     Notes
     -----
     Files named `STEM.blktrace.N` belong together: whichever is given, all that lie beside it are read and
-    merged by time. What becomes of the events is told with the blkparse format; times are whole nanoseconds.
+    merged by time. What becomes of the events is in the blkparse format; times are whole nanoseconds.
     A place in a fault is a byte of the file, or, where a completion precedes its dispatch, an event in order
     of time.
 

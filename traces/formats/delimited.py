@@ -82,7 +82,7 @@ class DelimitedFormat:
     Notes
     -----
     A block of text in which nothing is odd is parsed by Polars' CSV reader; as soon as a cell is missing or
-    no number, each of the block's lines is looked at by itself, so that the faulty ones can be told.
+    no number, each of the block's lines is looked at by itself, so that the faulty ones can be reported.
     """
 
     name: str

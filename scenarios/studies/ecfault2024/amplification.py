@@ -24,7 +24,7 @@ WRITTEN_OBJECTS = 4
 
 
 def mechanisms(scheme: RedundancyScheme, study: StudyModel, *, osds: int | None = None) -> dict[str, float]:
-    """Bytes stored per byte written, told apart by what asks for them.
+    """Bytes stored per byte written, separated by what asks for them.
 
     Parameters
     ----------

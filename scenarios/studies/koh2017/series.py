@@ -191,8 +191,8 @@ def _convergence(series: pl.DataFrame) -> float:
 SERIES_RULES: Final[Mapping[str, Callable[[pl.DataFrame], float | Observation]]] = MappingProxyType(
     {
         # The first second fills the pipeline.
-        "koh2017-115": lambda told: dips(course(told, "fig19-rs", "throughput_bytes_per_s")[1:]),
-        "koh2017-116": lambda told: dips(course(told, "fig19-rep", "throughput_bytes_per_s")[1:]),
+        "koh2017-115": lambda rows: dips(course(rows, "fig19-rs", "throughput_bytes_per_s")[1:]),
+        "koh2017-116": lambda rows: dips(course(rows, "fig19-rep", "throughput_bytes_per_s")[1:]),
         "koh2017-117": _lower("cpu_utilisation"),
         "koh2017-118": _lower("context_switches_per_s"),
         "koh2017-119": _times,

@@ -46,7 +46,7 @@ from stripesim.sim.engine.compiled.world import (
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
 
-# What is compiled here holds on to it, to be compiled anew when another file that goes into it changes.
+# What is compiled here holds on to it, to be recompiled when another file that goes into it changes.
 _SOURCES = _sources()
 
 

@@ -263,7 +263,7 @@ class Direction:
     # ------------------------------------------------------------------------ issued again
 
     def _issue_waiting(self, groups: set[int]) -> None:
-        """Plan anew what has not been issued of groups that are not held; issue what waits."""
+        """Plan again what has not been issued of groups that are not held; issue what waits."""
         run, count = self.run, len(self.run.world.streams)
         open_groups = np.array([group for group in groups if not run.world.held[group]], dtype=np.int64)
         if not len(open_groups):
@@ -286,7 +286,7 @@ class Direction:
         run.follow_again(parked["number"])
 
     def _replan(self, stream: int, parked: Array, groups: Array) -> Array:
-        """Plan anew what waits of a stream and what it has planned and not issued; shape (waiting, 2)."""
+        """Plan again what waits of a stream and what it has planned and not issued; shape (waiting, 2)."""
         run, world = self.run, self.run.world
         at, planned, issued = (int(world.streams[name][stream]) for name in ("at", "planned", "issued"))
         later = np.flatnonzero(np.isin(world.plan[stream, at:planned, 0], groups))
@@ -295,15 +295,15 @@ class Direction:
             return np.zeros((0, 2), dtype=np.int64)
         source = cast(DirectedSource, run.program.streams[stream])
         with planning(run):
-            anew = source.replan(indices)
+            again = source.replan(indices)
         run.learn()
-        check_replanned(run.program, stream, anew, self._known(stream, parked, at + later))
-        pairs: Array = np.stack([anew.templates, anew.bindings], axis=1)
+        check_replanned(run.program, stream, again, self._known(stream, parked, at + later))
+        pairs: Array = np.stack([again.templates, again.bindings], axis=1)
         run.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
         return pairs[: len(parked)]
 
     def _known(self, stream: int, parked: Array, later: Array) -> RequestChunk:
-        """Return what stays as it was of requests that are planned anew."""
+        """Return what stays as it was of requests that are planned again."""
         world = self.run.world
         groups = np.append(world.log["group"][parked["entry"]], world.plan[stream, later, 0])
         keys = None

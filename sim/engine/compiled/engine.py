@@ -234,7 +234,7 @@ class CompiledRun:
                 self._more_bins()
 
     def follow_again(self, numbers: np.ndarray[Any, Any]) -> None:
-        """Forget the ends of steps of requests that begin anew."""
+        """Forget the ends of steps of requests that start over."""
         world = self.world
         places = numbers[numbers % len(world.streams) == 0] // len(world.streams)
         rows = world.followed[places[places < len(world.followed)]]
@@ -251,7 +251,7 @@ class CompiledRun:
         self.world = self.world._replace(bins=larger, sleep_bins=sleeps)
 
     def _more_pins(self) -> None:
-        """Make room for so many pins as are wanted; place those that there are anew."""
+        """Make room for so many pins as are wanted; place again those that there are."""
         world = self.world
         pins = world.pins[world.pins["count"] != 0]
         size = _power_of_two(max(_PINS, 4 * int(world.clock["wanting"][0])))

@@ -112,7 +112,7 @@ def _end_of_service(world: World, cell: int) -> None:
     resource = world.resources[at(_bound_role(world, request, step.role))]
     _hand_over(world, resource)
     if resource.discipline == BATCH:
-        # The other members hang on their leader, which the caller completes first.
+        # The other members depend on their leader, which the caller completes first.
         member = world.links[at(cell)]
         while member != NOBODY:
             clock.uses += 1
@@ -197,7 +197,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
             _dispatch(world, bound, 0)
         else:
             if resource.share:
-                # A batch of one: nobody hangs on its leader.
+                # A batch of one: nobody depends on its leader.
                 world.links[at(cell)] = NOBODY
             return _serve_idle(world, resource, cell)
     elif word <= RELEASE:
@@ -218,7 +218,7 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> i
         if missing != GO_ON:
             return missing
     if step.special & SPAWNS:
-        # As a reply it may let its stream issue some besides.
+        # As a reply it may let its stream issue more.
         if clock.slots_free < 1 + room:
             return MORE_SLOTS
         if clock.logged + 1 + room > len(world.log):

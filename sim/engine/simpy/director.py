@@ -54,7 +54,7 @@ class Direction:
         self.engine = engine
         self.director = director
         self._consulted = Consulted(director, engine.program, engine)
-        # Not yet told to the director.
+        # Not yet reported to the director.
         self.reports: list[Report] = []
         # Requests in flight by number; those that wait, with their key ranges.
         self.flying: dict[int, Request] = {}
@@ -316,7 +316,7 @@ class Direction:
     # ------------------------------------------------------------------------ issued again
 
     def _issue_waiting(self, groups: set[int]) -> None:
-        """Plan anew what has not been issued of groups that are not held; issue what waits."""
+        """Plan again what has not been issued of groups that are not held; issue what waits."""
         engine, streams = self.engine, len(self.engine.streams)
         open_groups = {group for group in groups if not engine.held[group]}
         waiting = sorted(
@@ -334,7 +334,7 @@ class Direction:
             stream.issue_again(number // streams, *planned[number], self.waiting.pop(number))
 
     def _replan(self, stream: Stream, waiting: list[int], groups: set[int]) -> Iterable[tuple[int, int, int]]:
-        """Plan anew what waits of a stream and what it has planned and not issued."""
+        """Plan again what waits of a stream and what it has planned and not issued."""
         chunk, at, issued = stream.chunk, stream.at, len(stream.issued_ns)
         later = []
         if chunk is not None and groups:
@@ -344,20 +344,23 @@ class Direction:
             return []
         source = cast(DirectedSource, stream.source)
         with planning(self.engine):
-            anew = source.replan(indices)
+            again = source.replan(indices)
         assert chunk is not None
-        check_replanned(self.engine.program, stream.index, anew, self._known(stream, chunk, waiting, later))
+        check_replanned(self.engine.program, stream.index, again, self._known(stream, chunk, waiting, later))
         if later:
             templates, bindings = chunk.templates.copy(), chunk.bindings.copy()
-            templates[later], bindings[later] = anew.templates[len(waiting) :], anew.bindings[len(waiting) :]
+            templates[later], bindings[later] = (
+                again.templates[len(waiting) :],
+                again.bindings[len(waiting) :],
+            )
             stream.chunk = replace(chunk, templates=templates, bindings=bindings)
-        templates, bindings = anew.templates[: len(waiting)], anew.bindings[: len(waiting)]
+        templates, bindings = again.templates[: len(waiting)], again.bindings[: len(waiting)]
         return zip(waiting, templates.tolist(), bindings.tolist(), strict=True)
 
     def _known(
         self, stream: Stream, chunk: RequestChunk, waiting: list[int], later: list[int]
     ) -> RequestChunk:
-        """Return what stays as it was of requests that are planned anew."""
+        """Return what stays as it was of requests that are planned again."""
         groups = [*(stream.chosen[place][2] for place in waiting), *chunk.groups[later].tolist()]
         keys = None
         own = [self.waiting[stream.number(place)] for place in waiting]

@@ -120,7 +120,7 @@ class Request(simpy.Event):
         stream: int,
         seed: int,
     ) -> None:
-        # The environment is not told of a request: the engine schedules its steps.
+        # The environment does not know of a request: the engine schedules its steps.
         self.number = number
         self.keys = keys
         # Its client's stream, and behind all of those the stream of what each spawned.

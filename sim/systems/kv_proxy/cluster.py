@@ -120,7 +120,7 @@ class StoreCluster:
         return Operations.joined([self._asked_of_all(), moves])
 
     def _asked_of_all(self) -> Operations:
-        """Every node is told of the change, then asked for its view of all the others."""
+        """Every node learns of the change, then asked for its view of all the others."""
         nodes = np.tile(np.array(self.alive), self.admin.loads_count)
         answer = self.system.reply_bytes + self.admin.line_bytes * len(self.alive)
         asked = operations_of(ADMIN, nodes, self.system.command_bytes, answer)

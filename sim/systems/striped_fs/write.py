@@ -1,6 +1,6 @@
 """The five-step write of a record as an op graph, and runs of it on the engines.
 
-Client overhead, master process, parity calculation, data distribution, slave process: the steps are told
+Client overhead, master process, parity calculation, data distribution, slave process: the steps are given
 apart as their source does, by differences of times. `step_times` reads the times at which the marks of the
 graph are passed from runs that reply at each mark in turn.
 """

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.figures.captions import three_digits
 
-# Blue and vermilion of Okabe and Ito, told apart by every kind of eye; the mark's shape says it again.
+# Blue and vermilion of Okabe and Ito, distinguishable by every kind of eye; the mark's shape says it again.
 RIGHT: Final = ("#0072B2", "o", "right")
 WRONG: Final = ("#D55E00", "X", "wrong")
 UNCOUNTED: Final = "#777777"
