@@ -59,7 +59,7 @@ class Matcher:
     split request stays queued at its own sector, so its completion is that of its last part. A completion C
     ends the oldest dispatch at its sector, preferring one of equal length; a shorter C ends a part. A C
     without any dispatch ends the queued request itself: stacked devices (dm, md) never dispatch. A requeue R
-    puts requests back. Sectors at which requests of one device and direction overlap in flight are distinguished
+    puts requests back. Sectors at which requests of one device and direction overlap in flight differ
     only by their start, length and age: the layout carries no request identity.
     """
 
