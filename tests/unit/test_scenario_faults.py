@@ -203,7 +203,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         str(
             tmp_path / "gone.toml"
         ): "got no such file, wanted a scenario file or one of durability, faults, koh2017, plan",
-        "koh2071": 'wanted "koh2017"; one of faults, koh2017, plan, quickstart, repair',
+        "koh2071": 'wanted "koh2017"; one of durability, faults, koh2017, plan, quickstart, repair',
         "": "got no scenario of this name",
         "x\0y": "got no scenario of this name",
         "a" * 5000: "got no scenario of this name",
