@@ -26,18 +26,26 @@ class ThreadModel(MeasuredModel):
         Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
         finish transactions and make the callbacks.
     read_wakes_count : float
-        Wake-ups of one device read, for which a thread waits.
+        Wake-ups of one device read, for which a thread waits: of the thread that collects what the device
+        has done, and of the one that waits.
+    peer_acks_count : int
+        Acknowledgements of one message between OSDs, each of which a messenger thread of the sender
+        receives; clients' connections have none.
+    preemptions_per_wake_count : float
+        Threads that lose their core to one that was woken, for each wake-up: involuntary switches.
 
     Notes
     -----
-    A thread goes to sleep when nothing waits for its class as it finishes: that is one context switch. How
-    often it happens depends on the load; the engines count it (`EngineRun.sleeps`).
+    A thread goes to sleep when nothing waits for its class as it finishes: that is one voluntary context
+    switch. How often it happens depends on the load; the engines count it (`EngineRun.sleeps`).
 
     References
     ----------
     Ceph v16.2.15: ``src/osd/OSD.cc`` (``ShardedOpWQ::_process``), ``src/msg/async/Stack.cc``
     (``ms_async_op_threads``), ``src/os/bluestore/BlueStore.cc`` (``_kv_sync_thread``,
-    ``_kv_finalize_thread``).
+    ``_kv_finalize_thread``, ``_do_read``: a read waits for its
+    ``aio_wait``), ``src/msg/async/ProtocolV2.cc`` (``handle_message_ack``; ``write_event`` sends what
+    is due of a connection that is not lossy).
     """
 
     op_shards_count: int
@@ -46,8 +54,11 @@ class ThreadModel(MeasuredModel):
     wake_ns: float
     sync_wakes_count: float
     read_wakes_count: float
+    peer_acks_count: int
+    preemptions_per_wake_count: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_positive("op_shards_count", "op_threads_per_shard_count")
-        self.check_not_negative("messenger_threads_count", "wake_ns", "sync_wakes_count", "read_wakes_count")
+        whole = ("op_shards_count", "op_threads_per_shard_count")
+        self.check_not_negative(*(name for name in self.number_names() if name not in whole))

@@ -79,9 +79,10 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
     if not threads.messenger_threads_count:
         return counted
     sleeps = int(run.sleeps[np.isin(cluster.resources.kinds, THREAD_KINDS)].sum())
+    voluntary = counted["context_switches"] + sleeps
     return {
         **counted,
-        "context_switches": counted["context_switches"] + sleeps,
+        "context_switches": voluntary + round(voluntary * threads.preemptions_per_wake_count),
         "cpu_ns": counted["cpu_ns"] + sleeps * round(threads.wake_ns),
     }
 

@@ -83,25 +83,26 @@ def test_a_placement_group_belongs_to_one_queue_of_operations(cluster, models, c
 def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     make_pool, models, change, engine
 ):
-    threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "sync_wakes_count": 20}
+    threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "sync_wakes_count": 20, "peer_acks_count": 1}
     pool = make_pool(change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3")
     one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
     found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
     kinds = np.array(pool.cluster.resources.kinds)
     sleeps = {kind: int(found.engine_run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
-    # The request, two sub-writes, two answers and the reply: ten ends of messages on OSDs.
-    assert sleeps["messenger"] == 10
+    # The request, two sub-writes, two answers and the reply: ten ends of messages on OSDs, and what
+    # acknowledges the four between them.
+    assert sleeps["messenger"] == 10 + 4
     # Dispatch, send, two answers and the finish at the primary; three transactions.
     assert sleeps["worker"] == 5 + 3
     assert sleeps["kv"] == 6
     assert sleeps["finisher"] == 3
-    assert found.row["context_switches_per_op"] == 10 + 8 + 6 + 3 + 3 * 20
+    assert found.row["context_switches_per_op"] == 14 + 8 + 6 + 3 + 3 * 20
     plain = simulate(
         make_pool(change(models, threads={**threads, "wake_ns": 0.0}), "rep:3"),
         Replay(one, queue_depth=1),
         engine=engine,
     )
-    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (27 - 3 + 3 * 20) + 3000
+    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (31 - 3 + 3 * 20) + 3000
     assert found.row["latency_mean_ns"] > plain.row["latency_mean_ns"]
 
 

@@ -77,6 +77,8 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         "wake_ns": 1000.0,
         "sync_wakes_count": 0,
         "read_wakes_count": 0,
+        "peer_acks_count": 1,
+        "preemptions_per_wake_count": 0,
     }
     assert ThreadModel(**found(numbers)).wake_ns == 1000
     with pytest.raises(ValueError, match="op_shards_count: got 0"):

@@ -234,14 +234,27 @@ class Stage:
         step = self.messenger(roles.PRIMARY_CPU, size_bytes, after, what, shard=shard)
         parts = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX)
         step = self._wire(shard, parts, size_bytes, step, what, phase)
-        return self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, step, what, shard=shard)
+        step = self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, step, what, shard=shard)
+        return self._acknowledged(roles.PRIMARY_CPU, step, what, shard)
 
     def back(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
         """Shard to primary; return the arrival."""
         step = self.messenger(roles.shard_role(shard, roles.CPU), size_bytes, after, what, shard=shard)
         parts = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
         step = self._wire(shard, parts, size_bytes, step, what, phase)
-        return self.messenger(roles.PRIMARY_CPU, size_bytes, step, what, shard=shard)
+        step = self.messenger(roles.PRIMARY_CPU, size_bytes, step, what, shard=shard)
+        return self._acknowledged(roles.shard_role(shard, roles.CPU), step, what, shard)
+
+    def _acknowledged(self, sender_cpu: int, received: int, what: str, shard: int) -> int:
+        """Let the messenger of a message's sender take its acknowledgement, for which nothing waits.
+
+        It goes out with what the receiver's thread does anyway; its bytes are within the messages' sizes.
+        """
+        threads = self.models.threads
+        if threads.messenger_threads_count:
+            for _ in range(threads.peer_acks_count):
+                self.messenger(sender_cpu, 0, received, f"{what} acknowledged", shard=shard)
+        return received
 
     def sub_reply(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
         """Send a shard's reply to the primary, which notes it; return when it has."""
