@@ -48,6 +48,9 @@ class CpuModel(MeasuredModel):
     ec_kv_finish_factor : float
         `kv_finish_ns` of an erasure-coded pool's transaction over that of a replica's: it also makes
         or deletes a rollback object.
+    ec_copy_ns_per_byte : float
+        Primary of an erasure-coded pool: copies and checksums around the encoding of a byte of data,
+        beyond what the kernel takes [ns/B].
     user_fraction : float
         Share of processor time spent in user mode, 0 to 1.
     switches_per_handoff_count : float
@@ -83,6 +86,7 @@ class CpuModel(MeasuredModel):
     kv_transaction_ns: float
     kv_finish_ns: float
     ec_kv_finish_factor: float
+    ec_copy_ns_per_byte: float
     user_fraction: float
     switches_per_handoff_count: float
 

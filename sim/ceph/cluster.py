@@ -83,9 +83,13 @@ class Models:
         return named
 
     def encode_ns(self, scheme: str, data_bytes: float) -> float:
-        """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart."""
+        """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart.
+
+        What the system copies and sums up around it comes on top.
+        """
         cost = self.kernel.cost(scheme=scheme, op="encode", backend=self.backend_for(scheme))
         kernel_ns = cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
+        kernel_ns += self.cpu.ec_copy_ns_per_byte * data_bytes
         if self.encode_buffers is None or cost.copy is None or not cost.backend.startswith(BUFFERED_KERNELS):
             return kernel_ns
         code = parse_scheme(scheme)

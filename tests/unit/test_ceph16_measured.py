@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, claims_of
+from stripesim.scenarios.studies.ceph16.claims import CALIBRATION, CPU_CALIBRATION, CPU_TOLERANCES, claims_of
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.table import Ceph16DataError
 
@@ -47,12 +47,22 @@ def test_what_ships_is_complete():
 
 def test_claims_bear_the_ids_that_others_rely_on():
     claims = {claim.id: claim for claim in claims_of(load())}
-    assert len(claims) == 150 * 4 + 3 * 3 + 6 * 2
+    assert len(claims) == 150 * (4 + 2) + 3 * 3 + 6 * 2
     assert claims[f"{RUN}:private_net"].published == 6.205
     assert claims["repair:ec63:kill:device_read"].published == 5.992
     assert claims["degraded:ec63:4096:private_net"].published == 6.206
-    seen = {claim_id.rpartition(":")[0] for claim_id, claim in claims.items() if claim.role == "calibration"}
-    assert seen == set(CALIBRATION)
+    assert claims[f"{RUN}:cpu_us_per_op"].unit == "us"
+    assert claims[f"{RUN}:context_switches_per_op"].tolerance == 0.2
+    seen = {
+        timed: {
+            claim_id.rpartition(":")[0]
+            for claim_id, claim in claims.items()
+            if claim.role == "calibration" and (claim.metric in CPU_TOLERANCES) == timed
+        }
+        for timed in (False, True)
+    }
+    assert seen == {False: set(CALIBRATION), True: set(CPU_CALIBRATION)}
+    assert not [run for run in CPU_CALIBRATION if "read" in run]
 
 
 @pytest.mark.parametrize("change", [{"N_cl_net_per_client_byte": "6.3"}, {"k": "4"}])

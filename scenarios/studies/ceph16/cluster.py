@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 
 import numpy as np
@@ -22,9 +22,13 @@ from stripesim.models.placement import CrushMap, parse_map, pg_mappings
 from stripesim.models.ssd import SsdModel
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.studies.parameters import changed_models
+from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.pool import Pool
+from stripesim.sim.ceph.qos import IMMEDIATE
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.program import Resources
+from stripesim.sim.engine.shares import WPQ, Share, ShareClass
 
 PARAMETERS = "pacific"
 RELEASE = generation("pacific")
@@ -43,8 +47,28 @@ META_POOL_ID, OTHER_POOL_ID = 2, 9
 # The devices were seen as SSDs.
 
 
+# Who gets a core first: a thread of a daemon, which sleeps most of the time, goes before the load generator,
+# which does not (Linux's fair scheduler favours the one that has had less).
+_CORE_SHARE = Share(
+    WPQ, tuple(ShareClass(strict=2 if number == IMMEDIATE else 1) for number in range(IMMEDIATE + 1))
+)
+
+
 class OneMachine(Cluster):
-    """Hosts that have their own network interfaces and share the cores of one machine."""
+    """Hosts that have their own network interfaces and share the cores of one machine, with the client."""
+
+    @cached_property
+    def resources(self) -> Resources:
+        """All resources; the cores are shared by classes."""
+        found = super().resources
+        shared = np.where(np.array(found.kinds) == "cpu", len(found.shares), found.share_indices)
+        return replace(found, shares=(*found.shares, _CORE_SHARE), share_indices=shared)
+
+    def bind(self, acting: IntArray, primary_shards: IntArray, groups: IntArray) -> IntArray:
+        """Bind roles to resources; the client submits on the machine's cores."""
+        rows = super().bind(acting, primary_shards, groups)
+        rows[:, roles.CLIENT_SUBMIT] = self.host_resource(np.zeros(1, dtype=np.int64), "cpu")
+        return rows
 
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
         """Index of a host's resource; the cores are those of the first."""

@@ -1,4 +1,4 @@
-"""Fit the byte counts of the set `pacific`: what both schemes share on replication, the rest on three runs.
+"""Fit the set `pacific`: what both schemes share on replication, the rest on a few runs of RS(6,3).
 
 Run as ``python -m stripesim.scenarios.studies.ceph16.fit``; it prints the values that `pacific.toml`
 holds.
@@ -12,20 +12,41 @@ from math import hypot
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.studies.ceph16.claims import ERASURE_CALIBRATION, SHARED_CALIBRATION
+from stripesim.scenarios.studies.ceph16.claims import (
+    ERASURE_CALIBRATION,
+    ERASURE_CPU_CALIBRATION,
+    SHARED_CALIBRATION,
+    SHARED_CPU_CALIBRATION,
+)
 from stripesim.scenarios.studies.ceph16.cluster import models_for
 from stripesim.scenarios.studies.ceph16.measured import load
-from stripesim.scenarios.studies.ceph16.runs import COLUMNS, metrics_of, predict_run
+from stripesim.scenarios.studies.ceph16.runs import metrics_of_row, predict_run
 from stripesim.scenarios.studies.parameters import with_values
 from stripesim.sim.ceph.cluster import Models
 
-# Durations of a flush that are tried [ns]. How many transactions share a sync depends on it; beyond some
-# milliseconds the rows no longer tell, so the shortest that explains them nearly as well as the best wins.
+# Durations of a flush that are tried [ns]. How many transactions share a sync depends on it: the one that
+# explains bytes written and context switches of replication best wins.
 FLUSH = "ssd.flush_base_ns"
-FLUSHES_NS = (1.5e6, 3e6, 5e6, 8e6, 12e6)
-NEARLY = 1.05
+FLUSHES_NS = (3e6, 5e6, 8e6, 12e6)
 # Weight of a row, the same for all: counts repeat within a few per cent.
 TOLERANCE = 0.02
+
+# Processor times of the stages relative to each other, as the set `koh2017` assumes them [ns]: one factor on
+# all of them is fitted, named by its first.
+STAGES_FACTOR = "cpu.op_prepare_ns"
+STAGES_NS = {
+    "cpu.op_prepare_ns": 40_000,
+    "cpu.message_base_ns": 20_000,
+    "cpu.sub_op_send_ns": 10_000,
+    "cpu.sub_write_send_ns": 10_000,
+    "cpu.sub_op_prepare_ns": 25_000,
+    "cpu.sub_reply_ns": 20_000,
+    "cpu.op_finish_ns": 30_000,
+    "cpu.store_read_ns": 35_000,
+    "cpu.store_transaction_ns": 40_000,
+    "cpu.kv_transaction_ns": 20_000,
+    "cpu.kv_finish_ns": 20_000,
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +56,7 @@ class Stage:
     Parameters
     ----------
     metric : str
-        Count that is fitted.
+        Count or time that is fitted.
     parameters : tuple of str
         Model and field, such as ``messages.roll_forward_bytes``.
     runs : tuple of str
@@ -65,6 +86,18 @@ STAGES = (
         ERASURE_CALIBRATION[:2],
     ),
 )
+# Processors: each stage starts from what those before it found, so switches come before the time they take.
+SHARED_CPU_STAGES = (
+    Stage("context_switches_per_op", ("threads.sync_wakes_count",), SHARED_CPU_CALIBRATION),
+    Stage(
+        "cpu_us_per_op",
+        ("threads.wake_ns", STAGES_FACTOR, "cpu.message_ns_per_byte"),
+        SHARED_CPU_CALIBRATION,
+    ),
+)
+ERASURE_CPU_STAGES = (
+    Stage("cpu_us_per_op", ("cpu.ec_copy_ns_per_byte", "cpu.ec_kv_finish_factor"), ERASURE_CPU_CALIBRATION),
+)
 
 
 def fit_all() -> tuple[float, list[tuple[Stage, Fit]]]:
@@ -76,9 +109,14 @@ def fit_all() -> tuple[float, list[tuple[Stage, Fit]]]:
         The duration of a flush that was chosen [ns].
     fits : list of (Stage, Fit)
     """
-    tried = {flush_ns: _fit_stages(STAGES[1:2], {FLUSH: flush_ns}) for flush_ns in FLUSHES_NS}
-    misfit = {flush_ns: hypot(*fits[0][1].errors.values()) for flush_ns, fits in tried.items()}
-    chosen = min(flush_ns for flush_ns, size in misfit.items() if size <= NEARLY * min(misfit.values()))
+    tried = {
+        flush_ns: _fit_stages((STAGES[1], SHARED_CPU_STAGES[0]), {FLUSH: flush_ns}) for flush_ns in FLUSHES_NS
+    }
+    misfit = {
+        flush_ns: hypot(*(error for _, fit in fits for error in fit.errors.values()))
+        for flush_ns, fits in tried.items()
+    }
+    chosen = min(FLUSHES_NS, key=lambda flush_ns: misfit[flush_ns])
     return chosen, _fit_stages(STAGES, {FLUSH: chosen})
 
 
@@ -92,13 +130,13 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
         def simulate(
             values: Mapping[str, float], stage: Stage = stage, given: Mapping[str, float] = dict(found)
         ) -> dict[str, float]:
-            told = {}
+            told: dict[str, float] = {}
             for run_id in stage.runs:
                 run = runs[run_id]
                 row = predict_run(
-                    run, models=with_values(models[run.coded.name], in_bytes({**given, **values}))
+                    run, models=with_values(models[run.coded.name], whole({**given, **values}))
                 )
-                told[run_id] = metrics_of(row, COLUMNS)[stage.metric]
+                told[run_id] = metrics_of_row({"op": run.op, **row})[stage.metric]
             return told
 
         fit = fit_parameters(
@@ -118,19 +156,39 @@ def value_of(models: Models, name: str) -> float:
     return float(getattr(getattr(models, table), field))
 
 
-def in_bytes(values: Mapping[str, float]) -> dict[str, float]:
-    """Round what a fit tries to whole bytes and nanoseconds."""
-    return {name: round(value) for name, value in values.items()}
+def whole(values: Mapping[str, float]) -> dict[str, float]:
+    """Round what a fit tries to whole bytes and nanoseconds, and spread the factor of the stages."""
+    found = {name: round(value) if name.endswith(("_bytes", "_ns")) else value for name, value in values.items()}
+    if STAGES_FACTOR in values:
+        factor = values[STAGES_FACTOR] / STAGES_NS[STAGES_FACTOR]
+        found |= {name: round(factor * value) for name, value in STAGES_NS.items()}
+    return found
+
+
+def fit_processors(given: Mapping[str, float]) -> list[tuple[Stage, Fit]]:
+    """Fit processor time and switches, on replication and then what erasure coding adds.
+
+    Parameters
+    ----------
+    given : mapping of str to float
+        What the fits of bytes found.
+
+    Returns
+    -------
+    list of (Stage, Fit)
+    """
+    return _fit_stages((*SHARED_CPU_STAGES, *ERASURE_CPU_STAGES), given)
 
 
 def main() -> None:
     """Print what the fits find, and how well each row is met."""
     flush_ns, fits = fit_all()
-    print(f"{FLUSH:42s} {flush_ns:8.0f}   shortest of {FLUSHES_NS} that explains device_write")
-    for stage, fit in fits:
+    print(f"{FLUSH:42s} {flush_ns:8.0f}   of {FLUSHES_NS}, from device_write and context_switches_per_op")
+    found = {FLUSH: flush_ns} | {one.name: one.value for _, fit in fits for one in fit.parameters}
+    for stage, fit in [*fits, *fit_processors(found)]:
         for one in fit.parameters:
             low, high = one.confidence_interval
-            print(f"{one.name:42s} {one.value:8.0f}   [{low:.0f}, {high:.0f}]   from {stage.metric}")
+            print(f"{one.name:42s} {one.value:8.6g}   [{low:.5g}, {high:.5g}]   from {stage.metric}")
         for run_id, error in fit.errors.items():
             print(f"    {run_id:38s} {error:+.1%}")
 

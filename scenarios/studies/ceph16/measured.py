@@ -20,6 +20,8 @@ RUN_METRICS = {
     "device_write": "N_dev_wr_per_client_byte",
     "private_net": "N_cl_net_per_client_byte",
 }
+# The same for processors; a folder need not have them.
+CPU_METRICS = {"cpu_us_per_op": "N_cpu_us_per_op", "context_switches_per_op": "N_ctx_per_op"}
 REPAIR_METRICS = {
     "device_read": "rd_per_lost",
     "private_net": "cl_per_lost",
@@ -94,7 +96,10 @@ class MeasuredRun:
     requests : Requests
         The very offsets of the run.
     measured : dict of str to float
-        Metric → bytes per client byte.
+        Metric → bytes per client byte, or processor time [µs] and context switches per request of all OSDs,
+        without what they take when idle.
+    iops : float or None
+        Requests per second of the load generator.
     """
 
     where: str
@@ -108,6 +113,7 @@ class MeasuredRun:
     features: str
     requests: Requests
     measured: dict[str, float]
+    iops: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +237,8 @@ def _run(folder: Source, row: Row, faults: list[str]) -> MeasuredRun:
         image_bytes=row.whole("image_mb", 1) * MIB,
         features=row.cells.get("features", "") or "layering",
         requests=read_iolog(folder / "iolog" / f"{run_id}.log.gz", op != "read", faults),
-        measured=_metrics(row, RUN_METRICS),
+        measured=_metrics(row, {**RUN_METRICS, **CPU_METRICS}),
+        iops=row.number("iops"),
     )
 
 

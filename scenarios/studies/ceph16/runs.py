@@ -38,6 +38,7 @@ COLUMNS = {
     "device_write": "device_write_bytes_per_client_byte",
     "private_net": "private_net_bytes_per_client_byte",
 }
+CPU_COLUMNS = {"cpu_us_per_op": "cpu_ns_per_op", "context_switches_per_op": "context_switches_per_op"}
 REPAIR_COLUMNS = {
     "device_read": "repair_device_read_bytes_per_lost_byte",
     "device_write": "repair_device_write_bytes_per_lost_byte",
@@ -87,6 +88,8 @@ def predict_run(
         share = len(touched) * OBJECT_MAP_BYTES / float(run.requests.lengths_bytes.sum())
         for column in COLUMNS.values():
             row[column] += extra.row[column] * share
+        for column in CPU_COLUMNS.values():
+            row[column] += extra.row[column] * len(touched) / len(run.requests.offsets_bytes)
     return row
 
 
@@ -202,4 +205,12 @@ def tasks_for(measured: Measured, engine: str) -> list[MeasuredTask]:
 
 def metrics_of_row(row: dict[str, Any]) -> dict[str, float]:
     """Return the claims' metrics of a row of a task."""
-    return metrics_of(row, REPAIR_COLUMNS if row["op"] == "repair" else COLUMNS)
+    if row["op"] == "repair":
+        return metrics_of(row, REPAIR_COLUMNS)
+    return {**metrics_of(row, COLUMNS), **processor_metrics_of(row)}
+
+
+def processor_metrics_of(row: dict[str, Any]) -> dict[str, float]:
+    """Return processor time [µs] and context switches per request of a result row."""
+    found = metrics_of(row, CPU_COLUMNS)
+    return {**found, "cpu_us_per_op": found["cpu_us_per_op"] / 1e3}

@@ -65,18 +65,18 @@ def read_path(
 
 def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int:
     """Serve from the primary's own copy; return the step after which the reply goes out."""
-    cpu, store, graph = stage.models.cpu, stage.models.store, stage.graph
+    cpu, store = stage.models.cpu, stage.models.store
     device_bytes = sum(store.read_bytes(e.offset_bytes, e.length_bytes) for e in plan.reads)
-    locked = stage.models.pg_lock.scope != "none"
-    step = after
-    if locked:
-        step = graph.acquire(roles.PG_EXEC, after=[after], label="PG for read", phase=Phase.LOCK)
     work_ns = cpu.op_prepare_ns + cpu.store_read_ns
     step = local_read(
-        stage, stage.context.primary, work_ns, max(0, device_bytes - cached_bytes), step, "read"
+        stage,
+        stage.context.primary,
+        work_ns,
+        max(0, device_bytes - cached_bytes),
+        after,
+        "read",
+        in_group=True,
     )
-    if locked:
-        step = graph.release(roles.PG_EXEC, after=[step], label="PG back from read")
     return stage.unlock(step)
 
 

@@ -302,7 +302,9 @@ class Stage:
         at_primary = cpu == roles.PRIMARY_CPU
         thread = roles.PRIMARY_MESSENGER if at_primary else roles.shard_role(shard, roles.MESSENGER)
         phase = Phase.PRIMARY_CPU if at_primary else Phase.SHARD_CPU
-        return self.with_thread(thread, cpu, cpu_ns, [after], label, phase=phase, shard=shard)
+        return self.with_thread(
+            thread, cpu, cpu_ns, [after], label, phase=phase, shard=shard, cpu_class=IMMEDIATE
+        )
 
     def with_thread(
         self,
@@ -314,11 +316,14 @@ class Stage:
         *,
         phase: Phase,
         shard: int = NO_SHARD,
+        cpu_class: int = 0,
     ) -> int:
         """Take a thread of a class, let it work on a core, give it back."""
         graph = self.graph
         taken = graph.acquire(thread, after=after, label=f"thread for {label}", phase=phase, shard=shard)
         step = self.on_core(cpu, cpu_ns, [taken], label, phase=phase, shard=shard, thread=taken)
+        if cpu_class and step != taken:
+            graph.in_class(step, cpu_class, 1)
         return graph.release(thread, after=[step], label=f"thread back from {label}", shard=shard)
 
     def primary_cpu(
@@ -345,17 +350,13 @@ class Stage:
             Shard for which the primary works here.
         """
         graph = self.graph
-        locked = self.models.pg_lock.scope != "none"
-        steps = list(after)
-        if locked:
-            steps = [
-                graph.acquire(
-                    roles.PG_EXEC, after=steps, label=f"PG for {label}", phase=Phase.LOCK, shard=shard
-                )
-            ]
+        # A thread takes an operation from its queue, and then the placement group's mutex. Where threads are
+        # not modelled apart, operations wait for the mutex first.
+        thread_first = self.thread_first
+        before = list(after) if thread_first else [self.group(after, label, shard=shard)]
         thread = graph.acquire(
             roles.PRIMARY_WORKER,
-            after=steps,
+            after=before,
             label=f"thread for {label}",
             phase=Phase.PRIMARY_CPU,
             shard=shard,
@@ -364,19 +365,38 @@ class Stage:
         step = self.on_core(
             roles.PRIMARY_CPU,
             cpu_ns,
-            [thread],
+            [self.group([thread], label, shard=shard) if thread_first else thread],
             label,
             thread=thread,
             coding_ns=coding_ns,
             encode_bytes=encode_bytes,
             shard=shard,
         )
+        if thread_first:
+            step = self.group_back(step, label, shard=shard)
         step = graph.release(
             roles.PRIMARY_WORKER, after=[step], label=f"thread back from {label}", shard=shard
         )
-        if locked:
-            step = graph.release(roles.PG_EXEC, after=[step], label=f"PG back from {label}", shard=shard)
-        return step
+        return step if thread_first else self.group_back(step, label, shard=shard)
+
+    @property
+    def thread_first(self) -> bool:
+        """Whether a thread waits for a placement group's mutex, not an operation in front of the thread."""
+        return bool(self.models.threads.messenger_threads_count)
+
+    def group(self, after: Iterable[int], label: str, *, shard: int = NO_SHARD) -> int:
+        """Take the placement group's own mutex, if there is one."""
+        if self.models.pg_lock.scope == "none":
+            return self.graph.join(after)
+        return self.graph.acquire(
+            roles.PG_EXEC, after=after, label=f"PG for {label}", phase=Phase.LOCK, shard=shard
+        )
+
+    def group_back(self, after: int, label: str, *, shard: int = NO_SHARD) -> int:
+        """Give the placement group's own mutex back, if there is one."""
+        if self.models.pg_lock.scope == "none":
+            return after
+        return self.graph.release(roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard)
 
     def shard_cpu(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
         """A stage of a shard's OSD, on a worker thread."""
@@ -659,16 +679,24 @@ def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, wha
     return stage.graph.join(arrivals, label="all data here")
 
 
-def local_read(stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after: int, what: str) -> int:
-    """Serve one store read on a shard: the thread waits for the device, as `store->read` does."""
+def local_read(
+    stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after: int, what: str, *, in_group: bool = False
+) -> int:
+    """Serve one store read on a shard: the thread waits for the device, as `store->read` does.
+
+    `in_group`: under the placement group's own mutex.
+    """
     graph = stage.graph
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
+    thread_first = stage.thread_first
+    if in_group and not thread_first:
+        after = stage.group([after], what)
     thread = stage.shard_thread(shard, [after], what)
     # Waiting for the device is one more hand-off.
     step = stage.on_core(
         cpu,
         cpu_ns,
-        [thread],
+        [stage.group([thread], what) if in_group and thread_first else thread],
         what,
         handoffs=2 if device_bytes else 1,
         wakes_count=stage.models.threads.read_wakes_count if device_bytes else 0,
@@ -678,7 +706,10 @@ def local_read(stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after
     step = stage.lookup(shard, step)
     if device_bytes:
         step = stage.ssd_read(shard, device_bytes, [step])
-    return graph.release(worker, after=[step], label=f"thread back from {what}", shard=shard)
+    if in_group and thread_first:
+        step = stage.group_back(step, what)
+    step = graph.release(worker, after=[step], label=f"thread back from {what}", shard=shard)
+    return stage.group_back(step, what) if in_group and not thread_first else step
 
 
 def shard_store_io(
