@@ -27,7 +27,7 @@ from stripesim.sim.ceph.cluster import Models
 # Durations of a flush that are tried [ns]. How many transactions share a sync depends on it: the one that
 # explains bytes written and context switches of replication best wins.
 FLUSH = "ssd.flush_base_ns"
-FLUSHES_NS = (3e6, 5e6, 8e6, 12e6)
+FLUSHES_NS = (5e6, 8e6, 10e6, 12e6)
 # Weight of a row, the same for all: counts repeat within a few per cent.
 TOLERANCE = 0.02
 
@@ -133,9 +133,7 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
             told: dict[str, float] = {}
             for run_id in stage.runs:
                 run = runs[run_id]
-                row = predict_run(
-                    run, models=with_values(models[run.coded.name], whole({**given, **values}))
-                )
+                row = predict_run(run, models=with_values(models[run.coded.name], whole({**given, **values})))
                 told[run_id] = metrics_of_row({"op": run.op, **row})[stage.metric]
             return told
 
@@ -158,7 +156,9 @@ def value_of(models: Models, name: str) -> float:
 
 def whole(values: Mapping[str, float]) -> dict[str, float]:
     """Round what a fit tries to whole bytes and nanoseconds, and spread the factor of the stages."""
-    found = {name: round(value) if name.endswith(("_bytes", "_ns")) else value for name, value in values.items()}
+    found = {
+        name: round(value) if name.endswith(("_bytes", "_ns")) else value for name, value in values.items()
+    }
     if STAGES_FACTOR in values:
         factor = values[STAGES_FACTOR] / STAGES_NS[STAGES_FACTOR]
         found |= {name: round(factor * value) for name, value in STAGES_NS.items()}

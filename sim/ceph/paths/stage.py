@@ -680,7 +680,14 @@ def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, wha
 
 
 def local_read(
-    stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after: int, what: str, *, in_group: bool = False
+    stage: Stage,
+    shard: int,
+    cpu_ns: float,
+    device_bytes: int,
+    after: int,
+    what: str,
+    *,
+    in_group: bool = False,
 ) -> int:
     """Serve one store read on a shard: the thread waits for the device, as `store->read` does.
 
