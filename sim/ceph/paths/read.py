@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from stripesim.models.coding import PAGE_BYTES, ReadPlan
-from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather, local_read
-from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
