@@ -88,10 +88,6 @@ class StripeGeometry:
         """Size of the object with its last stripe padded [B]."""
         return self.stripe_count(object_size_bytes) * self.stripe_bytes
 
-    def padding_bytes(self, object_size_bytes: int) -> int:
-        """Zeros that complete the last stripe of an object of this size [B]."""
-        return self.padded_size_bytes(object_size_bytes) - object_size_bytes
-
     def shard_size_bytes(self, object_size_bytes: int) -> int:
         """Bytes every shard stores for an object of this size [B]."""
         return self.stripe_count(object_size_bytes) * self.stripe_unit_bytes

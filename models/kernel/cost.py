@@ -290,37 +290,3 @@ class KernelTable:
             return at(erasures)
         step_ns = at(measured) - at(measured - 1)
         return at(measured) + (erasures - measured) * max(0.0, step_ns)
-
-    def reconstruct_ns(
-        self, data_bytes: float, *, scheme: str, backend: str | None = None, without_copy: bool = False
-    ) -> float:
-        """Duration of rebuilding one shard in one call [ns].
-
-        Parameters
-        ----------
-        data_bytes : float
-            Data read for it, k chunks [B].
-        scheme, backend, without_copy
-            See `cost` and `KernelCost.duration_ns`.
-
-        Returns
-        -------
-        float
-            The duration [ns].
-
-        Raises
-        ------
-        KernelTableError
-            If the table has neither a reconstruct nor a decode of one erasure.
-
-        Notes
-        -----
-        Ceph's plugins have no call of their own for this: theirs is a decode
-        with one erasure, which is taken where no reconstruct was measured.
-        """
-        for op in ("reconstruct", "decode"):
-            for candidate in (backend,) if backend else self.backends:
-                found = self._index.get((candidate, scheme, op, 1))
-                if found is not None:
-                    return found.duration_ns(data_bytes, without_copy=without_copy)
-        raise self._absent(scheme=scheme, op="reconstruct", erasures=1, backend=backend)

@@ -21,7 +21,6 @@ def test_stripe_range(offset: int, length: int, wanted: tuple[int, int]) -> None
 )
 def test_padding_and_shard_sizes(size: int, padded: int, shard: int) -> None:
     assert GEOMETRY.padded_size_bytes(size) == padded
-    assert GEOMETRY.padding_bytes(size) == padded - size
     assert GEOMETRY.shard_size_bytes(size) == shard
 
 

@@ -205,7 +205,8 @@ def test_tries_without_end_are_refused(tunable, monkeypatch):
     from stripesim.models.placement.crush import tables
 
     monkeypatch.setattr(tables, "_BUDGET", 1_000_000)
-    crush = build_map(hosts=2, osds_per_host=2).with_tunables(**{tunable: 2**31 - 1})
+    crush = build_map(hosts=2, osds_per_host=2)
+    crush = replace(crush, tunables=replace(crush.tunables, **{tunable: 2**31 - 1}))
     with pytest.raises(PlacementError, match="rule 'rep': got no result for x = 5 within"):
         crush.mappings("rep", [5], 3)
 

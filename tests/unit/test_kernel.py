@@ -66,8 +66,6 @@ def test_what_is_absent_is_told_with_what_is_there() -> None:
         t.encode_ns(1, scheme="rs:6,3", backend="b9")
     with pytest.raises(KernelTableError, match="no decode of rs:6,3 with 1 erasures"):
         t.decode_ns(1, scheme="rs:6,3", erasures=2)
-    with pytest.raises(KernelTableError, match="no reconstruct of rs:6,3"):
-        t.reconstruct_ns(1, scheme="rs:6,3")
 
 
 def test_decode_beyond_the_measured_erasures_repeats_the_last_step() -> None:
@@ -77,12 +75,6 @@ def test_decode_beyond_the_measured_erasures_repeats_the_last_step() -> None:
     # A faster second erasure is noise: a third does not come cheaper than the second.
     falling = table(cost("decode", 1, 100.0), cost("decode", 2, 90.0))
     assert falling.decode_ns(0, scheme="rs:6,3", erasures=4) == 90.0
-
-
-def test_reconstruct_falls_back_to_a_decode_of_one() -> None:
-    assert table(cost("decode", 1, 30.0)).reconstruct_ns(0, scheme="rs:6,3") == 30.0
-    both = table(cost("decode", 1, 30.0), cost("reconstruct", 1, 5.0))
-    assert both.reconstruct_ns(0, scheme="rs:6,3") == 5.0
 
 
 def test_json_round_trip_keeps_everything() -> None:

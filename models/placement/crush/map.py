@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -185,10 +185,6 @@ class CrushMap:
         for osd, share in enumerate(reweights):
             vector[osd] = _fixed_share(osd, float(share))
         return vector
-
-    def with_tunables(self, **changes: int) -> CrushMap:
-        """Return the same map with some tunables changed."""
-        return replace(self, tunables=replace(self.tunables, **changes))
 
     def _tables(self, pool: int) -> Tables:
         """Lay the map flat for the compiled kernel, once for each set of choose_args."""
