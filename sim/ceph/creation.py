@@ -11,10 +11,12 @@ import numpy as np
 from stripesim.models.clock import round_ns
 from stripesim.sim.ceph.clients.workload import Requests, Workload
 from stripesim.sim.ceph.paths import write_path
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.ceph.roles import PG_LOCK
-from stripesim.sim.engine.graph import ACQUIRE, DELAY, NO_ROLE, RELEASE, IntArray, Template
+from stripesim.sim.engine.conditions import NO_TEST
+from stripesim.sim.engine.graph import ACQUIRE, DELAY, NO_ROLE, NO_SHARD, RELEASE, IntArray, Template
 from stripesim.sim.engine.program import RequestChunk
 
 
@@ -175,8 +177,24 @@ def with_pause(template: Template, pause_ns: float) -> Template:
     def inserted(values: IntArray, value: int) -> IntArray:
         return np.insert(values, new, value)
 
+    dynamics = template.dynamics
+    if dynamics is not None:
+        # The threads of its steps; that nothing else goes beyond plain words has been checked.
+        threads = dynamics.threads + (dynamics.threads >= new)
+        columns = ("keys", "tickets", "yes_counts", "spawns")
+        dynamics = replace(
+            dynamics,
+            **{name: inserted(getattr(dynamics, name), -1) for name in columns},
+            merges=np.insert(dynamics.merges, new, False),
+            tests=inserted(dynamics.tests, NO_TEST),
+            once=np.insert(dynamics.once, new, 0, axis=0),
+            threads=inserted(threads, -1),
+            classes=inserted(dynamics.classes, 0),
+            costs=inserted(dynamics.costs, 1),
+        )
     return replace(
         template,
+        dynamics=dynamics,
         name=f"{template.name} after a pause",
         words=inserted(template.words, DELAY),
         roles=inserted(template.roles, NO_ROLE),
@@ -188,4 +206,6 @@ def with_pause(template: Template, pause_ns: float) -> Template:
         reply=template.reply + int(template.reply >= new),
         amounts=np.insert(template.amounts, new, 0, axis=0),
         labels=(*template.labels[:new], "pause at creation", *template.labels[new:]),
+        phases=(*template.phases[:new], Phase.PAUSE, *template.phases[new:]),
+        shards=(*template.shards[:new], NO_SHARD, *template.shards[new:]),
     )

@@ -229,5 +229,5 @@ def test_the_report_shows_claims_figures_and_tables(small):
 
 
 def test_unknown_experiments_are_refused():
-    with pytest.raises(ValueError, match="study ecfault2024: experiments: got nonsense"):
+    with pytest.raises(ValueError, match="--experiment: got 'nonsense', wanted one of storage"):
         STUDY.run(experiments=["nonsense"])

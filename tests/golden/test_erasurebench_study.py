@@ -306,5 +306,5 @@ def test_an_archive_keeps_its_files_and_bytes():
 
 
 def test_missing_parts_are_refused():
-    with pytest.raises(ValueError, match="only replay may be left out"):
+    with pytest.raises(ValueError, match="--experiment: got storage, wanted encoders and"):
         STUDY.run(experiments=["storage"])

@@ -455,7 +455,7 @@ class Stage:
             encode_bytes=encode_bytes,
             coding_ns=round(coding_ns),
         )
-        if thread is not None:
+        if thread is not None and self.models.threads.wake_ns:
             self.graph.on_thread(step, thread)
         return step
 
