@@ -181,10 +181,12 @@ def with_pause(template: Template, pause_ns: float) -> Template:
     if dynamics is not None:
         # The threads of its steps; that nothing else goes beyond plain words has been checked.
         threads = dynamics.threads + (dynamics.threads >= new)
-        columns = ("keys", "tickets", "yes_counts", "spawns")
         dynamics = replace(
             dynamics,
-            **{name: inserted(getattr(dynamics, name), -1) for name in columns},
+            keys=inserted(dynamics.keys, -1),
+            tickets=inserted(dynamics.tickets, -1),
+            yes_counts=inserted(dynamics.yes_counts, -1),
+            spawns=inserted(dynamics.spawns, -1),
             merges=np.insert(dynamics.merges, new, False),
             tests=inserted(dynamics.tests, NO_TEST),
             once=np.insert(dynamics.once, new, 0, axis=0),
