@@ -144,7 +144,8 @@ def named_table(name: str) -> KernelTable:
     """
     own = user_table_dir() / f"{name}.json"
     if own.exists():
-        return load_table(own)
+        # What was not measured here is taken from the table that ships.
+        return merge_tables(name, [load_table(own), default_table()])
     return shipped_table(name)
 
 

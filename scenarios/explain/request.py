@@ -141,7 +141,7 @@ def explain(
         given = [*unit, *(["cluster.direct_reads=true"] if direct else [])]
         read = _scenario(op, names, size_bytes, release, image, scenario, [*given, *sets])
         for name in read.schemes:
-            models, stand_in = with_stand_in(build_models(read), name)
+            models, stand_in = with_stand_in(build_models(read, interpolate=False), name)
             check_schemes(read.model_copy(update={"schemes": (name,)}), models)
             one = _Explanation(read, models, name, op, size_bytes, offset_bytes, state, lost_shard)
             found.append(replace(one.timeline(), kernel_stand_in=stand_in))

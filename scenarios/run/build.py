@@ -15,6 +15,7 @@ from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, Redunda
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.kernel.cost import KernelTableError
+from stripesim.models.kernel.interpolate import interpolated
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
@@ -65,8 +66,8 @@ class Setting:
     newest_only: bool = False
 
 
-def build_models(scenario: Scenario) -> Models:
-    """Build the measured models that a scenario names."""
+def build_models(scenario: Scenario, *, interpolate: bool = True) -> Models:
+    """Build the measured models that a scenario names; codes never timed get interpolated kernel costs."""
     cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
     drive = _parameter_set(scenario, "ssd", *DEVICE_TABLES).device()
@@ -75,6 +76,9 @@ def build_models(scenario: Scenario) -> Models:
         table = named_table(cluster.kernel_table) if cluster.kernel_table else default_table()
     except KernelTableError as error:
         raise KernelTableError(f"{scenario.where(('cluster', 'kernel_table'))}: {error}") from None
+    for name in scenario.schemes if interpolate else ():
+        added = interpolated(table, name)
+        table = table if added is None else added.table
     return Models(
         client=chosen.model(
             ClientModel,
@@ -97,6 +101,23 @@ def build_models(scenario: Scenario) -> Models:
         ec=ec_policy(scenario),
         op_queue=_op_queue(scenario, "hdd" if drive.rotational else "ssd"),
     )
+
+
+def kernel_warnings(scenario: Scenario) -> list[str]:
+    """Say which codes were never timed, and how well their costs are known."""
+    told = scenario.cluster
+    table = named_table(told.kernel_table) if told.kernel_table else default_table()
+    found = []
+    for name in scenario.schemes:
+        added = interpolated(table, name)
+        if added is not None:
+            found.append(
+                f"{name}: encoding and decoding were never timed: their cost is interpolated from "
+                f"{added.codes} timed codes, each of which it predicts from the others within "
+                f"{added.error_median:.0%} (median; at worst {added.error_max:.0%}); `stripesim kernel "
+                f"--scheme {name} --save` measures it"
+            )
+    return found
 
 
 def _op_queue(scenario: Scenario, device: Device) -> OpQueue | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stripesim._version import __version__
 from stripesim.scenarios.explain.costs import cell_costs
-from stripesim.scenarios.run.build import build_models, hole_warnings, pristine_warnings
+from stripesim.scenarios.run.build import build_models, hole_warnings, kernel_warnings, pristine_warnings
 from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
 from stripesim.scenarios.run.failures import limits_of
 from stripesim.scenarios.schema.durability_checks import stands_alone
@@ -171,7 +171,7 @@ def run_scenario(
         warnings=warnings_of(scenario),
         resources=resources,
         timelines=timelines,
-        holes=(*hole_warnings(scenario), *no_room, *pristine_warnings(scenario)),
+        holes=(*hole_warnings(scenario), *no_room, *kernel_warnings(scenario), *pristine_warnings(scenario)),
         stopped=stopped,
         limits=tuple(limits),
     )

@@ -317,7 +317,7 @@ def test_python_m_gives_the_same_errors(tmp_path):
         (["cluster.parameters=nope"], 'got "nope", wanted a parameter set of a cluster: '),
         (["cluster.ssd=nope"], 'got "nope", wanted a device: '),
         (["cluster.ssd=koh2017"], 'got "koh2017", wanted a device: '),
-        (['schemes="rs:5,2"'], "no encode of rs:5,2"),
+        (['schemes="shec:5,3,2"'], "no encode of shec:5,3,2"),
         (["cluster.crush_map=nothere.txt"], "cluster.crush_map: got nothere.txt (no such file)"),
         (["repair.lost_osds=99"], "repair.lost_osds: got 99, wanted an OSD from 0 to 7"),
         (["degraded.missing_osds=[0, 2, 4]"], "OSDs down in 3 hosts"),
@@ -346,9 +346,9 @@ def test_a_faulty_list_is_told_once_and_nothing_else_is_missed(refused):
 
 
 def test_every_scheme_without_kernel_costs_is_told_before_anything_runs(refused):
-    lines = refused("run", "s.toml", *sets('schemes=["rep:3", "rs:5,2", "rs:7,1"]'))
+    lines = refused("run", "s.toml", *sets('schemes=["rep:3", "shec:5,3,2", "shec:4,2,2"]'))
     assert len(lines) == 2
-    assert "no encode of rs:5,2" in lines[0] and "no encode of rs:7,1" in lines[1]
+    assert "no encode of shec:5,3,2" in lines[0] and "no encode of shec:4,2,2" in lines[1]
 
 
 def test_reading_needs_no_kernel_costs(run):

@@ -1,0 +1,158 @@
+"""Kernel costs of a Reed-Solomon code that was never timed, from those of the codes that were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
+
+__all__ = ["Interpolated", "interpolated"]
+
+#: Timed codes that a fit over k and m needs [count]: three coefficients, and some to judge it by.
+CODES_MIN: Final = 6
+#: Data of one call at which codes are compared [B].
+_SIZES: Final = (4096, 65536, 1048576)
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interpolated:
+    """A table with a code that was never timed.
+
+    Parameters
+    ----------
+    table : KernelTable
+        The same with costs of the code added.
+    codes : int
+        Timed codes behind the fit [count].
+    error_median, error_max : float
+        |predicted / measured − 1| of encoding a timed code from all the others, over codes and sizes.
+    """
+
+    table: KernelTable
+    codes: int
+    error_median: float
+    error_max: float
+
+
+def _shape(scheme: str) -> tuple[int, int] | None:
+    kind, _, numbers = scheme.partition(":")
+    parts = numbers.split(",")
+    return (int(parts[0]), int(parts[1])) if kind == "rs" and len(parts) == 2 else None
+
+
+def _coefficients(shapes: Floats, times_ns: Floats) -> Floats:
+    """Least squares of ln t = a + b ln k + c ln m."""
+    design = np.column_stack([np.ones(len(shapes)), np.log(shapes)])
+    found: Floats = np.linalg.lstsq(design, np.log(times_ns), rcond=None)[0]
+    return found
+
+
+def _at(coefficients: Floats, k: int, m: int) -> float:
+    return float(np.exp(coefficients @ np.array([1.0, np.log(k), np.log(m)])))
+
+
+def _scaled(part: AffineKnee | None, factor: float) -> AffineKnee | None:
+    if part is None:
+        return None
+    return replace(
+        part,
+        fixed_ns=part.fixed_ns * factor,
+        per_byte_ns=part.per_byte_ns * factor,
+        per_byte_beyond_ns=part.per_byte_beyond_ns * factor,
+    )
+
+
+def _new_cost(group: Sequence[KernelCost], scheme: str, k: int, m: int) -> KernelCost:
+    """Scale the nearest timed code's cost by what the fit says of the two."""
+    shapes = np.array([_shape(cost.scheme) for cost in group], dtype=float)
+    nearest = group[int(np.argmin(np.abs(np.log(shapes / [k, m])).sum(axis=1)))]
+    near = _shape(nearest.scheme)
+    assert near is not None
+    factors = []
+    for size in _SIZES:
+        found = _coefficients(shapes, np.array([max(1.0, cost.duration_ns(size)) for cost in group]))
+        factors.append(_at(found, k, m) / _at(found, *near))
+    factor = float(np.exp(np.mean(np.log(factors))))
+    total = _scaled(nearest.total, factor)
+    assert total is not None
+    return replace(
+        nearest,
+        scheme=scheme,
+        total=total,
+        copy=_scaled(nearest.copy, factor),
+        net=_scaled(nearest.net, factor),
+    )
+
+
+def _errors(group: Sequence[KernelCost]) -> list[float]:
+    """Predict each timed code from the others; relative errors over codes and sizes."""
+    found = []
+    for cost in group:
+        shape = _shape(cost.scheme)
+        assert shape is not None
+        predicted = _new_cost([other for other in group if other is not cost], cost.scheme, *shape)
+        found += [abs(predicted.duration_ns(size) / cost.duration_ns(size) - 1) for size in _SIZES]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _cached(
+    costs: tuple[KernelCost, ...], scheme: str
+) -> tuple[tuple[KernelCost, ...], int, float, float] | None:
+    shape = _shape(scheme)
+    groups: dict[tuple[str, str, int], list[KernelCost]] = {}
+    for cost in costs:
+        if _shape(cost.scheme) is not None:
+            groups.setdefault((cost.backend, cost.op, cost.erasures), []).append(cost)
+    assert shape is not None
+    new = tuple(
+        _new_cost(group, scheme, *shape)
+        for (_, _, erasures), group in groups.items()
+        if len(group) >= CODES_MIN and erasures <= shape[1]
+    )
+    encodes = [group for (_, op, _), group in groups.items() if op == "encode" and len(group) >= CODES_MIN]
+    if not encodes:
+        return None
+    errors = [error for group in encodes for error in _errors(group)]
+    return new, max(map(len, encodes)), float(np.median(errors)), max(errors)
+
+
+def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
+    r"""Add the costs of a Reed-Solomon code that a table lacks.
+
+    Parameters
+    ----------
+    table : KernelTable
+    scheme : str
+        Such as ``rs:5,2``.
+
+    Returns
+    -------
+    Interpolated or None
+        None where the table has the code, it is no Reed-Solomon code, or too few of them were timed.
+
+    Notes
+    -----
+    For each kernel, operation and number of erasures the durations of the timed codes at three sizes are
+    fitted by
+
+    .. math:: \ln t = a + b \ln k + c \ln m \tag{1}
+
+    and the cost of the nearest timed code is scaled by what (1) says of the two, so that its shape over
+    sizes stays a measured one. The error comes from leaving out each timed code in turn.
+    """
+    if _shape(scheme) is None or scheme in table.schemes():
+        return None
+    found = _cached(table.costs, scheme)
+    if found is None:
+        return None
+    new, codes, median, highest = found
+    return Interpolated(replace(table, costs=table.costs + new), codes, median, highest)
