@@ -42,7 +42,10 @@ def generated() -> dict[str, str]:
 
 def filled(text: str) -> str:
     """Put generated tables in the place of their markers."""
-    markers = {results.MARKER: results.columns, trust.SUMMARY: trust.summary, trust.WRONG: trust.wrong}
+    markers = {
+        results.MARKER: results.columns, trust.ANSWERS: trust.kinds, trust.SUMMARY: trust.summary,
+        trust.WRONG: trust.wrong,
+    }  # fmt: skip
     for marker, write in markers.items():
         if marker in text:
             text = text.replace(marker, write())

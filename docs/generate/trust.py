@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,66 @@ from stripesim.scenarios.studies.registry import STUDIES
 
 FOLDER = Path(__file__).resolve().parents[1] / "ledgers"
 
-# Markers in docs/trust/index.md: the summary and the list of wrong claims take their places.
-SUMMARY, WRONG = "<!-- summary -->", "<!-- wrong -->"
+# Markers in docs/trust/index.md: the tables and the list of wrong claims take their places.
+ANSWERS, SUMMARY, WRONG = "<!-- answers -->", "<!-- summary -->", "<!-- wrong -->"
 
 # A list of more wrong rows than this is cut; the study itself prints all.
 ROWS_MAX = 60
+
+# Kinds of answers and the groups of held-out rows that test each: study → groups; no group named means all.
+KINDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "capacity and stored bytes": {
+        "erasurebench2016": ("storage (Table I)", "storage_overhead", "base64_overhead"),
+    },
+    "bytes that devices move": {
+        "ceph16": ("device_data_write", "device_read", "device_write"),
+        "koh2017": ("device traffic",),
+        "ecfault2024": ("write amplification",),
+    },
+    "bytes between hosts": {
+        "ceph16": ("private_net",),
+        "koh2017": ("private network", "private_net_over_overwrite"),
+    },
+    "latency": {
+        "koh2017": ("latency",),
+        "exstorus2019": ("step times", "shares"),
+        "erasurebench2016": ("write latency (Figure 3)", "median_write_latency_httpd_100nodes"),
+    },
+    "throughput": {
+        "koh2017": ("throughput", "random over sequential", "convergence_time"),
+        "erasurebench2016": (
+            "throughput (Figure 5)", "httpd written and read (Figure 6)", "replay (Figure 7)",
+        ),
+        "exstorus2019": ("codes",),
+    },
+    "speed of encoding and decoding": {
+        "dachary2013": (
+            "decode1_time_1GiB", "decode2_time_1GiB", "encode_time_1GiB", "example_decode_rate",
+            "example_encode_rate", "recover2_rate_body",
+        ),
+    },
+    "CPU time and context switches": {
+        "koh2017": (
+            "CPU utilisation", "context switches", "cpu_lower_than_overwrite",
+            "ctx_switch_lower_than_overwrite",
+        ),
+    },
+    "availability after losses": {"erasurebench2016": ("availability (Figure 4)",)},
+    "time to recover": {"ecfault2024": ("effects on recovery time", "checking_period_share")},
+    "latency while recovering": {},
+    "nines of durability": {"durability": ()},
+}  # fmt: skip
+
+# What each study measured, in a few words.
+SYSTEMS = {
+    "ceph16": "Ceph 16.2",
+    "koh2017": "Ceph 11.2",
+    "ecfault2024": "Ceph with injected faults",
+    "exstorus2019": "ExSTorus-FS",
+    "erasurebench2016": "key-value store",
+    "dachary2013": "codecs of Ceph",
+    "durability": "mlec-sim and formulas",
+}
 
 
 def recorded() -> dict[str, dict[str, Any]]:
@@ -49,6 +105,36 @@ def summary() -> str:
     heads = ("study", "held-out claims right", "wrong", "not derivable", "fitted numbers", "median error",
              "mean error", "rank correlation", "recorded with")  # fmt: skip
     return table(heads, rows) + note
+
+
+def _groups(kind: str) -> list[tuple[str, float, int]]:
+    """Return study, mean error [%] and rows of each group that tests a kind of answer."""
+    ledgers = recorded()
+    found = []
+    for study, names in KINDS[kind].items():
+        by_metric = ledgers[study]["summary"]["mape_percent_by_metric"] if study in ledgers else {}
+        for name in names or by_metric:
+            if name in by_metric:
+                found.append((study, by_metric[name]["mape_percent"], by_metric[name]["rows"]))
+    return found
+
+
+def _mean(groups: Sequence[tuple[str, float, int]]) -> str:
+    return _percent(sum(error * rows for _, error, rows in groups) / sum(rows for *_, rows in groups))
+
+
+def kinds() -> str:
+    """Write one row per kind of answer: how far off on rows that no fit has seen, and on which systems."""
+    lines: list[tuple[object, ...]] = []
+    for kind in KINDS:
+        groups = _groups(kind)
+        systems = [
+            f"{SYSTEMS[study]} {_mean([group for group in groups if group[0] == study])}"
+            for study in dict.fromkeys(study for study, *_ in groups)
+        ]
+        rows = sum(count for *_, count in groups)
+        lines.append((kind, _mean(groups) if rows else "not tested", rows, ", ".join(systems)))
+    return table(("kind of answer", "mean error", "rows", "by system"), lines)
 
 
 def _shown(value: Any) -> str:

@@ -89,6 +89,30 @@ def test_the_count_of_each_recorded_ledger_is_on_the_page() -> None:
         assert found["right"] + found["wrong"] + found["not_derivable"] == found["held_out"]
 
 
+def test_each_group_of_held_out_rows_tests_one_kind_of_answer() -> None:
+    named = [
+        (study, group) for kind in trust.KINDS.values() for study, groups in kind.items() for group in groups
+    ]
+    whole = {study for kind in trust.KINDS.values() for study, groups in kind.items() if not groups}
+    recorded = {
+        (study, group)
+        for study, ledger in trust.recorded().items()
+        if study not in whole
+        for group in ledger["summary"]["mape_percent_by_metric"]
+    }
+    assert len(named) == len(set(named))
+    assert set(named) == recorded, "docs/generate/trust.py: KINDS"
+    page = trust.kinds()
+    assert all(f"| {kind} |" in page for kind in trust.KINDS)
+    # The table's rows are those of the ledgers, none twice and none left out.
+    rows = sum(int(line.split("|")[3].replace(",", "")) for line in page.strip().splitlines()[2:])
+    assert rows == sum(
+        group["rows"]
+        for ledger in trust.recorded().values()
+        for group in ledger["summary"]["mape_percent_by_metric"].values()
+    )
+
+
 def test_a_ledger_that_takes_a_second_is_what_was_recorded() -> None:
     from stripesim.scenarios.studies.registry import STUDIES
 

@@ -17,21 +17,15 @@ PROGRAM = ".venv/bin/stripesim "
 # What makes a command short without changing what it is: options that are added to it.
 SMALL = {
     "run koh2017": ["--set", "workload.requests=40", "--set", "workload.block_sizes_bytes=4k"],
-    "run my.toml": ["--set", "workload.requests=200"],
+    "run my.toml": ["--set", "workload.requests=200", "--set", "cluster.pg_num=256"],
     "sweep my.toml": ["--set", "workload.requests=100", "--jobs", "1"],
-    "run repair": ["--set", "workload.image_bytes=1GiB", "--set", "workload.requests=200"],
     "run faults": [
         *("--set", "workload.duration_s=5", "--set", "workload.image_bytes=1GiB"),
         *("--set", "faults.events=[{hosts=[2], at_s=2}]"),
     ],
-    "kernel": ["--size", "24k"],
 }
 # A study has no size: it is its claims. It runs in tests/golden.
 ELSEWHERE = ("study koh2017",)
-
-MSR_ROW = "1281663720000{0:05d},host,0,{1},{2},4096,1000\n"
-BLKPARSE_ROW = "  8,0    0  {number:6d}     {seconds:.9f}   100  {action}   {op} {sector} + 8 [fio]\n"
-CRUSH_MAP = ROOT / "scenarios" / "studies" / "ceph16" / "data" / "cluster.crush.txt"
 
 
 def commands() -> list[str]:
@@ -50,23 +44,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the README's commands name."""
     made = tmp_path_factory.mktemp("readme")
     (made / "my.toml").write_text(scenario(), encoding="utf-8")
-    (made / "map.txt").write_bytes(CRUSH_MAP.read_bytes())
-    rows = "".join(MSR_ROW.format(i * 7, ("Read", "Write")[i % 2], i * 4096) for i in range(60))
-    (made / "my-trace.csv").write_text(rows, encoding="utf-8")
-    lines = [
-        BLKPARSE_ROW.format(
-            number=3 * i + step, seconds=i * 1e-3 + after_s, action=action, op="RW"[i % 2],
-            sector=8 * (i * 37 % 5000),
-        )
-        for i in range(900)
-        for step, (action, after_s) in enumerate((("Q", 0), ("D", 1e-5), ("C", 1e-4 * (1 + i * i % 7))))
-    ]  # fmt: skip
-    (made / "my-blkparse.txt").write_text("".join(lines), encoding="utf-8")
     return made
 
 
 def test_the_readme_has_commands() -> None:
-    assert len(commands()) >= 8
+    assert len(commands()) >= 7
     assert README.count(PROGRAM.strip()) == len(commands()), "a command is written in a way this test misses"
 
 
