@@ -51,6 +51,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "CPU time and context switches": {
+        "ceph16": ("cpu_us_per_op", "context_switches_per_op"),
         "koh2017": (
             "CPU utilisation", "context switches", "cpu_lower_than_overwrite",
             "ctx_switch_lower_than_overwrite",
