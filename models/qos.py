@@ -20,6 +20,10 @@ PROFILES: tuple[Profile, ...] = ("high_client_ops", "balanced", "high_recovery_o
 # ("high", CEPH_MSG_PRIO_HIGH) or more is strict; replies between OSDs have that.
 CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = 63, 3, 5, 196
 
+# osd_recovery_cost: what the item that starts an object's recovery counts for before v18;
+# pushes and reads of other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).
+RECOVERY_ITEM_BYTES = 20 << 20
+
 
 @dataclass(frozen=True)
 class Allocation:

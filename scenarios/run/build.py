@@ -79,6 +79,7 @@ def build_models(scenario: Scenario, *, interpolate: bool = True) -> Models:
     for name in scenario.schemes if interpolate else ():
         added = interpolated(table, name)
         table = table if added is None else added.table
+    threads = _threads(cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd"))
     return Models(
         client=chosen.model(
             ClientModel,
@@ -92,14 +93,14 @@ def build_models(scenario: Scenario, *, interpolate: bool = True) -> Models:
         ),
         messages=chosen.model(MessageModel, "messages"),
         pg_lock=PgLockModel(scope=cluster.pg_lock_scope or release.pg_lock_scope, provenance={}),
-        threads=_threads(cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd")),
+        threads=threads,
         ssd=drive,
         store=chosen.model(ObjectStoreModel, "store"),
         kernel=table,
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=ec_policy(scenario),
-        op_queue=_op_queue(scenario, "hdd" if drive.rotational else "ssd"),
+        op_queue=_op_queue(scenario, "hdd" if drive.rotational else "ssd", threads.op_shards_count),
     )
 
 
@@ -120,7 +121,7 @@ def kernel_warnings(scenario: Scenario) -> list[str]:
     return found
 
 
-def _op_queue(scenario: Scenario, device: Device) -> OpQueue | None:
+def _op_queue(scenario: Scenario, device: Device, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads; None: in order of arrival.
 
     Raises
@@ -130,7 +131,7 @@ def _op_queue(scenario: Scenario, device: Device) -> OpQueue | None:
     """
     cluster = scenario.cluster
     if cluster.op_queue == "mclock_scheduler":
-        return mclock(scenario.generation, cluster.mclock_profile, device)
+        return mclock(scenario.generation, cluster.mclock_profile, device, queues=queues)
     if cluster.mclock_profile:
         raise ValueError(
             f'{scenario.where(("cluster", "mclock_profile"))}: got "{cluster.mclock_profile}" with op_queue '

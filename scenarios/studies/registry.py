@@ -12,12 +12,22 @@ from stripesim.scenarios.studies.ecfault2024.study import STUDY as ECFAULT2024
 from stripesim.scenarios.studies.erasurebench2016.study import STUDY as ERASUREBENCH2016
 from stripesim.scenarios.studies.exstorus2019.study import STUDY as EXSTORUS2019
 from stripesim.scenarios.studies.koh2017.study import STUDY as KOH2017
+from stripesim.scenarios.studies.recovery.study import STUDY as RECOVERY
 
 __all__ = ["STUDIES", "study_named"]
 
 STUDIES: Mapping[str, Study] = {
     study.name: study
-    for study in (KOH2017, CEPH16, EXSTORUS2019, DACHARY2013, ERASUREBENCH2016, ECFAULT2024, DURABILITY)
+    for study in (
+        KOH2017,
+        CEPH16,
+        EXSTORUS2019,
+        DACHARY2013,
+        ERASUREBENCH2016,
+        ECFAULT2024,
+        DURABILITY,
+        RECOVERY,
+    )
 }
 
 

@@ -44,3 +44,15 @@ def test_wpq_weighs_clients_21_to_1_against_recovery() -> None:
     share = wpq().share
     assert share.kind == WPQ
     assert share.classes[CLIENT].weight == 21 * share.classes[RECOVERY].weight
+
+
+def test_the_queues_of_an_osd_share_its_capacity() -> None:
+    whole, part = mclock("quincy", "balanced").share, mclock("quincy", "balanced", queues=8).share
+    for one, other in zip(whole.classes[:3], part.classes[:3], strict=True):
+        assert other.reservation == pytest.approx(one.reservation / 8, abs=1)
+        assert other.limit == pytest.approx(one.limit / 8, abs=1)
+
+
+def test_before_reef_an_object_counts_20_mib_once() -> None:
+    assert mclock("quincy").recovery_item_bytes == 20 << 20
+    assert mclock("reef").recovery_item_bytes == 0

@@ -130,14 +130,17 @@ class Stage:
 
     def recovers(self, size_bytes: int) -> None:
         """Let what worker threads do from here on be recovery of so many bytes."""
-        self._op_class, self._op_bytes = RECOVERY, size_bytes
+        queue = self.models.op_queue
+        item_bytes = queue.recovery_item_bytes if queue else 0
+        self._op_class, self._op_bytes = RECOVERY, item_bytes or size_bytes
 
     def _queued(self, step: int) -> int:
         """Give the wait for a worker thread its class and cost; a client's own is its operation's first."""
         queue = self.models.op_queue
         if queue:
             self.graph.in_class(step, self._op_class, queue.cost(self._op_bytes))
-        if self._op_class == CLIENT:
+        once = queue is not None and queue.recovery_item_bytes > 0
+        if self._op_class == CLIENT or (self._op_class == RECOVERY and once):
             self._op_class, self._op_bytes = IMMEDIATE, 0
         return step
 
@@ -382,7 +385,7 @@ class Stage:
     @property
     def thread_first(self) -> bool:
         """Whether a thread waits for a placement group's mutex, not an operation in front of the thread."""
-        return bool(self.models.threads.messenger_threads_count)
+        return bool(self.models.threads.messenger_threads_count) or self.models.op_queue is not None
 
     def group(self, after: Iterable[int], label: str, *, shard: int = NO_SHARD) -> int:
         """Take the placement group's own mutex, if there is one."""

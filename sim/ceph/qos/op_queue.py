@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stripesim.models.qos import (
     CLIENT_OP_PRIORITY,
     CUT_OFF_PRIORITY,
+    RECOVERY_ITEM_BYTES,
     RECOVERY_OP_PRIORITY,
     SCRUB_PRIORITY,
     Allocation,
@@ -31,15 +32,18 @@ class OpQueue:
         Of the OSD's pool of worker threads.
     cost : callable
         Cost of an item by its bytes.
+    recovery_item_bytes : int
+        What the start of an object's recovery counts for, whatever the object; its messages are then
+        immediate. 0: every step counts for what it moves.
 
     Notes
     -----
-    Deviation: Ceph has a queue for each of an OSD's shards and gives each its part of the capacity; here
-    the threads of an OSD have one queue, with the whole.
+    Each of an OSD's queues has its part of the capacity (``mClockScheduler::update_configuration``).
     """
 
     share: Share
     cost: Callable[[int], int]
+    recovery_item_bytes: int = 0
 
 
 def wpq() -> OpQueue:
@@ -67,7 +71,9 @@ def _at_least_one(item_bytes: int) -> int:
     return max(item_bytes, 1)
 
 
-def mclock(generation: str, profile: Profile | None = None, device: Device = "ssd") -> OpQueue:
+def mclock(
+    generation: str, profile: Profile | None = None, device: Device = "ssd", *, queues: int = 1
+) -> OpQueue:
     """Return mClock with a profile.
 
     Parameters
@@ -78,10 +84,12 @@ def mclock(generation: str, profile: Profile | None = None, device: Device = "ss
         None: the release's default.
     device : str
         Kind of device, for the capacity.
+    queues : int
+        Queues of operations of an OSD, among which the capacity is divided.
     """
     defaults = mclock_defaults(generation)
     given = defaults.profiles[profile or defaults.profile]
-    rate = defaults.rate(device)
+    rate = defaults.rate(device) / queues
 
     def share_class(allocation: Allocation) -> ShareClass:
         return ShareClass(
@@ -96,4 +104,8 @@ def mclock(generation: str, profile: Profile | None = None, device: Device = "ss
         share_class(given.best_effort),
         ShareClass(strict=CUT_OFF_PRIORITY),
     )
-    return OpQueue(Share(MCLOCK, classes), cost=lambda item_bytes: defaults.cost(item_bytes, device))
+    return OpQueue(
+        Share(MCLOCK, classes),
+        cost=lambda item_bytes: defaults.cost(item_bytes, device),
+        recovery_item_bytes=0 if defaults.bytes_based else RECOVERY_ITEM_BYTES,
+    )

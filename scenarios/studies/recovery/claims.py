@@ -1,0 +1,79 @@
+"""The claims of the study: how each is computed from result rows.
+
+Notes
+-----
+Rates and latencies of clients are scaled by the published over the simulated rate without recovery. The
+second study's host and the profiles' ratios on the large cluster have the runs of the first one's host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import polars as pl
+
+from stripesim.calibration.ledger.verdicts import Claim, Ledger, Simulated, judge, load_claims
+
+OBJECTS_2022 = 18_000
+NOT_SIMULATED = "not simulated: the study has no run for it yet"
+PERCENT = 100.0
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """The claims of this study as they ship with the package."""
+    return load_claims(files("stripesim.scenarios.studies.recovery") / "claims.csv")
+
+
+def _of_scheduler(claim: Claim, rows: Mapping[str, Mapping[str, Any]], baseline: float) -> Simulated:
+    row = rows.get(claim.baseline)
+    if row is None or claim.role == "not-derivable":
+        return None
+    scale = baseline / rows["no recovery"]["iops"]
+    if claim.metric == "client_iops":
+        return float(row["iops"] * scale)
+    if claim.metric == "client_latency_mean":
+        return float(row["latency_mean_ms"] / scale)
+    if claim.metric == "recovery_rate":
+        return float(row["objects_per_s"])
+    if claim.metric == "recovery_time":
+        return float(OBJECTS_2022 / row["objects_per_s"])
+    return None
+
+
+def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
+    """Compute every claim from result rows; None where nothing was simulated."""
+    by: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows.iter_rows(named=True):
+        by.setdefault(row["experiment"], {})[row["configuration"]] = row
+    schedulers, hung, repair = by["schedulers"], by["hung"], by["repair"]
+    baseline = next(claim.published for claim in claims() if claim.baseline == "no recovery")
+    assert isinstance(baseline, float)
+    found: dict[str, Simulated] = {}
+    for claim in claims():
+        if claim.paper.startswith("mclock"):
+            found[claim.id] = _of_scheduler(claim, schedulers, baseline)
+        elif claim.metric == "recovery_rate_ratio":
+            over, under = claim.baseline.split(" against ")
+            found[claim.id] = schedulers[over]["objects_per_s"] / schedulers[under]["objects_per_s"]
+        elif claim.metric == "acknowledgement":
+            found[claim.id] = hung[claim.baseline]["acknowledgement_ms"]
+        elif claim.metric in ("repair_network_ratio", "repair_bytes_ratio"):
+            column = "sent_per_lost" if claim.metric == "repair_network_ratio" else "read_per_lost"
+            found[claim.id] = repair[claim.scheme][column] / repair[claim.baseline][column]
+        elif claim.metric == "repair_time_ratio":
+            found[claim.id] = by["pairs"][claim.paper]["time_ratio"]
+        elif claim.metric == "repair_time_saved":
+            found[claim.id] = PERCENT * (1 - by["pairs"][claim.paper]["time_ratio"])
+        else:
+            found[claim.id] = None
+    return found
+
+
+def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]]) -> Ledger:
+    """Judge the study's claims against result rows."""
+    reasons = {claim.id: claim.note if claim.role == "not-derivable" else NOT_SIMULATED for claim in claims()}
+    return judge(claims(), simulate_claims(rows), reasons=reasons, parameters=parameters)

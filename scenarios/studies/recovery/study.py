@@ -1,0 +1,73 @@
+"""Set published recoveries beside simulated ones: schedulers, hung OSDs, what codes save."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from stripesim.scenarios.studies.base import Setting, Study, StudyResult, study_provenance
+from stripesim.scenarios.studies.tasks import Call, Row, Task
+
+if TYPE_CHECKING:
+    from stripesim.scenarios.figures.results import CaptionedFigure
+
+
+class Recovery(Study):
+    """Recovery beside clients; nothing was fitted to the sources."""
+
+    name = "recovery"
+    summary = "recovery beside clients under WPQ and mClock, hung OSDs, repair of codes"
+    title = "Recovery as clients feel it, published and simulated"
+    introduction = (
+        "Published rates of clients and of recovery under Ceph's two schedulers, how long a write waits "
+        "for a hung OSD, and what codes save in a repair, beside what the simulated cluster does. Roles and "
+        "tolerances were fixed before the first run; nothing was fitted."
+    )
+    scenario = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
+    fixed_keys = ("schemes", "faults.events", "cluster.op_queue", "cluster.mclock_profile")
+
+    def parameters(self) -> list[Row]:
+        """Return none: all numbers are those of the parameter sets, and of the releases."""
+        return []
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """List one task for each configuration."""
+        from stripesim.scenarios.studies.recovery.runs import (
+            HUNG,
+            PAIRS,
+            hung_row,
+            pair_row,
+            repair_rows,
+            scheduler_row,
+            schedulers,
+        )
+
+        engine = setting.engine
+        return [
+            *(Call(name, scheduler_row, (name, sets, engine)) for name, sets in schedulers().items()),
+            *(Call(name, hung_row, (name, engine)) for name in HUNG),
+            Call("repair of one shard", repair_rows, ()),
+            *(Call(f"repair of {paper}", pair_row, (paper, engine)) for paper in PAIRS),
+        ]
+
+    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
+        """Judge the claims."""
+        from stripesim.scenarios.run.results import rows_frame
+        from stripesim.scenarios.studies.recovery.claims import ledger_for
+
+        frame = rows_frame([row for part in rows for row in part])
+        return StudyResult(
+            ledger=ledger_for(frame, self.parameters()),
+            rows=frame,
+            provenance=study_provenance(self.name, setting.engine),
+        )
+
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Draw what clients keep and what recovery gets."""
+        from stripesim.scenarios.studies.recovery.figures import draw
+
+        return draw(result.rows)
+
+
+STUDY = Recovery()

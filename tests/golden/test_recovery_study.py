@@ -1,0 +1,34 @@
+"""The study of published recoveries: claims as they were fixed, hung OSDs, plans of codes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from stripesim.scenarios.studies.recovery.claims import claims
+from stripesim.scenarios.studies.recovery.runs import HUNG, hung_row, repair_rows
+
+
+def test_roles_and_tolerances_are_those_fixed_before_the_first_run():
+    roles = Counter(claim.role for claim in claims())
+    assert roles == {"held-out": 25, "not-derivable": 15, "calibration": 7}
+    assert {claim.tolerance for claim in claims()} == {0.25}
+    assert not [c for c in claims() if c.role == "held-out" and c.baseline.startswith("wpq")]
+
+
+@pytest.mark.parametrize("name", HUNG)
+def test_a_write_waits_for_a_hung_osd_only_where_it_needs_it(name):
+    (row,) = hung_row(name, "compiled")
+    published = next(claim.published for claim in claims() if claim.baseline == name)
+    if published < 100:
+        assert row["acknowledgement_ms"] < published
+    else:
+        assert row["acknowledgement_ms"] == pytest.approx(published, rel=0.25)
+
+
+def test_codes_read_and_send_what_their_plans_say():
+    rows = {row["scheme"]: row for row in repair_rows()}
+    assert rows["rs:16,4"]["read_per_lost"] == 16
+    assert rows["clay:16,4,19"]["read_per_lost"] == pytest.approx(19 / 4)
+    assert rows["lrc:10,6,5"]["read_per_lost"] == 5
