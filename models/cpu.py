@@ -36,8 +36,14 @@ class CpuModel(MeasuredModel):
         Primary, under the lock: taking note of one sub-operation's reply [ns].
     op_finish_ns : float
         Primary, under the lock: from the last commit to the reply [ns].
+    after_reply_ns : float
+        Worker thread, after an operation or a sub-read has been answered, or a write's sub-writes have left,
+        and still with what it holds [ns]: nobody waits for it, but the thread, its core and, at the primary,
+        the placement group are busy.
     store_read_ns : float
         Object store: one read, without the device [ns].
+    store_ns_per_byte : float
+        Object store: checksum and copies of what is read or written [ns/B].
     store_transaction_ns : float
         Object store, worker thread: preparing one transaction [ns].
     kv_transaction_ns : float
@@ -81,7 +87,9 @@ class CpuModel(MeasuredModel):
     sub_op_prepare_ns: float
     sub_reply_ns: float
     op_finish_ns: float
+    after_reply_ns: float
     store_read_ns: float
+    store_ns_per_byte: float
     store_transaction_ns: float
     kv_transaction_ns: float
     kv_finish_ns: float
@@ -113,12 +121,22 @@ class ClientModel(MeasuredModel):
         load generator on a block-device library, whose dispatch is one thread.
     submit_ns : float
         Time that one request holds such a thread, submission and completion together [ns].
+    submit_write_ns : float
+        The same beyond that of a write [ns].
+    submit_ns_per_byte : float
+        The same for each byte read or written [ns/B].
+    processor_ns : float
+        Processor time of library and load generator for one request, of any thread [ns]; it counts where
+        clients run on the storage hosts.
     """
 
     submit_threads_count: int
     submit_ns: float
+    submit_write_ns: float
+    submit_ns_per_byte: float
+    processor_ns: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_positive("submit_threads_count")
-        self.check_not_negative("submit_ns")
+        self.check_not_negative("submit_ns", "submit_write_ns", "submit_ns_per_byte", "processor_ns")

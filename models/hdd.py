@@ -109,6 +109,16 @@ class HddModel(MeasuredModel):
         """Requests in service at the same time, over all disks of the set."""
         return self.raid0_drives
 
+    @property
+    def write_servers_count(self) -> int:
+        """Writes that have servers of their own; a disk has one arm for both directions."""
+        return 0
+
+    @property
+    def link_ns_per_byte(self) -> float:
+        """Time of the way to the host beyond the platter's [ns/B]."""
+        return 0.0
+
     def single(self) -> HddModel:
         """One disk of the set."""
         provenance = {**self.provenance, "raid0_drives": Provenance("given", "one bare device")}

@@ -37,6 +37,12 @@ class SsdModel(MeasuredModel):
         Bytes programmed into flash per byte that the host wrote; wear only, not time.
     block_bytes : int
         Smallest unit that the host reads or writes [B].
+    write_servers_count : int
+        Writes that the drive's flash takes at a time, apart from reads; 0: directions share the channels. A
+        drive that answers from a protected buffer has one queue that empties at the rate of a data sheet.
+    link_ns_per_byte : float
+        Time that a read holds the drive's one way to the host after its channel [ns/B]; 0: the channels'
+        slope has it.
     read_quantiles, write_quantiles : tuple of float
         `FACTOR_POINTS` factors, ascending, of mean 1: the distribution of a service time
         around its mean, as equally likely values. All ones: no spread.
@@ -52,9 +58,9 @@ class SsdModel(MeasuredModel):
     ``c / t(4096)``: the three figures of a data sheet (4 KiB latency, 4 KiB rate, large
     transfer rate) determine base, slope and channels.
 
-    Assumptions: directions share the channels; a RAID-0 member is chosen by whichever
-    server is free (requests here are below the strip size); garbage collection enters
-    only as ``steady_state_write_factor``. Not modelled: write cache absorption, mixed
+    Assumptions: directions share the channels unless `write_servers_count` says otherwise; a RAID-0
+    member is chosen by whichever server is free (requests here are below the strip size); garbage
+    collection enters only as ``steady_state_write_factor``. Not modelled: write cache absorption, mixed
     read/write interference beyond sharing the channels.
     """
 
@@ -68,6 +74,8 @@ class SsdModel(MeasuredModel):
     steady_state_write_factor: float
     ftl_write_factor: float
     block_bytes: int
+    write_servers_count: int
+    link_ns_per_byte: float
     read_quantiles: tuple[float, ...]
     write_quantiles: tuple[float, ...]
 
@@ -76,7 +84,7 @@ class SsdModel(MeasuredModel):
         self.check_positive("channels", "raid0_drives", "block_bytes", "steady_state_write_factor")
         self.check_positive("ftl_write_factor")
         self.check_not_negative("read_base_ns", "read_ns_per_byte", "write_base_ns", "write_ns_per_byte")
-        self.check_not_negative("flush_base_ns")
+        self.check_not_negative("flush_base_ns", "write_servers_count", "link_ns_per_byte")
         for name in ("read_quantiles", "write_quantiles"):
             points = getattr(self, name)
             mean = sum(points) / max(1, len(points))

@@ -33,6 +33,12 @@ class ThreadModel(MeasuredModel):
         receives; clients' connections have none.
     preemptions_per_wake_count : float
         Threads that lose their core to one that was woken, for each wake-up: involuntary switches.
+    lock_waits_per_thread_count : int
+        1: a worker thread takes an operation and then waits for the lock of its placement group; 0: the
+        operation waits for the lock first, and needs no thread meanwhile.
+    hand_over_ns : float
+        Time, not processor time, after an operation has been answered until its thread and what it holds
+        serve the next [ns].
 
     Notes
     -----
@@ -56,9 +62,14 @@ class ThreadModel(MeasuredModel):
     read_wakes_count: float
     peer_acks_count: int
     preemptions_per_wake_count: float
+    lock_waits_per_thread_count: int
+    hand_over_ns: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_positive("op_shards_count", "op_threads_per_shard_count")
         whole = ("op_shards_count", "op_threads_per_shard_count")
         self.check_not_negative(*(name for name in self.number_names() if name not in whole))
+        if self.lock_waits_per_thread_count not in (0, 1):
+            got = self.lock_waits_per_thread_count
+            raise ValueError(f"ThreadModel: lock_waits_per_thread_count: got {got}, wanted 0 or 1")

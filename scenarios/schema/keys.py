@@ -118,6 +118,11 @@ class ClusterSpec(Table):
     private_gbit_per_s: GbitPerS = Field(
         default=10.0, description="Rate of the network between hosts, per node and direction [10^9 bit/s]."
     )
+    networks: Literal[1, 2] = Field(
+        default=2,
+        description="Interfaces of each host [count]: 2, one for clients and one between hosts; 1, one of "
+        "public_gbit_per_s for both.",
+    )
     ssd: str = Field(
         default="intel-730",
         min_length=1,

@@ -12,6 +12,7 @@ from stripesim.scenarios.studies.ecfault2024.study import STUDY as ECFAULT2024
 from stripesim.scenarios.studies.erasurebench2016.study import STUDY as ERASUREBENCH2016
 from stripesim.scenarios.studies.exstorus2019.study import STUDY as EXSTORUS2019
 from stripesim.scenarios.studies.koh2017.study import STUDY as KOH2017
+from stripesim.scenarios.studies.nvme.study import STUDY as NVME
 from stripesim.scenarios.studies.recovery.study import STUDY as RECOVERY
 
 __all__ = ["STUDIES", "study_named"]
@@ -27,6 +28,7 @@ STUDIES: Mapping[str, Study] = {
         ECFAULT2024,
         DURABILITY,
         RECOVERY,
+        NVME,
     )
 }
 

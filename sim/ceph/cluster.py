@@ -31,6 +31,8 @@ NO_OSD = 2147483647
 _HOST_KINDS = ("cpu", "public.tx", "public.rx", "private.tx", "private.rx")
 # An OSD has a pool of threads ("worker") for each of its queues of operations, before these.
 _OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
+# What a drive with queues of its own by direction has beside its channels.
+_DRIVE_KINDS = ("ssd.link", "ssd.write")
 #: Kinds of resources that are threads: one that finds nothing to do goes to sleep.
 THREAD_KINDS = ("worker", "messenger", "kv", "finisher")
 _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
@@ -136,7 +138,10 @@ class Cluster:
     client_hosts : ndarray of int64, shape (clients,)
         Machine of each client, from 0; clients on one machine share its network.
     clients_on_osd_hosts : bool
-        Whether those machines are the storage hosts, whose public network the clients then share.
+        Whether those machines are the storage hosts, whose processors and public network the clients then
+        share.
+    one_network : bool
+        Whether one interface of a host carries public and private traffic.
     """
 
     osd_hosts: IntArray
@@ -145,6 +150,7 @@ class Cluster:
     recovery_chunk_bytes: int = 8 << 20
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     clients_on_osd_hosts: bool = False
+    one_network: bool = False
 
     @property
     def hosts(self) -> int:
@@ -192,13 +198,14 @@ class Cluster:
             "worker": models.threads.op_threads_per_shard_count,
             "messenger": max(1, models.threads.messenger_threads_count),
             "ssd": models.ssd.servers,
+            "ssd.write": max(1, models.ssd.write_servers_count * models.ssd.raid0_drives),
         }
         pools = (*THREAD_KINDS, "pg.lock", "pg.exec")
         disciplines = {**dict.fromkeys(pools, POOL), "sync": BATCH, "pg.pipeline": GATE}
         owners = self._client_owners()
         owners += [(f"host.{host}.", kind) for host in range(self.hosts) for kind in _HOST_KINDS]
         queues = [f"queue.{queue}." for queue in range(self._op_shards)] if self._op_shards > 1 else [""]
-        osd_owners = [*((queue, "worker") for queue in queues), *(("", kind) for kind in _OSD_KINDS)]
+        osd_owners = [*((queue, "worker") for queue in queues), *(("", kind) for kind in self._osd_kinds)]
         owners += [(f"osd.{osd}.{part}", kind) for osd in range(self.osds) for part, kind in osd_owners]
         owners += [(f"pg.{group:x}.", kind) for group in range(self.groups) for kind in _GROUP_KINDS]
         kinds = tuple(kind for _, kind in owners)
@@ -233,6 +240,7 @@ class Cluster:
         if self.clients_on_osd_hosts:
             rows[:, roles.CLIENT_TX] = self.host_resource(self.client_hosts, "public.tx")
             rows[:, roles.CLIENT_RX] = self.host_resource(self.client_hosts, "public.rx")
+            rows[:, roles.CLIENT_CPU] = self.host_resource(self.client_hosts, "cpu")
         else:
             rows[:, roles.CLIENT_TX] = self.clients + self.client_hosts
             rows[:, roles.CLIENT_RX] = self.clients + self._client_machines + self.client_hosts
@@ -240,12 +248,14 @@ class Cluster:
 
     def host_resource(self, hosts: IntArray, kind: str) -> IntArray:
         """Index of a host's resource, for an array of hosts."""
+        if self.one_network:
+            kind = kind.replace("private", "public")
         return self._first_host_resource + hosts * len(_HOST_KINDS) + _HOST_KINDS.index(kind)
 
     def osd_resource(self, osds: IntArray, kind: str) -> IntArray:
         """Index of an OSD's resource, for an array of OSDs."""
         first = self._first_host_resource + self.hosts * len(_HOST_KINDS)
-        return first + osds * self._osd_size + self._op_shards + _OSD_KINDS.index(kind)
+        return first + osds * self._osd_size + self._op_shards + self._osd_kinds.index(kind)
 
     def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
         """Index of the threads that process a placement group's operations on an OSD.
@@ -264,7 +274,11 @@ class Cluster:
     @property
     def _osd_size(self) -> int:
         """Number of resources of one OSD."""
-        return self._op_shards + len(_OSD_KINDS)
+        return self._op_shards + len(self._osd_kinds)
+
+    @property
+    def _osd_kinds(self) -> tuple[str, ...]:
+        return _OSD_KINDS + (_DRIVE_KINDS if self.models.ssd.write_servers_count else ())
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
         """Index of a placement group's resource, for an array of groups."""
@@ -304,7 +318,10 @@ class Cluster:
         primary = acting[np.arange(len(acting)), primary_shards]
         assert (primary != NO_OSD).all(), "a placement group has no primary"
         home = self.osd_hosts[primary]
-        rows[:, roles.CLIENT_SUBMIT : roles.CLIENT_RX + 1] = range(3) if self.one_client else BY_CLIENT
+        own = roles.CLIENT_RX + 1
+        rows[:, :own] = range(own) if self.one_client else BY_CLIENT
+        if self.clients_on_osd_hosts:
+            rows[:, roles.CLIENT_CPU] = BY_CLIENT
         rows[:, roles.PUBLIC_TX] = self.host_resource(home, "public.tx")
         rows[:, roles.PUBLIC_RX] = rows[:, roles.PUBLIC_WIRE] = self.host_resource(home, "public.rx")
         rows[:, roles.PRIMARY_WORKER] = self.worker_resource(primary, groups)
@@ -334,6 +351,11 @@ class Cluster:
         fill(roles.FINISHER, self.osd_resource(member, "finisher"), present)
         fill(roles.CPU, self.host_resource(host, "cpu"), present)
         fill(roles.SSD, self.osd_resource(member, "ssd"), present)
+        has_writer = bool(self.models.ssd.write_servers_count)
+        if has_writer:
+            fill(roles.SSD_LINK, self.osd_resource(member, "ssd.link"), present)
+        writer = "ssd.write" if has_writer else "ssd"
+        fill(roles.SSD_WRITER, self.osd_resource(member, writer), present)
         fill(roles.KV, self.osd_resource(member, "kv"), present)
         fill(roles.SYNC, self.osd_resource(member, "sync"), present)
         fill(roles.CLIENT_SIDE_TX, self.host_resource(host, "public.tx"), present)

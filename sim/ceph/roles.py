@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 # Once per request.
-CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(6)
-PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER = range(6, 12)
+CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(7)
+PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER = range(7, 13)
 _FIXED = (
     "client.submit",
     "client.tx",
     "client.rx",
+    "client.cpu",
     "primary.public.tx",
     "primary.public.rx",
     "public.wire",
@@ -24,7 +25,7 @@ _FIXED = (
 # unbound where the two share a host.
 # `client side` is the public network of the shard's host, for clients that read shards themselves.
 WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = range(11)
-CLIENT_SIDE_TX, CLIENT_SIDE_RX, MESSENGER, FINISHER = range(11, 15)
+CLIENT_SIDE_TX, CLIENT_SIDE_RX, MESSENGER, FINISHER, SSD_LINK, SSD_WRITER = range(11, 17)
 _PER_SHARD = (
     "worker",
     "cpu",
@@ -41,6 +42,8 @@ _PER_SHARD = (
     "public.rx",
     "messenger",
     "finisher",
+    "ssd.link",
+    "ssd.write",
 )
 
 FIXED_ROLES = len(_FIXED)

@@ -12,6 +12,7 @@ from stripesim.models.provenance import Provenance
 from stripesim.models.threads import ThreadModel
 
 CPU_NUMBERS = {f.name: 0.0 for f in fields(CpuModel) if f.name != "provenance"} | {"cores_per_host": 1}
+CLIENT_NUMBERS = {f.name: 1 for f in fields(ClientModel) if f.name != "provenance"}
 MESSAGE_NUMBERS = {f.name: 1 for f in fields(MessageModel) if f.name != "provenance"}
 
 
@@ -50,9 +51,9 @@ def test_cpu_refuses_no_core_and_a_fraction_above_one():
 
 def test_client_refuses_no_thread_and_negative_time():
     with pytest.raises(ValueError, match="submit_threads_count: got 0, wanted a number above 0"):
-        ClientModel(**found({"submit_threads_count": 0, "submit_ns": 1.0}))
+        ClientModel(**found({**CLIENT_NUMBERS, "submit_threads_count": 0}))
     with pytest.raises(ValueError, match="submit_ns: got -1, wanted a number of 0 or above"):
-        ClientModel(**found({"submit_threads_count": 1, "submit_ns": -1}))
+        ClientModel(**found({**CLIENT_NUMBERS, "submit_ns": -1}))
 
 
 @pytest.mark.parametrize("name", list(MESSAGE_NUMBERS))
@@ -79,6 +80,8 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         "read_wakes_count": 0,
         "peer_acks_count": 1,
         "preemptions_per_wake_count": 0,
+        "lock_waits_per_thread_count": 0,
+        "hand_over_ns": 0.0,
     }
     assert ThreadModel(**found(numbers)).wake_ns == 1000
     with pytest.raises(ValueError, match="op_shards_count: got 0"):

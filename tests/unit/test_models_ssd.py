@@ -19,6 +19,8 @@ ZERO = {
     "steady_state_write_factor": 1.0,
     "ftl_write_factor": 1.0,
     "block_bytes": 512,
+    "write_servers_count": 0,
+    "link_ns_per_byte": 0.0,
     "read_quantiles": FLAT,
     "write_quantiles": FLAT,
 }

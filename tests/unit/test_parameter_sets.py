@@ -54,6 +54,21 @@ value = 45000
 provenance = "fitted"
 source = "some rows"
 confidence_interval = [40000.0, 50000.0]
+
+[client.submit_write_ns]
+value = 0
+provenance = "assumed"
+source = "left out"
+
+[client.submit_ns_per_byte]
+value = 0
+provenance = "assumed"
+source = "left out"
+
+[client.processor_ns]
+value = 0
+provenance = "assumed"
+source = "left out"
 """
 
 
@@ -148,7 +163,7 @@ def test_what_the_scenario_gives_wins_and_says_so(written):
         ("", "mine.toml: [client]: missing"),
         ("[client\n", "mine.toml: Expected"),
         (
-            CLIENT.replace("submit_ns", "submit_us"),
+            CLIENT.replace("submit_ns]", "submit_us]"),
             "mine.toml: [client]: missing ['submit_ns'], unknown ['submit_us']",
         ),
         (CLIENT.replace('"code"', '"guessed"'), "submit_threads_count: provenance: got kind 'guessed'"),
@@ -202,6 +217,8 @@ SSD_NUMBERS = {
     "steady_state_write_factor": 1,
     "ftl_write_factor": 1,
     "block_bytes": 512,
+    "write_servers_count": 0,
+    "link_ns_per_byte": 0.0,
 }
 
 

@@ -52,7 +52,7 @@ def direct_read_path(
     for shard, extents in shards.items():
         step = stage.client_out(messages.request_header_bytes, submitted, shard)
         work_ns = cpu.op_prepare_ns + cpu.store_read_ns
-        step = local_read(stage, shard, work_ns, device_bytes.get(shard, 0), step, "direct read")
+        step, _ = local_read(stage, shard, work_ns, device_bytes.get(shard, 0), step, "direct read")
         data_bytes = sum(extent.length_bytes for extent in extents)
         arrivals.append(stage.client_back(messages.reply_bytes + data_bytes, step, shard))
     if len(shards) > 1 and context.primary not in shards:

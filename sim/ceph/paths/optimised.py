@@ -84,7 +84,7 @@ def optimised_write_path(
         for shard, (payload, io) in sorted(writes.items())
     ]
     done = graph.join(known, label="all committed")
-    finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish")
+    finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish", after_reply=True)
     unpinned = [graph.unpin(pin, after=[finished], label="unpin") for pin in pins]
     spawned = graph.spawn(
         roll_forward, after=unpinned, label="roll forward if the pipeline has drained", test=alone(ticket)

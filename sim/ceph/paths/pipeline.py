@@ -87,7 +87,7 @@ def pipelined_write_path(
         for shard, (payload, io) in writes.items()
     ]
     done = graph.join(known, label="all committed")
-    finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish")
+    finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish", after_reply=True)
     unpinned = graph.unpin(pin, after=[finished], label="unpin the stripes")
     spawned = graph.spawn(
         roll_forward, after=[unpinned], label="roll forward if the pipeline has drained", test=alone(ticket)

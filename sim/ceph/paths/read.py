@@ -44,7 +44,7 @@ def read_path(
     )
     graph = GraphBuilder(f"read {context.name} {length_bytes} B at {offset_bytes}")
     stage = Stage(graph, context)
-    step = stage.lock(stage.request(0))
+    step = stage.lock(stage.request(0, plan.returned_bytes))
     if context.scheme.kind == "erasure":
         devices = device_reads(
             context,
@@ -66,16 +66,12 @@ def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int
     cpu, store = stage.models.cpu, stage.models.store
     device_bytes = sum(store.read_bytes(e.offset_bytes, e.length_bytes) for e in plan.reads)
     work_ns = cpu.op_prepare_ns + cpu.store_read_ns
-    step = local_read(
-        stage,
-        stage.context.primary,
-        work_ns,
-        max(0, device_bytes - cached_bytes),
-        after,
-        "read",
-        in_group=True,
-    )
-    return stage.unlock(step)
+    device_bytes = max(0, device_bytes - cached_bytes)
+    primary = stage.context.primary
+    answered, step = local_read(stage, primary, work_ns, device_bytes, after, "read", in_group=True)
+    waits = answered == step
+    step = stage.unlock(step)
+    return step if waits else answered
 
 
 def device_reads(
@@ -140,6 +136,11 @@ def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -
         one_ns = models.decode_ns(context.scheme.name, stripe_bytes, plan.erasures)
         coding_ns = plan.decode_stripes * one_ns
     step = stage.primary_cpu(
-        cpu.op_finish_ns, [step], "assemble", coding_ns=coding_ns, encode_bytes=plan.decode_data_bytes
+        cpu.op_finish_ns,
+        [step],
+        "assemble",
+        coding_ns=coding_ns,
+        encode_bytes=plan.decode_data_bytes,
+        after_reply=True,
     )
     return stage.unlock(step) if models.pg_lock.scope == "commit" else step

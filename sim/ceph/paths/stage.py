@@ -14,7 +14,7 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.qos import CLIENT, IMMEDIATE, RECOVERY
 from stripesim.sim.engine.conditions import idle
-from stripesim.sim.engine.graph import NO_SHARD, SSD_READ, SSD_WRITE, GraphBuilder
+from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, SSD_READ, SSD_WRITE, GraphBuilder
 
 Item = TypeVar("Item")
 
@@ -146,24 +146,34 @@ class Stage:
 
     # The client and the public network.
 
-    def request(self, payload_bytes: int) -> int:
+    def request(self, payload_bytes: int, returned_bytes: int = 0) -> int:
         """Client to primary: submission, both sides of the wire, the messenger; return the arrival."""
         self._op_class, self._op_bytes = CLIENT, payload_bytes
-        return self.client_out(self.models.messages.request_header_bytes + payload_bytes, self.submit())
+        submitted = self.submit(payload_bytes, returned_bytes)
+        return self.client_out(self.models.messages.request_header_bytes + payload_bytes, submitted)
 
     def reply(self, payload_bytes: int, after: int) -> int:
         """Primary to client; return the arrival, the request's completion."""
         return self.client_back(self.models.messages.reply_bytes + payload_bytes, after)
 
-    def submit(self) -> int:
-        """Submission by the client."""
-        return self.graph.use(
+    def submit(self, payload_bytes: int = 0, returned_bytes: int = 0) -> int:
+        """Submission by the client, of a write with a payload or of a read."""
+        client = self.models.client
+        step = self.graph.use(
             roles.CLIENT_SUBMIT,
-            self.models.client.submit_ns,
+            client.submit_ns
+            + (client.submit_write_ns if payload_bytes else 0)
+            + client.submit_ns_per_byte * (payload_bytes + returned_bytes),
             after=[self.graph.issue],
             label="client submits",
             phase=Phase.CLIENT,
         )
+        if client.processor_ns:
+            # Most of it comes after a request is sent or answered; no request waits for its own.
+            self.graph.use(
+                roles.CLIENT_CPU, client.processor_ns, after=[step], label="client works", phase=Phase.CLIENT
+            )
+        return step
 
     def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Client to primary, or to a shard; return the arrival."""
@@ -338,6 +348,7 @@ class Stage:
         coding_ns: float = 0,
         encode_bytes: int = 0,
         shard: int = NO_SHARD,
+        after_reply: bool = False,
     ) -> int:
         """A stage of the primary: under the placement group's own mutex, on a worker thread.
 
@@ -351,6 +362,9 @@ class Stage:
             Data coded [B].
         shard : int
             Shard for which the primary works here.
+        after_reply : bool
+            Whether the client is answered here; the step returned is then where the answer leaves, before
+            the thread and the placement group are given back.
         """
         graph = self.graph
         # A thread takes an operation from its queue, and then the placement group's mutex. Where threads are
@@ -375,12 +389,18 @@ class Stage:
             encode_bytes=encode_bytes,
             shard=shard,
         )
+        answered = step
+        if after_reply:
+            step = self.after_reply(roles.PRIMARY_CPU, step, label, shard=shard)
+        left = step == answered
         if thread_first:
             step = self.group_back(step, label, shard=shard)
         step = graph.release(
             roles.PRIMARY_WORKER, after=[step], label=f"thread back from {label}", shard=shard
         )
-        return step if thread_first else self.group_back(step, label, shard=shard)
+        if not thread_first:
+            step = self.group_back(step, label, shard=shard)
+        return step if left else answered
 
     @property
     def thread_first(self) -> bool:
@@ -400,6 +420,18 @@ class Stage:
         if self.models.pg_lock.scope == "none":
             return after
         return self.graph.release(roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard)
+
+    def after_reply(self, cpu: int, after: int, label: str, *, shard: int = NO_SHARD) -> int:
+        """Stay on the core after an answer; no step at all if the model has no such time."""
+        after_ns, hand_over_ns = self.models.cpu.after_reply_ns, self.models.threads.hand_over_ns
+        if after_ns:
+            after = self.on_core(cpu, after_ns, [after], f"after {label}", handoffs=0, shard=shard)
+        if not hand_over_ns:
+            return after
+        phase = Phase.PRIMARY_CPU if cpu == roles.PRIMARY_CPU else Phase.SHARD_CPU
+        return self.graph.delay(
+            NO_ROLE, hand_over_ns, after=[after], label=f"hand over after {label}", phase=phase, shard=shard
+        )
 
     def shard_cpu(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
         """A stage of a shard's OSD, on a worker thread."""
@@ -468,19 +500,37 @@ class Stage:
         """Read from a shard's device, in the pieces that the device makes of it."""
         return self.graph.join(
             [
-                self.graph.use(
-                    roles.shard_role(shard, roles.SSD),
-                    sum(self.models.ssd.read_ns(piece) for piece in pieces),
-                    after=after,
-                    label=label,
-                    spread=SSD_READ,
-                    phase=Phase.DEVICE,
-                    shard=shard,
-                    device_read_bytes=sum(pieces),
-                    device_read_ops=requests,
+                self._linked(
+                    shard,
+                    pieces,
+                    self.graph.use(
+                        roles.shard_role(shard, roles.SSD),
+                        sum(self.models.ssd.read_ns(piece) for piece in pieces),
+                        after=after,
+                        label=label,
+                        spread=SSD_READ,
+                        phase=Phase.DEVICE,
+                        shard=shard,
+                        device_read_bytes=sum(pieces),
+                        device_read_ops=requests,
+                    ),
                 )
                 for pieces, requests in self._transfers(size_bytes)
             ]
+        )
+
+    def _linked(self, shard: int, pieces: Sequence[int], after: int) -> int:
+        """Bring what a drive has read to the host, where that way is a queue of its own."""
+        ssd = self.models.ssd
+        if not ssd.link_ns_per_byte:
+            return after
+        return self.graph.use(
+            roles.shard_role(shard, roles.SSD_LINK),
+            ssd.link_ns_per_byte * sum(pieces),
+            after=[after],
+            label="drive to host",
+            phase=Phase.DEVICE,
+            shard=shard,
         )
 
     def _transfers(self, size_bytes: int) -> list[tuple[Sequence[int], int]]:
@@ -535,7 +585,7 @@ class Stage:
         return self.graph.join(
             [
                 self.graph.use(
-                    roles.shard_role(shard, roles.SSD),
+                    roles.shard_role(shard, roles.SSD_WRITER),
                     sum(self.models.ssd.write_ns(piece) for piece in pieces),
                     after=after,
                     label=label,
@@ -618,6 +668,7 @@ class Stage:
         cpu, messages = self.models.cpu, self.models.messages
         step, work_ns = after, cpu.store_transaction_ns
         local = shard == self.context.primary
+        work_ns += cpu.store_ns_per_byte * io.data_bytes
         if not local:
             step = self.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
             work_ns += cpu.sub_op_prepare_ns
@@ -637,14 +688,21 @@ class Stage:
     # The lock of the placement group.
 
     def lock(self, after: int) -> int:
-        """Take the lock of the placement group, if there is one."""
-        if self.models.pg_lock.scope == "none":
+        """Take the lock of the placement group, if there is one; threads that wait for it hold its mutex."""
+        if self._without_lock:
             return after
         return self.graph.acquire(roles.PG_LOCK, after=[after], label="PG lock", phase=Phase.LOCK)
 
+    @property
+    def _without_lock(self) -> bool:
+        """Whether operations need no lock beyond the mutex that each of their stages takes."""
+        scope = self.models.pg_lock.scope
+        waits_in_thread = bool(self.models.threads.lock_waits_per_thread_count)
+        return scope == "none" or (scope == "dispatch" and waits_in_thread)
+
     def unlock(self, after: int) -> int:
         """Give the lock back, if there is one."""
-        if self.models.pg_lock.scope == "none":
+        if self._without_lock:
             return after
         return self.graph.release(roles.PG_LOCK, after=[after], label="PG unlock")
 
@@ -672,11 +730,11 @@ def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, wha
     arrivals = []
     for shard, (data_bytes, device_bytes) in sources.items():
         if shard == stage.context.primary:
-            arrivals.append(local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what))
+            arrivals.append(local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what)[0])
             continue
         step = stage.out(shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK)
         work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
-        step = local_read(stage, shard, work_ns, device_bytes, step, what)
+        step, _ = local_read(stage, shard, work_ns, device_bytes, step, what)
         size_bytes = messages.sub_read_reply_header_bytes + data_bytes
         arrivals.append(stage.sub_reply(shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK))
     return stage.graph.join(arrivals, label="all data here")
@@ -691,10 +749,15 @@ def local_read(
     what: str,
     *,
     in_group: bool = False,
-) -> int:
+) -> tuple[int, int]:
     """Serve one store read on a shard: the thread waits for the device, as `store->read` does.
 
     `in_group`: under the placement group's own mutex.
+
+    Returns
+    -------
+    tuple of int
+        The step after which the answer leaves, and that at which the thread is back.
     """
     graph = stage.graph
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
@@ -702,6 +765,7 @@ def local_read(
     if in_group and not thread_first:
         after = stage.group([after], what)
     thread = stage.shard_thread(shard, [after], what)
+    cpu_ns += stage.models.cpu.store_ns_per_byte * device_bytes
     # Waiting for the device is one more hand-off.
     step = stage.on_core(
         cpu,
@@ -716,10 +780,15 @@ def local_read(
     step = stage.lookup(shard, step)
     if device_bytes:
         step = stage.ssd_read(shard, device_bytes, [step])
+    answered = step
+    step = stage.after_reply(cpu, step, what, shard=shard)
+    left = step == answered
     if in_group and thread_first:
         step = stage.group_back(step, what)
     step = graph.release(worker, after=[step], label=f"thread back from {what}", shard=shard)
-    return stage.group_back(step, what) if in_group and not thread_first else step
+    if in_group and not thread_first:
+        step = stage.group_back(step, what)
+    return (step if left else answered), step
 
 
 def shard_store_io(

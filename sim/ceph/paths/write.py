@@ -80,7 +80,7 @@ def write_path(
         size_bytes = models.messages.sub_write_overhead_bytes(erasure=scheme.kind == "erasure") + payload
         known.append(stage.transaction(shard, io, size_bytes, sent, "sub-write")[0])
     done = graph.join(known, label="all committed")
-    finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish")
+    finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish", after_reply=True)
     if scope == "commit":
         finished = stage.unlock(finished)
     reply = stage.reply(0, finished)
@@ -130,7 +130,7 @@ def _encode_and_send(stage: Stage, plan: WritePlan, shards: list[int], overwritt
         coding_ns += plan.encode_stripes * models.encode_ns(name, context.geometry.stripe_bytes)
     label = "encode and send" if plan.encode_stripes else "send"
     step = stage.primary_cpu(
-        work_ns, [after], label, coding_ns=coding_ns, encode_bytes=plan.encode_data_bytes
+        work_ns, [after], label, coding_ns=coding_ns, encode_bytes=plan.encode_data_bytes, after_reply=True
     )
     wait_ns = overwritten * models.cpu.ec_rollback_wait_ns
     if not wait_ns:

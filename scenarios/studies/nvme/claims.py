@@ -1,0 +1,64 @@
+"""One claim per measured number, and the ledger that judges them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow
+
+__all__ = ["claims_of", "ledger_for"]
+
+#: Source of the claims, as the ledger names it.
+SOURCE = "nvme"
+
+
+def claims_of(rows: Sequence[MeasuredRow]) -> tuple[Claim, ...]:
+    """Turn measured rows into claims; roles and tolerances are those of the rows."""
+    return tuple(_claim(row, metric, value) for row in rows for metric, value in row.measured.items())
+
+
+def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
+    what = " ".join(word for word in (row.part, "of a mixed load" if row.op == "mixed" else row.op) if word)
+    groups = f", {row.pg_num} PGs" if row.pg_num else ""
+    threads = f", OSDs on {row.threads_per_node} threads per node" if row.threads_per_node else ""
+    depth = row.clients * row.depth_per_client
+    return Claim(
+        id=f"{row.id}:{metric}",
+        paper=SOURCE,
+        locus=row.where,
+        metric=metric,
+        scheme=row.scheme,
+        baseline="",
+        pattern=row.pattern,
+        op=row.op,
+        block_size=str(row.block_bytes),
+        published=value,
+        published_text=row.texts[metric],
+        unit=METRICS[metric],
+        kind="exact",
+        role=row.role,
+        compare="value",
+        tolerance=row.tolerance,
+        note=row.note,
+        statement=f"{metric} of {row.pattern} {what}, {row.block_bytes} B, {row.scheme}, "
+        f"{row.nodes} x {row.osds_per_node} OSDs{groups}{threads}, {depth} in flight",
+    )
+
+
+def ledger_for(
+    rows: Sequence[MeasuredRow],
+    simulated: Iterable[Mapping[str, Any]],
+    parameters: Iterable[Mapping[str, Any]],
+) -> Ledger:
+    """Judge result rows against measured ones."""
+    claims = claims_of(rows)
+    found = {row["row_id"]: row for row in simulated}
+    values = {
+        f"{row.id}:{metric}": float(found[row.id][metric])
+        for row in rows
+        if row.id in found
+        for metric in row.measured
+    }
+    return judge(claims, values, parameters=parameters)

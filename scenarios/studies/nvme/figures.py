@@ -1,0 +1,218 @@
+"""The study's figures: measured beside simulated, each with its caption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+from matplotlib.ticker import FuncFormatter
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.studies.nvme.measured import MeasuredRow
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito; a marker each, so that no reader depends on colour.
+_COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00")
+_MARKERS: Final = ("o", "s", "^", "v", "D", "P")
+
+Point = tuple[float, float, float]
+
+
+def draw(rows: Sequence[MeasuredRow], simulated: pl.DataFrame) -> dict[str, CaptionedFigure]:
+    """Draw every figure for which there are rows."""
+    found = {row["row_id"]: row for row in simulated.iter_rows(named=True)}
+    known = [row for row in rows if row.id in found]
+    with styled():
+        drawn = {
+            "threads": _threads(known, found),
+            "placement-groups": _groups(known, found),
+            "response": _response(known, found),
+            "coding": _coding(known, found),
+        }
+    return {name: figure for name, figure in drawn.items() if figure is not None}
+
+
+def _curves(axes: Axes, curves: Mapping[str, Sequence[Point]]) -> None:
+    """Draw curves of (x, measured, simulated): markers are measured, lines simulated."""
+    for index, (label, points) in enumerate(curves.items()):
+        ordered = sorted(points)
+        x = [point[0] for point in ordered]
+        colour = _COLOURS[index % len(_COLOURS)]
+        axes.plot(
+            x,
+            [point[1] for point in ordered],
+            _MARKERS[index % len(_MARKERS)],
+            color=colour,
+            label=f"{label}, measured",
+        )
+        axes.plot(x, [point[2] for point in ordered], "-", color=colour, label=f"{label}, simulated")
+
+
+def _by(
+    rows: Sequence[MeasuredRow],
+    found: Mapping[str, Mapping[str, Any]],
+    label: Callable[[MeasuredRow], str],
+    x: Callable[[MeasuredRow], float],
+) -> dict[str, list[Point]]:
+    curves: dict[str, list[Point]] = {}
+    for row in rows:
+        point = (x(row), row.measured["iops"], float(found[row.id]["iops"]))
+        curves.setdefault(label(row), []).append(point)
+    return {name: points for name, points in curves.items() if len(points) > 2}
+
+
+def _millions(axes: Axes) -> None:
+    axes.set_ylabel("10⁶ requests per second")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}"))
+
+
+def _threads(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
+    """Requests per second against hardware threads of an OSD."""
+    pinned = [row for row in rows if row.threads_per_node and "iops" in row.measured]
+    curves = _by(
+        pinned, found, lambda row: row.op, lambda row: (row.threads_per_node or 0) / row.osds_per_node
+    )
+    if not curves:
+        return None
+    figure = new_figure((8.5, 5.4))
+    axes = figure.subplots()
+    _curves(axes, curves)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("hardware threads per OSD")
+    _millions(axes)
+    axes.legend()
+    axes.set_title("4 KiB at random, 3 replicas")
+    return CaptionedFigure(
+        figure,
+        "Requests of 4 KiB per second against the hardware threads that each OSD has. Markers: measured. "
+        "Lines: simulated; the rows at 2, 10 and 20 threads are among those that were fitted.",
+    )
+
+
+def _groups(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
+    """Requests per second against placement groups."""
+    widest = {
+        row.cluster: len({other.pg_num for other in rows if other.cluster == row.cluster and other.pg_num})
+        for row in rows
+    }
+    swept = [
+        row
+        for row in rows
+        if row.pg_num
+        and widest[row.cluster] > 2
+        and "iops" in row.measured
+        and row.block_bytes == 4096
+        and row.threads_per_node is None
+    ]
+    curves = _by(swept, found, lambda row: row.op, lambda row: float(row.pg_num or 1))
+    if not curves:
+        return None
+    figure = new_figure((8.5, 5.4))
+    axes = figure.subplots()
+    _curves(axes, curves)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("placement groups of the pool")
+    _millions(axes)
+    axes.legend()
+    axes.set_title("4 KiB at random, 3 replicas")
+    return CaptionedFigure(
+        figure,
+        "Requests of 4 KiB per second against the pool's placement groups, both axes logarithmic. Markers: "
+        "measured. Lines: simulated; the ends of both curves are among the rows that were fitted.",
+    )
+
+
+def _response(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
+    """Latency against requests per second: measured dashed with markers, simulated solid."""
+    panels: dict[str, dict[str, list[MeasuredRow]]] = {}
+    for row in rows:
+        if {"iops", "latency_mean_ms"} <= row.measured.keys() and not row.threads_per_node and not row.part:
+            kind = "fast " if row.fast_ec and row.scheme != "rep:3" else ""
+            title = f"{row.op}, {row.block_bytes // 1024} KiB"
+            panels.setdefault(title, {}).setdefault(f"{kind}{row.scheme}", []).append(row)
+    panels = {
+        title: {label: points for label, points in curves.items() if len(points) > 2}
+        for title, curves in panels.items()
+    }
+    panels = {title: curves for title, curves in panels.items() if curves}
+    if not panels:
+        return None
+    figure = new_figure((5.6 * len(panels), 5.2))
+    for axes, (title, curves) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        for index, (label, points) in enumerate(curves.items()):
+            colour = _COLOURS[index % len(_COLOURS)]
+            axes.plot(
+                [row.measured["iops"] / 1e3 for row in points],
+                [row.measured["latency_mean_ms"] for row in points],
+                "--" + _MARKERS[index % len(_MARKERS)],
+                color=colour,
+                label=f"{label}, measured",
+            )
+            axes.plot(
+                [found[row.id]["iops"] / 1e3 for row in points],
+                [found[row.id]["latency_mean_ms"] for row in points],
+                "-",
+                color=colour,
+                label=f"{label}, simulated",
+            )
+        axes.set_yscale("log")
+        axes.set_xlim(left=0)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_xlabel("10³ requests per second")
+        axes.set_ylabel("mean latency, ms")
+        axes.set_title(title)
+        axes.legend(fontsize=8)
+    return CaptionedFigure(
+        figure,
+        "Mean latency against requests per second as the number in flight grows. Dashed with markers: "
+        "measured. Solid: simulated. Erasure coding is predicted.",
+    )
+
+
+def _coding(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
+    """Best rate of each code over that of replication on the same cluster."""
+    best: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
+    for row in rows:
+        if "iops" not in row.measured or row.part:
+            continue
+        kind = "fast " if row.fast_ec and row.scheme != "rep:3" else ""
+        kind = "partial " if row.generation == "reef-partial-read" else kind
+        cell = best.setdefault((row.cluster, row.op, row.block_bytes), {})
+        measured, simulated = cell.get(f"{kind}{row.scheme}", (0.0, 0.0))
+        cell[f"{kind}{row.scheme}"] = (
+            max(measured, row.measured["iops"]),
+            max(simulated, float(found[row.id]["iops"])),
+        )
+    bars: list[tuple[str, float, float]] = []
+    for (cluster, op, size), cell in best.items():
+        bases = [name for name in cell if parse_scheme(name.split()[-1]).kind == "replicated"]
+        if bases and len(cell) > 1:
+            base = cell[bases[0]]
+            bars += [
+                (f"{name}\n{op} {size // 1024}K\n{cluster}", one[0] / base[0], one[1] / base[1])
+                for name, one in cell.items()
+                if name != bases[0]
+            ]
+    if not bars:
+        return None
+    figure = new_figure((max(7.0, 1.3 * len(bars)), 5.4))
+    axes = figure.subplots()
+    x = range(len(bars))
+    axes.bar([at - 0.2 for at in x], [bar[1] for bar in bars], 0.38, color=_COLOURS[0], label="measured")
+    axes.bar([at + 0.2 for at in x], [bar[2] for bar in bars], 0.38, color=_COLOURS[1], label="simulated")
+    axes.set_xticks(list(x), [bar[0] for bar in bars], fontsize=7)
+    axes.set_ylabel("requests per second over replication")
+    axes.axhline(1, color="0.5", linewidth=0.8)
+    axes.legend()
+    axes.set_title("Erasure coding over replication")
+    return CaptionedFigure(
+        figure,
+        "Highest rate of each code over that of 3-replication on the same cluster. No code was fitted.",
+    )

@@ -1,0 +1,192 @@
+"""Hardware of a cluster as models: a drive by its data sheet, a processor by clock and architecture."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.provenance import Provenance
+from stripesim.models.ssd import SsdModel
+from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
+from stripesim.scenarios.studies.parameters import ParameterFile
+from stripesim.sim.ceph.cluster import Models
+
+__all__ = ["Hardware", "hardware_of", "on_hardware"]
+
+BLOCK_BYTES = 4096
+_LOOPBACK_GBIT_PER_S = 1000.0
+Model = TypeVar("Model", CpuModel, ClientModel)
+# Words of a table for load generators on the storage hosts.
+_SHARED = re.compile(r"osd (hosts|nodes)|same (host|node)|co-?located", re.IGNORECASE)
+_SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_latency_us")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What a row ran on, beyond the counts in the row.
+
+    Parameters
+    ----------
+    threads_per_node : int
+        Hardware threads of a node [count].
+    cpu_factor : float
+        Processor time of the same work over that of the processor that was fitted.
+    cpu_source : str
+    public_gbit_per_s, private_gbit_per_s : float
+    networks : int
+        1 if one interface carries both.
+    clients_on_osd_hosts : bool
+    sheet : mapping of str to float
+        The drive's data sheet.
+    sheet_source : str
+    """
+
+    threads_per_node: int
+    cpu_factor: float
+    cpu_source: str
+    public_gbit_per_s: float
+    private_gbit_per_s: float
+    networks: int
+    clients_on_osd_hosts: bool
+    sheet: Mapping[str, float]
+    sheet_source: str
+
+
+@cache
+def _processors() -> dict[str, Any]:
+    text = (files("stripesim.scenarios.studies.nvme") / "data" / "processors.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], file: str) -> Hardware:
+    """Return the hardware of a row.
+
+    Raises
+    ------
+    NvmeDataError
+        If the table of its cluster lacks a number; one line for each.
+    """
+    table = clusters[row.hardware]
+    where = f"{file}: [{row.hardware}]"
+    problems: list[str] = []
+    networks = int(table.get("networks", 2))
+    # A row on fewer nodes than the cluster has leaves the others to the load generators.
+    shares = bool(_SHARED.search(str(table.get("clients", "")))) and row.nodes >= int(
+        table.get("nodes", row.nodes)
+    )
+    factor, source = _processor(row.hardware, table, where, problems)
+    sheet, sheet_source = _drive(row.hardware, table, where, problems)
+    cores = table.get("cores_per_node")
+    if not cores:
+        problems.append(f"{where}: cores_per_node: got nothing, wanted a number")
+    public = float(table.get("public_gbit_per_s", _LOOPBACK_GBIT_PER_S if not networks else 0))
+    if not public:
+        problems.append(f"{where}: public_gbit_per_s: got nothing, wanted a number")
+    if problems:
+        raise NvmeDataError("\n".join(problems))
+    return Hardware(
+        threads_per_node=_threads_per_core(row.hardware, table) * int(cores or 1),
+        cpu_factor=factor,
+        cpu_source=source,
+        public_gbit_per_s=public,
+        private_gbit_per_s=float(table.get("private_gbit_per_s", public)),
+        networks=1 if networks == 1 else 2,
+        clients_on_osd_hosts=shares,
+        sheet=sheet,
+        sheet_source=sheet_source,
+    )
+
+
+def _threads_per_core(name: str, table: Mapping[str, Any]) -> int:
+    """Return the hardware threads of a core; two, unless it is known otherwise."""
+    return int(table.get("threads_per_core", _processors()["threads_per_core"].get(name, 2)))
+
+
+def _processor(name: str, table: Mapping[str, Any], where: str, problems: list[str]) -> tuple[float, str]:
+    """Return the factor of a processor's times over those of the one that was fitted, and why."""
+    fitted = _processors()["fitted"]
+    if name in fitted:
+        return ParameterFile("nvme").number("cpu_factor", fitted[name]), "fitted"
+    if "cpu_factor" in table:
+        return float(table["cpu_factor"]), "clusters.toml"
+    base, boost = table.get("cpu_base_ghz"), table.get("cpu_boost_ghz")
+    words = f"{table.get('cpu_architecture', '')} {table.get('cpu', '')}".lower()
+    known = [one for one in _processors()["architecture"] if any(word in words for word in one["words"])]
+    if not (base and boost and known):
+        problems.append(
+            f"{where}: cpu: got {table.get('cpu', 'nothing')!r} without numbers, wanted cpu_base_ghz, "
+            "cpu_boost_ghz and a cpu_architecture of data/processors.toml, or cpu_factor"
+        )
+        return 1.0, ""
+    reference = _processors()["reference"]
+    clock_ghz = math.sqrt(float(base) * float(boost))
+    reference_ghz = math.sqrt(reference["cpu_base_ghz"] * reference["cpu_boost_ghz"])
+    factor = reference_ghz / clock_ghz / known[0]["work_per_clock"]
+    return factor, f"{clock_ghz:.2f} GHz, {known[0]['name']}: {known[0]['source']}"
+
+
+def _drive(
+    name: str, table: Mapping[str, Any], where: str, problems: list[str]
+) -> tuple[dict[str, float], str]:
+    fitted = _processors()["fitted_drive"]
+    drive = table.get("drive", {})
+    if name in fitted:
+        numbers = ParameterFile("nvme").table(fitted[name])
+        return {key: float(entry["value"]) for key, entry in numbers.items()}, "fitted"
+    missing = [key for key in _SHEET if not isinstance(drive.get(key), int | float)]
+    if missing:
+        problems.append(
+            f"{where}: drive: got {drive.get('model', 'nothing')!r} without {', '.join(missing)}, "
+            "wanted a data sheet"
+        )
+        return {}, ""
+    return {key: float(drive[key]) for key in _SHEET}, str(drive.get("basis", "datasheet"))
+
+
+def drive_model(hardware: Hardware, osds_per_drive: int) -> SsdModel:
+    """Build a drive, or an OSD's share of one, from its data sheet."""
+    sheet = hardware.sheet
+    link_ns = osds_per_drive * 1e3 / sheet["read_mb_s"]
+    sustained = ParameterFile("nvme").number("drive", "write_rate_fraction")
+    write_ns = osds_per_drive * 1e3 / (sheet["write_mb_s"] * sustained)
+    numbers: dict[str, Any] = {
+        "channels": max(1, round(sheet["read_4k_iops"] * sheet["read_latency_us"] * 1e-6 / osds_per_drive)),
+        "raid0_drives": 1,
+        "read_base_ns": max(0.0, sheet["read_latency_us"] * 1e3 - link_ns * BLOCK_BYTES),
+        "read_ns_per_byte": 0.0,
+        "write_base_ns": max(0.0, osds_per_drive * 1e9 / sheet["write_4k_iops"] - write_ns * BLOCK_BYTES),
+        "write_ns_per_byte": write_ns,
+        "link_ns_per_byte": link_ns,
+    }
+    like = ParameterSet("samsung-pm983").model(SsdModel, "ssd")
+    origin = Provenance("datasheet", f"data sheet: {hardware.sheet_source}")
+    return replace(like, **numbers, provenance={**like.provenance, **dict.fromkeys(numbers, origin)})
+
+
+def on_hardware(models: Models, hardware: Hardware, osds_per_drive: int) -> Models:
+    """Return the fitted models on another processor and drive."""
+    factor = hardware.cpu_factor
+    cpu = _scaled(models.cpu, factor, hardware.cpu_source)
+    client = _scaled(models.client, factor, hardware.cpu_source)
+    return replace(models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive))
+
+
+def _scaled(model: Model, factor: float, source: str) -> Model:
+    """Return a model with every time multiplied."""
+    if factor == 1:
+        return model
+    names = [name for name in model.number_names() if name.endswith(("_ns", "_ns_per_byte"))]
+    origin = {
+        name: Provenance("assumed", f"{model.provenance[name].source}; × {factor:.3f} ({source})")
+        for name in names
+    }
+    values: dict[str, Any] = {name: getattr(model, name) * factor for name in names}
+    return replace(model, **values, provenance={**model.provenance, **origin})

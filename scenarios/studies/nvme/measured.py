@@ -1,0 +1,260 @@
+"""Measured rows of a folder: ``times.csv`` and the hardware of its clusters, ``clusters.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.studies.ceph16.table import Row, read_rows
+
+__all__ = ["METRICS", "MeasuredRow", "NvmeDataError", "load"]
+
+#: Columns of a row that are claims, each with its unit.
+METRICS = {"iops": "1/s", "mb_s": "MB/s", "latency_mean_ms": "ms", "latency_p99_ms": "ms"}
+ROLES = ("calibration", "held-out", "not-derivable")
+EC_GENERATIONS = ("classic", "partial-read", "fast-ec", "direct")
+#: Requests that a client of a saturating load has in flight where the source does not say.
+SATURATING_DEPTH = 128
+_COLUMNS = (
+    *("id", "cluster", "nodes", "drives_per_node", "osds_per_drive", "osd_threads_per_node", "ceph_version"),
+    *("ec_generation", "scheme", "stripe_unit_bytes", "pg_num", "op", "part", "read_fraction", "pattern"),
+    *("block_bytes", "clients", "queue_depth_total", "op_shards", "msgr_threads", *METRICS),
+    *("role", "tolerance_percent", "source", "where", "note"),
+)
+_STRIPE_UNIT_BYTES = 4096
+_RELEASES = {16: "pacific", 17: "quincy", 18: "reef", 19: "squid", 20: "tentacle", 21: "umbrella"}
+
+
+class NvmeDataError(ValueError):
+    """A folder of measurements that cannot be used; one line for each problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRow:
+    """One measured row: what ran, on what, and what came of it.
+
+    Parameters
+    ----------
+    id, cluster, where, source, note, role : str
+    hardware : str
+        Table of ``clusters.toml``.
+    generation : str
+        Release whose paths are simulated.
+    fast_ec, direct : bool
+        Whether the pool is optimised, and whether clients read shards themselves.
+    nodes, osds_per_node, osds_per_drive : int
+    threads_per_node : int or None
+        Hardware threads that a node's OSDs are pinned to [count]; None: all.
+    scheme : str
+    stripe_unit_bytes, block_bytes : int
+    pg_num : int or None
+        None: not stated.
+    op, part, pattern : str
+    read_fraction : float
+    clients, depth_per_client : int
+    op_shards, messenger_threads : int or None
+        None: the release's.
+    measured : mapping of str to (float or tuple of float)
+        Metric → number, or range.
+    texts : mapping of str to str
+        Metric → as written.
+    tolerance : float
+    """
+
+    id: str
+    cluster: str
+    where: str
+    source: str
+    note: str
+    role: str
+    hardware: str
+    generation: str
+    fast_ec: bool
+    direct: bool
+    nodes: int
+    osds_per_node: int
+    osds_per_drive: int
+    threads_per_node: int | None
+    scheme: str
+    stripe_unit_bytes: int
+    block_bytes: int
+    pg_num: int | None
+    op: str
+    part: str
+    pattern: str
+    read_fraction: float
+    clients: int
+    depth_per_client: int
+    op_shards: int | None
+    messenger_threads: int | None
+    measured: Mapping[str, float] = field(hash=False)
+    texts: Mapping[str, str] = field(hash=False)
+    tolerance: float
+
+    @property
+    def run_key(self) -> tuple[Any, ...]:
+        """What the simulation depends on: rows of one key share it."""
+        return (
+            *(self.cluster, self.hardware, self.generation, self.fast_ec, self.direct, self.nodes),
+            *(self.osds_per_node, self.osds_per_drive, self.threads_per_node, self.scheme),
+            *(self.stripe_unit_bytes, self.block_bytes, self.pg_num, self.pattern, self.read_fraction),
+            *(self.clients, self.depth_per_client, self.op_shards, self.messenger_threads),
+        )
+
+    @property
+    def osds(self) -> int:
+        """OSDs of the cluster [count]."""
+        return self.nodes * self.osds_per_node
+
+
+def load(data: Path | None = None) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
+    """Read a folder of measurements.
+
+    Parameters
+    ----------
+    data : Path, optional
+        None: the one that ships.
+
+    Returns
+    -------
+    tuple
+        The rows, and the tables of ``clusters.toml``.
+
+    Raises
+    ------
+    NvmeDataError
+        With one line for each problem.
+    """
+    if data is None:
+        return _shipped()
+    if not data.is_dir():
+        raise NvmeDataError(f"--data: got {data}, wanted a folder with times.csv and clusters.toml")
+    return _load(data)
+
+
+@cache
+def _shipped() -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
+    return _load(files("stripesim.scenarios.studies.nvme") / "data")
+
+
+def _load(folder: Path | Traversable) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
+    faults: list[str] = []
+    source = folder / "clusters.toml"
+    try:
+        clusters = tomllib.loads(source.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise NvmeDataError(f"{source}: {error}") from None
+    clusters = {name: table for name, table in clusters.items() if isinstance(table, dict)}
+    rows = [_row(row, clusters, faults) for row in read_rows(folder / "times.csv", _COLUMNS, faults)]
+    if faults:
+        raise NvmeDataError("\n".join(faults))
+    return tuple(rows), clusters
+
+
+def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRow:
+    role = row.text("role", ROLES)
+    counted = role != "not-derivable"
+    before = len(faults)
+    op = row.text("op", ("read", "write", "mixed"))
+    generation, fast_ec, direct = _release(row)
+    clients, depth = _load_of(row)
+    measured: dict[str, float] = {}
+    texts = {name: row.cells.get(name, "") for name in METRICS if row.cells.get(name)}
+    for name in texts:
+        number = row.number(name)
+        if number is not None:
+            measured[name] = number
+    scheme = row.text("scheme")
+    if counted:
+        try:
+            parse_scheme(scheme)
+        except ValueError as error:
+            row.fault("scheme", str(error))
+    read_fraction = {"read": 1.0, "write": 0.0}.get(op, row.number("read_fraction"))
+    if read_fraction is None or not 0 <= read_fraction <= 1:
+        row.fault("read_fraction", "0 to 1")
+    hardware = _hardware(row.cells.get("cluster", ""), clusters)
+    if not hardware:
+        row.fault("cluster", f"a table of clusters.toml: {', '.join(clusters)}")
+    table = clusters.get(hardware, {})
+    per_drive = row.whole("osds_per_drive", 1, 1)
+    drives = row.whole("drives_per_node", 1, int(table.get("osds_per_node", 1)) // per_drive or 1)
+    found = MeasuredRow(
+        id=row.text("id"),
+        cluster=row.cells.get("cluster", ""),
+        where=row.cells.get("where", ""),
+        source=row.cells.get("source", ""),
+        note=row.cells.get("note", ""),
+        role=role,
+        hardware=hardware,
+        generation=generation,
+        fast_ec=fast_ec,
+        direct=direct,
+        nodes=row.whole("nodes", 1),
+        osds_per_node=drives * per_drive,
+        osds_per_drive=per_drive,
+        threads_per_node=row.whole("osd_threads_per_node", 1, 0) or None,
+        scheme=scheme,
+        stripe_unit_bytes=row.whole("stripe_unit_bytes", 1, _STRIPE_UNIT_BYTES),
+        block_bytes=row.whole("block_bytes", 1) if counted else 4096,
+        pg_num=row.whole("pg_num", 1, 0) or None,
+        op=op,
+        part=row.cells.get("part", ""),
+        pattern=row.text("pattern", ("rand", "seq")) if counted else "rand",
+        read_fraction=read_fraction or 0.0,
+        clients=clients,
+        depth_per_client=depth,
+        op_shards=row.whole("op_shards", 1, 0) or None,
+        messenger_threads=row.whole("msgr_threads", 1, 0) or None,
+        measured=measured,
+        texts=texts,
+        tolerance=(row.number("tolerance_percent") or 25.0) / 100,
+    )
+    if not counted:
+        # What cannot be derived need not be complete.
+        del faults[before:]
+    return found
+
+
+def _hardware(cluster: str, clusters: Mapping[str, Any]) -> str:
+    """Return the longest name of a table that the cluster's begins with; empty if there is none."""
+    fitting = [name for name in clusters if cluster == name or cluster.startswith(f"{name}-")]
+    return max(fitting, key=len, default="")
+
+
+def _release(row: Row) -> tuple[str, bool, bool]:
+    """Return the release, whether pools are optimised, and whether reads are direct."""
+    kind = row.text("ec_generation", EC_GENERATIONS)
+    number = re.match(r"\s*v?(\d+)", row.cells.get("ceph_version", ""))
+    version = int(number[1]) if number else 0
+    if version not in _RELEASES:
+        row.fault("ceph_version", f"a release of Ceph {min(_RELEASES)} to {max(_RELEASES)}")
+    name = _RELEASES.get(version, "reef")
+    if kind == "partial-read":
+        name = "reef-partial-read"
+    if kind == "direct":
+        name = "umbrella"
+    if kind == "fast-ec" and version < 20:
+        row.fault("ec_generation", "classic before Ceph 20")
+    return name, kind in ("fast-ec", "direct"), kind == "direct"
+
+
+def _load_of(row: Row) -> tuple[int, int]:
+    """Return the clients and what each has in flight."""
+    clients = row.whole("clients", 1, 1)
+    if not row.cells.get("queue_depth_total"):
+        # A saturating load says how many clients make it.
+        if not row.cells.get("clients"):
+            row.fault("queue_depth_total", "a number, or clients, for a load that saturates")
+        return clients, SATURATING_DEPTH
+    total = row.whole("queue_depth_total", 1)
+    clients = min(clients, total)
+    return clients, max(1, round(total / clients))

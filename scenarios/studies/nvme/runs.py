@@ -1,0 +1,180 @@
+"""One measured row simulated: the same load on the same cluster, for a short while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.schema.keys import Scenario, cells
+from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of, on_hardware
+from stripesim.scenarios.studies.nvme.measured import MeasuredRow
+from stripesim.scenarios.studies.parameters import changed_models, with_values
+from stripesim.scenarios.studies.tasks import Call, Row
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.run import RunResult
+
+__all__ = ["models_of", "predict", "scenario_of", "tasks_for"]
+
+PARAMETERS = "nvme"
+OBJECT_BYTES = 4 << 20
+#: Requests of a run over those in flight, and the fewest.
+ROUNDS, REQUESTS_MIN = 10, 6_000
+#: Placement groups on an OSD that the autoscaler aims at where a source does not state their number.
+PGS_PER_OSD = 100
+# Objects of a placement group that the images hold at least.
+_OBJECTS_PER_GROUP = 8
+
+
+def groups_of(row: MeasuredRow) -> int:
+    """Return the placement groups of a row; where they are not stated, the power of two of the autoscaler."""
+    if row.pg_num is not None:
+        return row.pg_num
+    wanted = row.osds * PGS_PER_OSD / parse_scheme(row.scheme).width
+    return int(2 ** max(0, round(np.log2(wanted))))
+
+
+def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -> Scenario:
+    """Write a row as a scenario."""
+    scheme = parse_scheme(row.scheme)
+    groups = groups_of(row)
+    domain = "host" if scheme.width <= row.nodes else "osd"
+    in_flight = row.clients * row.depth_per_client
+    image_bytes = max(64 * OBJECT_BYTES, groups * _OBJECTS_PER_GROUP * OBJECT_BYTES // row.clients)
+    cluster: dict[str, Any] = {
+        "hosts": row.nodes,
+        "osds_per_host": row.osds_per_node,
+        "pg_num": groups,
+        "object_bytes": OBJECT_BYTES,
+        "stripe_unit_bytes": row.stripe_unit_bytes,
+        "failure_domain_replicated": domain,
+        "failure_domain_erasure": domain,
+        "cores_per_host": row.threads_per_node or hardware.threads_per_node,
+        "op_shards": row.op_shards,
+        "messenger_threads": row.messenger_threads,
+        "public_gbit_per_s": hardware.public_gbit_per_s,
+        "private_gbit_per_s": hardware.private_gbit_per_s,
+        "networks": hardware.networks,
+        "ssd": "samsung-pm983",
+        "parameters": PARAMETERS,
+        "ec_optimizations": row.fast_ec,
+        "direct_reads": row.direct,
+    }
+    workload: dict[str, Any] = {
+        "read_fraction": row.read_fraction,
+        "patterns": (row.pattern,),
+        "block_sizes_bytes": (row.block_bytes,),
+        "clients": row.clients,
+        "queue_depth": row.depth_per_client,
+        "requests": max(REQUESTS_MIN, rounds * in_flight),
+        "image_bytes": image_bytes,
+    }
+    return Scenario.model_validate(
+        {
+            "name": row.id,
+            "generation": row.generation,
+            "schemes": (row.scheme,),
+            "cluster": cluster,
+            "workload": workload,
+            "client": {"place": "osd-hosts" if hardware.clients_on_osd_hosts else "own"},
+        }
+    )
+
+
+def models_of(
+    scenario: Scenario, row: MeasuredRow, hardware: Hardware, values: Mapping[str, float] | None = None
+) -> Models:
+    """Build the models of a row; `values` are numbers that a fit tries, named ``MODEL.NUMBER``."""
+    models = changed_models(build_models(scenario))
+    if values:
+        models = with_values(models, values)
+    return on_hardware(models, hardware, row.osds_per_drive)
+
+
+def simulate_row(
+    row: MeasuredRow,
+    hardware: Hardware,
+    *,
+    engine: str = "compiled",
+    values: Mapping[str, float] | None = None,
+    rounds: int = ROUNDS,
+) -> RunResult:
+    """Simulate a row."""
+    scenario = scenario_of(row, hardware, rounds=rounds)
+    models = models_of(scenario, row, hardware, values)
+    return run_cell(scenario, cells(scenario)[0], engine, models)
+
+
+def predict(
+    rows: Sequence[MeasuredRow],
+    hardware: Hardware,
+    engine: str = "compiled",
+    values: Mapping[str, float] | None = None,
+    rounds: int = ROUNDS,
+) -> list[Row]:
+    """Simulate rows that share a run, and return a result row for each."""
+    first = rows[0]
+    result = simulate_row(first, hardware, engine=engine, values=values, rounds=rounds)
+    assert result.window is not None
+    found = []
+    for row in rows:
+        numbers = result.row | (_part(result, row.part) if row.part else {})
+        found.append(
+            {
+                "row_id": row.id,
+                "op": row.op,
+                "part": row.part,
+                "pattern": row.pattern,
+                "block_size_bytes": row.block_bytes,
+                "pg_num": groups_of(row),
+                "scheme": row.scheme,
+                **numbers,
+                "mb_s": numbers["throughput_bytes_per_s"] / 1e6,
+                "latency_mean_ms": numbers["latency_mean_ns"] / 1e6,
+                "latency_p99_ms": numbers["latency_p99_ns"] / 1e6,
+            }
+        )
+    return found
+
+
+def _part(result: RunResult, part: str) -> dict[str, float]:
+    """Return rates and latencies of the reads or the writes of a mixed run."""
+    window, requested = result.window, result.requested
+    assert window is not None
+    held = window.holds(requested) & (requested.is_write == (part == "write"))
+    latencies = (requested.completed_ns - requested.issued_ns)[held]
+    span_s = (window.end_ns - window.start_ns) / 1e9
+    return {
+        "iops": float(held.sum() / span_s),
+        "throughput_bytes_per_s": float(requested.lengths_bytes[held].sum() / span_s),
+        "latency_mean_ns": float(latencies.mean()),
+        "latency_p99_ns": float(np.percentile(latencies, 99)),
+    }
+
+
+def tasks_for(
+    rows: Sequence[MeasuredRow], clusters: Mapping[str, Mapping[str, Any]], engine: str, file: str
+) -> list[Call]:
+    """List the simulations of the rows that count: one for all rows of the same run."""
+    runs: dict[tuple[Any, ...], list[MeasuredRow]] = {}
+    for row in rows:
+        if row.role != "not-derivable":
+            runs.setdefault(row.run_key, []).append(row)
+    tasks, problems = [], []
+    for shared in runs.values():
+        try:
+            hardware = hardware_of(shared[0], clusters, file)
+        except ValueError as error:
+            problems.append(str(error))
+            continue
+        weight = float(shared[0].clients * shared[0].depth_per_client) * (2 - shared[0].read_fraction)
+        tasks.append(Call(shared[0].id, predict, (tuple(shared), hardware, engine), weight))
+    if problems:
+        from stripesim.scenarios.studies.nvme.measured import NvmeDataError
+
+        raise NvmeDataError("\n".join(dict.fromkeys("\n".join(problems).split("\n"))))
+    return tasks

@@ -1,0 +1,114 @@
+"""Simulate measured rows of NVMe clusters and judge rates and latencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, study_provenance
+from stripesim.scenarios.studies.tasks import Row, Task
+
+if TYPE_CHECKING:
+    from stripesim.calibration.ledger.verdicts import Claim
+    from stripesim.scenarios.figures.results import CaptionedFigure
+
+
+class Nvme(Study):
+    """Rates and latencies of today's clusters; any folder of the same form can be judged."""
+
+    name = "nvme"
+    summary = "rates and latencies of NVMe clusters, Ceph 16 to 20, classic and fast erasure coding"
+    title = "NVMe clusters, measured and simulated"
+    introduction = (
+        "Published measurements of NVMe clusters beside simulated copies of them. A few rows of "
+        "3-replication were fitted; all other rows, and all of erasure coding, are predictions."
+    )
+    options = (
+        Option(
+            name="data",
+            flag="--data",
+            kind=Path,
+            help="Folder with times.csv and clusters.toml in the form of those that ship; left out: those.",
+        ),
+    )
+    ablations: ClassVar[Mapping[str, Ablation]] = {
+        "no-work-after-reply": Ablation("nothing is left to do after an answer", ("cpu.after_reply_ns=0",)),
+        "no-client-cpu": Ablation("load generators cost no processor time", ("client.processor_ns=0",)),
+        "lock-without-thread": Ablation(
+            "operations wait for a PG without holding a thread", ("threads.lock_waits_per_thread_count=0",)
+        ),
+        "free-messages": Ablation(
+            "messages cost no processor time", ("cpu.message_base_ns=0", "cpu.message_ns_per_byte=0")
+        ),
+    }
+
+    def claims(self) -> tuple[Claim, ...]:
+        """Read the measurements that ship; each number of each row is a claim."""
+        from stripesim.scenarios.studies.nvme.claims import claims_of
+        from stripesim.scenarios.studies.nvme.measured import load
+
+        return claims_of(load()[0])
+
+    def parameters(self) -> list[Row]:
+        """List the numbers of the models, on the processor and drive that were fitted."""
+        from stripesim.scenarios.run.execute import parameters_of
+        from stripesim.scenarios.studies.nvme.hardware import hardware_of
+        from stripesim.scenarios.studies.nvme.measured import load
+        from stripesim.scenarios.studies.nvme.runs import models_of, scenario_of
+        from stripesim.scenarios.studies.parameters import ParameterFile
+
+        rows, clusters = load()
+        first = rows[0]
+        hardware = hardware_of(first, clusters, "clusters.toml")
+        listed = parameters_of(models_of(scenario_of(first, hardware), first, hardware))
+        return [*listed, *ParameterFile(self.name).listed()]
+
+    def tasks(self, setting: Setting) -> Sequence[Task]:
+        """List one task for each run.
+
+        Raises
+        ------
+        NvmeDataError
+            If the folder cannot be used; one line for each problem.
+        """
+        from stripesim.scenarios.studies.nvme.measured import load
+        from stripesim.scenarios.studies.nvme.runs import tasks_for
+
+        data = setting.options.get("data")
+        rows, clusters = load(data)
+        file = "clusters.toml" if data is None else str(Path(data) / "clusters.toml")
+        return tasks_for(rows, clusters, setting.engine, file)
+
+    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
+        """Judge the numbers."""
+        from stripesim.scenarios.run.results import rows_frame
+        from stripesim.scenarios.studies.nvme.claims import ledger_for
+        from stripesim.scenarios.studies.nvme.measured import load
+        from stripesim.scenarios.studies.nvme.runs import PARAMETERS
+
+        data: Any = setting.options.get("data")
+        found = [row for part in rows for row in part]
+        measured = load(data)[0]
+        return StudyResult(
+            ledger=ledger_for(measured, found, self.parameters()),
+            rows=rows_frame(found),
+            provenance=study_provenance(
+                self.name,
+                setting.engine,
+                parameters=PARAMETERS,
+                data="shipped" if data is None else str(data),
+                rows=len(found),
+            ),
+        )
+
+    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
+        """Draw simulated against measured numbers."""
+        from stripesim.scenarios.studies.nvme.figures import draw
+        from stripesim.scenarios.studies.nvme.measured import load
+
+        data = result.provenance["data"]
+        return draw(load(None if data == "shipped" else Path(data))[0], result.rows)
+
+
+STUDY = Nvme()

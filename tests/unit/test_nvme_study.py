@@ -1,0 +1,144 @@
+"""Study nvme: measured rows, hardware by data sheet, and what a folder of one's own may lack."""
+
+import csv
+import shutil
+from importlib.resources import files
+
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.studies.nvme.claims import claims_of
+from stripesim.scenarios.studies.nvme.hardware import drive_model, hardware_of
+from stripesim.scenarios.studies.nvme.measured import NvmeDataError, load
+from stripesim.scenarios.studies.nvme.runs import groups_of, predict, tasks_for
+from stripesim.scenarios.studies.registry import STUDIES
+
+NEW_CLUSTER = """
+[new]
+nodes = 2
+cpu = "AMD EPYC 9354"
+cores_per_node = 32
+cpu_base_ghz = 3.25
+cpu_boost_ghz = 3.8
+cpu_architecture = "Zen 4 (2022)"
+public_gbit_per_s = 100
+clients = "fio on other hosts"
+[new.drive]
+model = "X"
+read_4k_iops = 800000
+write_4k_iops = 100000
+read_mb_s = 6000
+write_mb_s = 4000
+read_latency_us = 80
+"""
+
+
+def folder(tmp_path, changes, clusters=NEW_CLUSTER):
+    """Write a folder with one row, changed, and its hardware."""
+    source = files("stripesim.scenarios.studies.nvme") / "data" / "times.csv"
+    rows = list(csv.DictReader(source.read_text("utf-8").splitlines()))
+    row = {**rows[0], "cluster": "new", "id": "new-001", "nodes": "2", "role": "held-out", **changes}
+    with (tmp_path / "times.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerow(row)
+    (tmp_path / "clusters.toml").write_text(clusters)
+    return tmp_path
+
+
+def tasks(data):
+    rows, clusters = load(data)
+    return tasks_for(rows, clusters, "compiled", "clusters.toml")
+
+
+def test_all_rows_are_claims_with_the_roles_of_the_file():
+    rows, _ = load()
+    claims = claims_of(rows)
+    assert len(rows) == 308
+    assert sum(row.role == "calibration" for row in rows) == 36
+    assert {claim.id.split(":")[1] for claim in claims} == {
+        "iops",
+        "mb_s",
+        "latency_mean_ms",
+        "latency_p99_ms",
+    }
+    fitted = [row for row in rows if row.role == "calibration"]
+    assert {parse_scheme(row.scheme).kind for row in fitted} == {"replicated"}
+
+
+def test_halves_of_a_mixed_load_share_one_simulation():
+    rows, clusters = load()
+    halves = tuple(row for row in rows if row.id in ("upstream-mako-6x2-008", "upstream-mako-6x2-009"))
+    assert halves[0].run_key == halves[1].run_key
+    read, write = predict(halves, hardware_of(halves[0], clusters, "clusters.toml"), rounds=20)
+    assert read["iops"] / write["iops"] == pytest.approx(3, rel=0.15)
+    assert read["latency_mean_ms"] < write["latency_mean_ms"]
+
+
+def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
+    rows, clusters = load(folder(tmp_path, {"queue_depth_total": "", "op_shards": "4", "msgr_threads": "5"}))
+    row = rows[0]
+    assert (row.clients, row.depth_per_client, row.op_shards, row.messenger_threads) == (16, 128, 4, 5)
+    hardware = hardware_of(row, clusters, "clusters.toml")
+    assert hardware.cpu_factor == pytest.approx((2.25 * 3.4 / (3.25 * 3.8)) ** 0.5 / 1.35)
+    assert hardware.threads_per_node == 64
+    assert not hardware.clients_on_osd_hosts
+    drive = drive_model(hardware, 1)
+    assert drive.channels == 64
+    assert drive.write_ns(4096) == pytest.approx(1e9 / 100_000)
+    assert drive.read_ns(4096) + 4096 * drive.link_ns_per_byte == pytest.approx(80_000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "clusters", "message"),
+    [
+        (
+            {},
+            NEW_CLUSTER.replace("cpu_boost_ghz = 3.8\n", ""),
+            "clusters.toml: [new]: cpu: got 'AMD EPYC 9354' without numbers, wanted cpu_base_ghz",
+        ),
+        (
+            {},
+            NEW_CLUSTER.replace("read_mb_s = 6000\n", ""),
+            "clusters.toml: [new]: drive: got 'X' without read_mb_s, wanted a data sheet",
+        ),
+        (
+            {"queue_depth_total": "", "clients": ""},
+            NEW_CLUSTER,
+            "times.csv:2: queue_depth_total: got '', wanted a number, or clients",
+        ),
+        ({"cluster": "other"}, NEW_CLUSTER, "times.csv:2: cluster: got 'other', wanted a table"),
+        ({"ec_generation": "fast-ec"}, NEW_CLUSTER, "times.csv:2: ec_generation: got 'fast-ec', wanted"),
+    ],
+)
+def test_what_is_missing_is_one_line(tmp_path, changes, clusters, message):
+    with pytest.raises(NvmeDataError) as error:
+        tasks(folder(tmp_path, changes, clusters))
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_is_not_there_is_one_line(tmp_path):
+    with pytest.raises(NvmeDataError, match="wanted a folder with"):
+        load(tmp_path / "none")
+    shutil.rmtree(tmp_path)
+
+
+def test_groups_are_those_of_the_autoscaler_where_they_are_not_stated():
+    row = next(row for row in load()[0] if row.cluster == "ibm-fastec-1x8" and row.scheme == "rs:6,2")
+    assert row.pg_num is None
+    assert groups_of(row) == 128
+
+
+def test_more_placement_groups_give_more_reads():
+    rows, clusters = load()
+    few, many = (
+        next(row for row in rows if row.id == f"upstream-mako-10x6-{number}") for number in ("001", "005")
+    )
+    rates = [predict([row], hardware_of(row, clusters, ""), rounds=3)[0]["iops"] for row in (few, many)]
+    assert rates[1] > 3 * rates[0]
+
+
+def test_the_study_is_listed_with_its_parameters():
+    names = {row["name"] for row in STUDIES["nvme"].parameters()}
+    assert {"cpu.after_reply_ns", "threads.hand_over_ns", "drive.write_rate_fraction"} <= names
