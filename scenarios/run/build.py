@@ -377,7 +377,7 @@ def build_pool(
         models=models,
         client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",
-        one_network=told.networks == 1,
+        one_network=scenario.cluster.networks == 1,
     )
     return Pool(
         cluster=cluster,
