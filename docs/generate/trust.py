@@ -58,8 +58,14 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "availability after losses": {"erasurebench2016": ("availability (Figure 4)",)},
-    "time to recover": {"ecfault2024": ("effects on recovery time", "checking_period_share")},
-    "latency while recovering": {},
+    "time to recover": {
+        "ecfault2024": ("effects on recovery time", "checking_period_share"),
+        "recovery": (
+            "recovery_rate", "recovery_rate_ratio", "recovery_time", "repair_time_ratio", "repair_time_saved",
+        ),
+    },
+    "bytes that a repair moves": {"recovery": ("repair_bytes_ratio", "repair_network_ratio")},
+    "clients while recovering": {"recovery": ("acknowledgement", "client_iops", "client_latency_mean")},
     "nines of durability": {"durability": ()},
 }  # fmt: skip
 
@@ -72,6 +78,7 @@ SYSTEMS = {
     "erasurebench2016": "key-value store",
     "dachary2013": "codecs of Ceph",
     "durability": "mlec-sim and formulas",
+    "recovery": "Ceph 16 to 18 under schedulers",
 }
 
 
