@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 # Most steps that one transfer, or one chain of reads of a shard, becomes. What has more pieces becomes
 # steps that stand for several, one after another, so that a graph holds any object; the times add up alike.
 TRANSFER_STEPS_MAX = 64
-CHAIN_STEPS_MAX = 12
+CHAIN_STEPS_MAX = 8
 
 
 class ObjectExtent(TypedDict):
