@@ -67,6 +67,9 @@ from stripesim.api import (
     drawing as drawing,
 )
 from stripesim.api import (
+    durability as durability,
+)
+from stripesim.api import (
     explain as explain,
 )
 from stripesim.api import (
@@ -77,6 +80,9 @@ from stripesim.api import (
 )
 from stripesim.api import (
     heading as heading,
+)
+from stripesim.api import (
+    import_report as import_report,
 )
 from stripesim.api import (
     latency_words as latency_words,

@@ -10,7 +10,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger
 from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
@@ -65,10 +65,12 @@ __all__ = [
     "draw_all",
     "draw_timelines",
     "drawing",
+    "durability",
     "explain",
     "fit_trace",
     "format_size",
     "heading",
+    "import_report",
     "latency_words",
     "load_scenario",
     "load_trace",
@@ -342,3 +344,66 @@ def simulate(pool: Pool, workload: Any, **options: Any) -> RunResult:
     if endless and options.get("until_ns") is None:
         raise ValueError("simulate: got a workload without an end, wanted a number of requests, or until_ns")
     return _simulate(pool, workload, **options)
+
+
+def durability(
+    scenario: _Scenario | str | Path,
+    *,
+    method: Literal["markov", "splitting", "burst", "all"] = "all",
+    sets: Sets = (),
+    seed: int | None = None,
+    walks: int = 1000,
+) -> list[dict[str, Any]]:
+    """Compute how many nines each scheme of a scenario with a table `[durability]` has.
+
+    Parameters
+    ----------
+    scenario, sets, seed
+        As for `run`.
+    method
+        ``markov``: exact chain; ``splitting``: simulation of rare events; ``burst``: combinatorics of
+        failures that strike together; ``all``: those that can answer.
+    walks
+        Walks that each of 20 batches begins at every level [count].
+
+    Returns
+    -------
+    list of dict
+        One row per scheme and method: ``nines`` with ``nines_low`` and ``nines_high`` (95 % interval),
+        ``loss_probability`` within the horizon, ``mttdl_hours``, ``dominant_path``, ``assumptions`` and more.
+
+    Raises
+    ------
+    ValueError
+        If the scenario has no such table, or the method cannot answer for a scheme.
+    """
+    from stripesim.scenarios.planning.durability import answer
+
+    rows: list[dict[str, Any]] = answer(_loaded(scenario, sets, seed), method, walks=walks)["rows"]
+    return rows
+
+
+def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, Any]:
+    """Read a Ceph cluster that exists: its pools, OSDs, placement groups and capacity.
+
+    Parameters
+    ----------
+    *files
+        JSON of ``ceph report``, or of several commands; see ``stripesim import ceph-report --help``.
+    pools
+        Pools to make scenarios of; none: the largest.
+
+    Returns
+    -------
+    dict
+        ``pools``, ``osds``, ``pgs_by_osd``, ``capacity``, ``scenario`` and ``warnings``.
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be read or holds none of these documents.
+    """
+    from stripesim.scenarios.importing.cluster import import_cluster
+    from stripesim.scenarios.importing.scenario import answer
+
+    return answer(import_cluster([Path(file) for file in files]), pools)[0]

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from stripesim.models.placement import CrushMap, map_to_text
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.importing.capacity import capacity_of
+from stripesim.scenarios.importing.cluster import (
+    ImportedCluster,
+    ImportedPool,
+    count_rows,
+    osd_rows,
+    pool_rows,
+)
 from stripesim.scenarios.importing.documents import ClusterImportError
 from stripesim.scenarios.importing.hardware import hardware_of
 from stripesim.scenarios.schema.loader import load_scenario
@@ -167,3 +175,48 @@ def write_scenario(found: ImportedScenario, path: Path) -> list[Path]:
         raise ClusterImportError(f"--out: {error.filename}: got {error.strerror}, wanted a file") from None
     load_scenario(str(path))
     return [path, crush_path]
+
+
+def answer(
+    cluster: ImportedCluster, pools: Sequence[str] = (), *, path: Path = Path("scenario.toml")
+) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
+    """Say what a cluster is and holds, and make the scenarios of its pools.
+
+    Parameters
+    ----------
+    cluster : ImportedCluster
+    pools : sequence of str
+        Pools to make scenarios of; none: the largest.
+    path : Path
+        Where one scenario would be written; of several, each has its pool's name in its own.
+
+    Returns
+    -------
+    dict
+        The JSON document of `stripesim import ceph-report`.
+    dict of Path to ImportedScenario
+    """
+    chosen = chosen_pools(cluster, list(pools))
+    found = {}
+    for pool in chosen:
+        place = path if len(chosen) == 1 else path.with_name(f"{path.stem}-{pool.placed.name}{path.suffix}")
+        found[place] = scenario_of(cluster, pool, f"{place.stem}.crush.txt")
+    warnings = list(cluster.warnings)
+    others = len(cluster.pools) - len(chosen)
+    if others and not pools:
+        warnings.append(
+            f"pools: the scenario is of {chosen[0].placed.name}; {others} more: --pool names others"
+        )
+    first, *_ = found.values()
+    document = {
+        "version": cluster.version,
+        "pools": pool_rows(cluster),
+        "osds": osd_rows(cluster),
+        "pgs_by_osd": count_rows(cluster),
+        "capacity": capacity_of(cluster),
+        "scenario": first.tables,
+        "scenarios": [{"pool": one.pool, **one.tables} for one in found.values()],
+        "hardware": list(first.mapping),
+        "warnings": warnings,
+    }
+    return document, found

@@ -36,43 +36,16 @@ def ceph_report(
     json_to: JsonOption = None,
 ) -> None:
     """Read a Ceph cluster: placement groups of each OSD, capacity, and a scenario that runs."""
-    from stripesim.scenarios.importing.capacity import capacity_of
-    from stripesim.scenarios.importing.cluster import count_rows, import_cluster, osd_rows, pool_rows
-    from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of, write_scenario
+    from stripesim.scenarios.importing.cluster import import_cluster
+    from stripesim.scenarios.importing.scenario import answer, write_scenario
 
-    cluster = import_cluster(files)
-    written: list[Path] = []
-    scenarios = []
-    chosen = chosen_pools(cluster, pools or [])
-    for pool in chosen:
-        path = out or Path("scenario.toml")
-        if len(chosen) > 1:
-            path = path.with_name(f"{path.stem}-{pool.placed.name}{path.suffix}")
-        found = scenario_of(cluster, pool, f"{path.stem}.crush.txt")
-        scenarios.append(found)
-        if out is not None:
-            written += write_scenario(found, path)
-    capacity = capacity_of(cluster)
-    others = len(cluster.pools) - len(chosen)
-    warnings = list(cluster.warnings)
-    if others and not pools:
-        warnings.append(
-            f"pools: the scenario is of {chosen[0].placed.name}; {others} more: --pool names others"
-        )
-    document: dict[str, Any] = {
-        "version": cluster.version,
-        "pools": pool_rows(cluster),
-        "osds": osd_rows(cluster),
-        "pgs_by_osd": count_rows(cluster),
-        "capacity": capacity,
-        "scenario": scenarios[0].tables,
-        "scenarios": [{"pool": found.pool, **found.tables} for found in scenarios],
-        "hardware": list(scenarios[0].mapping),
-        "warnings": warnings,
-    }
+    document, found = answer(import_cluster(files), pools or [], path=out or Path("scenario.toml"))
+    written = (
+        [] if out is None else [made for path, one in found.items() for made in write_scenario(one, path)]
+    )
     if not write_json(json_to, document):
         _print_cluster(document)
-    for warning in warnings:
+    for warning in document["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
     list_written(written)
 
