@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.kernels import isal as kernel_raw
-from stripesim.models.coding.galois import multiply
+from stripesim.models.coding.galois import PRODUCTS
 
 Bytes = npt.NDArray[np.uint8]
 Bits = npt.NDArray[np.uint8]
@@ -47,7 +47,7 @@ def bit_matrix(element: int, bits: int = WORD_BITS) -> Bits:
     -----
     Column j holds the bits of ``element * 2**j``, lowest first.
     """
-    columns = [int(multiply(element, 1 << j)) for j in range(bits)]
+    columns = [int(PRODUCTS[element, 1 << j]) for j in range(bits)]
     return np.array([[column >> i & 1 for column in columns] for i in range(bits)], dtype=np.uint8)
 
 
@@ -188,7 +188,7 @@ def software_encoder(
     rng = np.random.default_rng(seed)
     if code == "RS":
         elements = [1 << j for j in range(k)]
-        tables = np.stack([multiply(np.arange(256), e) for e in elements])
+        tables = np.stack([PRODUCTS[e] for e in elements])
         data = rng.integers(0, 256, (stripes, k, block_bytes), dtype=np.uint8)
         parity = np.zeros((stripes, 2, block_bytes), dtype=np.uint8)
         kernel = _table_kernel()
@@ -196,7 +196,7 @@ def software_encoder(
         def check() -> bool:
             first = np.bitwise_xor.reduce(data, axis=1)
             second = np.bitwise_xor.reduce(
-                np.stack([multiply(data[:, j], e) for j, e in enumerate(elements)]), axis=0
+                np.stack([PRODUCTS[e, data[:, j]] for j, e in enumerate(elements)]), axis=0
             )
             return np.array_equal(parity[:, 0], first) and np.array_equal(parity[:, 1], second)
 

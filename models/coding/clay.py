@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import ClassVar, Final
 
 from stripesim.models.coding.clay_coder import ClayShape
-from stripesim.models.coding.errors import SchemeError
+from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
-from stripesim.models.coding.protocol import SHARDS_MAX, RepairPlan, ShardExtent, check_extent
+from stripesim.models.coding.protocol import SHARDS_MAX, ShardExtent, shard_extents
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
 #: A sub-chunk is a multiple of this [B]: the smallest chunk of jerasure's reed_sol_van with two data shards.
@@ -71,31 +71,20 @@ class Clay(ReedSolomon):
 
     d: int
 
-    def __post_init__(self) -> None:
-        name = f"clay:{self.k},{self.m},{self.d}"
-        if self.k < 1:
-            raise SchemeError(f"{name}: k: got {self.k}, wanted at least 1")
-        if self.m < 2:
-            raise SchemeError(f"{name}: m: got {self.m}, wanted at least 2")
-        if not self.k + 1 <= self.d <= self.k + self.m - 1:
-            raise SchemeError(
-                f"{name}: d: got {self.d}, wanted k + 1 = {self.k + 1} to k + m - 1 = {self.k + self.m - 1}"
-            )
-        if self.shape.nodes > SHARDS_MAX:
-            raise SchemeError(
-                f"{name}: shards: got {self.shape.nodes} with those that fill the grid, "
-                f"wanted at most {SHARDS_MAX}"
-            )
-        if self.shape.sub_chunks > SUB_CHUNKS_MAX:
-            raise SchemeError(
-                f"{name}: sub-chunks: got {self.shape.q}^{self.shape.t}, wanted at most {SUB_CHUNKS_MAX} "
-                "(a d nearer to k + m - 1 gives fewer)"
-            )
+    not_optimised_because: ClassVar[str] = (
+        "the clay plug-in works on sub-chunks (deprecated in umbrella, removed in vampire)"
+    )
 
-    @property
-    def not_optimised_because(self) -> str:
-        """The reason, as Ceph's plug-ins give it."""
-        return "the clay plug-in works on sub-chunks (deprecated in umbrella, removed in vampire)"
+    def __post_init__(self) -> None:
+        name, k, m, shape = self.name, self.k, self.m, self.shape
+        require(k >= 1, f"{name}: k", k, "at least 1")
+        require(m >= 2, f"{name}: m", m, "at least 2")
+        wanted = f"k + 1 = {k + 1} to k + m - 1 = {k + m - 1}"
+        require(k + 1 <= self.d <= k + m - 1, f"{name}: d", self.d, wanted)
+        filled = f"{shape.nodes} with those that fill the grid"
+        require(shape.nodes <= SHARDS_MAX, f"{name}: shards", filled, f"at most {SHARDS_MAX}")
+        wanted = f"at most {SUB_CHUNKS_MAX} (a d nearer to k + m - 1 gives fewer)"
+        require(shape.sub_chunks <= SUB_CHUNKS_MAX, f"{name}: sub-chunks", f"{shape.q}^{shape.t}", wanted)
 
     @property
     def name(self) -> str:
@@ -119,43 +108,27 @@ class Clay(ReedSolomon):
         # A unit of 0 or less stays so, and is refused there.
         return StripeGeometry(k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align)
 
-    def plan_repair(
+    def _repair_reads(
         self,
-        *,
         lost: frozenset[int],
-        object_size_bytes: int,
+        unavailable: frozenset[int],
+        sources: list[int],
         geometry: StripeGeometry,
-        unavailable: frozenset[int] = frozenset(),
-    ) -> RepairPlan:
-        """Read the needed sub-chunks of d helpers, or k whole chunks; see the class and the protocol.
-
-        Raises
-        ------
-        SchemeError
-            For a negative size, an unknown shard, or a geometry of another k or without whole sub-chunks.
-        DataLossError
-            If fewer than k shards are left.
-        """
-        check_extent(offset_bytes=0, length_bytes=1, object_size_bytes=object_size_bytes)
-        self._check_geometry(geometry)
-        decoding = self._sources(lost | unavailable)
-        stripes = geometry.stripe_count(object_size_bytes)
-        if not lost or stripes == 0:
-            return RepairPlan(reads=(), writes=(), decode_stripes=0, decode_data_bytes=0, erasures=0)
+        shard_bytes: int,
+    ) -> tuple[tuple[ShardExtent, ...], int]:
+        """The needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
         helpers = self.helpers(lost, unavailable)
-        shard_bytes = stripes * geometry.stripe_unit_bytes
-        if helpers:
-            runs = self._runs(next(iter(lost)), stripes, geometry)
-            reads = tuple(ShardExtent(shard, *run) for shard in helpers for run in runs)
-        else:
-            reads = tuple(ShardExtent(shard, 0, shard_bytes) for shard in decoding)
-        return RepairPlan(
-            reads=reads,
-            writes=tuple(ShardExtent(shard, 0, shard_bytes) for shard in sorted(lost)),
-            decode_stripes=stripes,
-            decode_data_bytes=sum(extent.length_bytes for extent in reads),
-            erasures=1 if helpers else len(lost | unavailable),
-        )
+        if not helpers:
+            return shard_extents(sources, ((0, shard_bytes),)), len(lost | unavailable)
+        (shard,) = lost
+        unit = geometry.stripe_unit_bytes
+        sub_chunk_bytes = unit // self.shape.sub_chunks
+        runs = [
+            (chunk + first * sub_chunk_bytes, chunk + (first + count) * sub_chunk_bytes)
+            for chunk in range(0, shard_bytes, unit)
+            for first, count in self.shape.repair_runs(shard)
+        ]
+        return shard_extents(helpers, runs), 1
 
     def helpers(self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()) -> list[int]:
         """The d shards that rebuild a lost one from parts, ascending; empty where a whole decode is needed.
@@ -173,20 +146,8 @@ class Clay(ReedSolomon):
             return []
         return sorted([*column, *others][: self.d])
 
-    def _runs(self, lost: int, stripes: int, geometry: StripeGeometry) -> list[tuple[int, int]]:
-        """Runs of bytes to read on each helper, as (offset, length) [B]; no two of them touch."""
-        unit = geometry.stripe_unit_bytes
-        sub_chunk_bytes = unit // self.shape.sub_chunks
-        return [
-            (stripe * unit + first * sub_chunk_bytes, count * sub_chunk_bytes)
-            for stripe in range(stripes)
-            for first, count in self.shape.repair_runs(lost)
-        ]
-
     def _check_geometry(self, geometry: StripeGeometry) -> None:
         super()._check_geometry(geometry)
-        if geometry.stripe_unit_bytes % self.shape.sub_chunks:
-            raise SchemeError(
-                f"{self.name}: geometry: stripe_unit_bytes: got {geometry.stripe_unit_bytes}, "
-                f"wanted a multiple of {self.shape.sub_chunks} sub-chunks"
-            )
+        unit, sub_chunks = geometry.stripe_unit_bytes, self.shape.sub_chunks
+        wanted = f"a multiple of {sub_chunks} sub-chunks"
+        require(unit % sub_chunks == 0, f"{self.name}: geometry: stripe_unit_bytes", unit, wanted)

@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding.errors import DataLossError, SchemeError
-from stripesim.models.coding.galois import Bytes, cauchy_matrix, inverse, invert, matrix_product, multiply
-from stripesim.models.coding.linear import product_table
+from stripesim.models.coding.errors import DataLossError, SchemeError, require
+from stripesim.models.coding.galois import INVERSES, PRODUCTS, Bytes, cauchy_matrix, invert, matrix_product
 
 Indices = npt.NDArray[np.int64]
 
 #: The coefficient of the pairwise coupling: neither 0 nor 1, so that the coupling can be undone.
 GAMMA: Final = 2
-#: The inverse of 1 + gamma^2, the determinant of the coupling.
-_UNCOUPLE: Final = inverse(1 ^ int(multiply(GAMMA, GAMMA)))
-_GAMMA_INVERSE: Final = inverse(GAMMA)
+#: The inverse of 1 + gamma^2, the determinant of the coupling, and that of gamma.
+_UNCOUPLE: Final = int(INVERSES[1 ^ PRODUCTS[GAMMA, GAMMA]])
+_GAMMA_INVERSE: Final = int(INVERSES[GAMMA])
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,6 @@ class ClayShape:
     def repair_runs(self, shard: int) -> list[tuple[int, int]]:
         """Runs of sub-chunks that each helper reads to repair a shard, as (first, count).
 
-        Notes
-        -----
         These are the planes whose digit of the lost node's column equals its x: q^y runs of q^(t-1-y).
         """
         y, x = divmod(self.node(shard), self.q)
@@ -92,21 +89,17 @@ class ClayShape:
         return [((run * self.q + x) * count, count) for run in range(self.q**y)]
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(NamedTuple):
     """Planes of one intersection score, and where their uncoupled symbols come from.
 
     `own`, `both` and `mixed` are flat indices (node * planes + plane) of symbols that stand alone,
-    whose partner's coupled symbol is known, and whose partner's uncoupled symbol is known; the
-    arrays ending in `partner` say where that is.
+    whose partner's coupled symbol is known, and whose partner's uncoupled symbol is known.
     """
 
     planes: Indices
     own: Indices
     both: Indices
-    both_partner: Indices
     mixed: Indices
-    mixed_partner: Indices
 
 
 class ClayCoder:
@@ -149,54 +142,27 @@ class ClayCoder:
     def __init__(self, shape: ClayShape) -> None:
         self.shape = shape
         self._generator = cauchy_matrix(shape.k + shape.virtual, shape.m)
-        planes = np.arange(shape.sub_chunks)
-        weights = shape.q ** np.arange(shape.t - 1, -1, -1)
-        self._digits: Indices = planes[None, :] // weights[:, None] % shape.q
+        planes: Indices = np.arange(shape.sub_chunks)
+        weights: Indices = shape.q ** np.arange(shape.t - 1, -1, -1)
         nodes = np.arange(shape.nodes)
         x, y = nodes % shape.q, nodes // shape.q
-        digit = self._digits[y]
+        digit: Indices = planes // weights[y][:, None] % shape.q
         self._alone = digit == x[:, None]
         self._partner_node: Indices = y[:, None] * shape.q + digit
-        moved = planes[None, :] + (x[:, None] - digit) * weights[y][:, None]
+        moved: Indices = planes + (x[:, None] - digit) * weights[y][:, None]
         self._partner: Indices = self._partner_node * shape.sub_chunks + moved
         # An erasure pattern's schedule does not depend on the data.
         self._schedule = lru_cache(maxsize=256)(self._make_schedule)
         self._solver = lru_cache(maxsize=256)(self._make_solver)
 
     def encode(self, data: Bytes) -> Bytes:
-        """All shards of these data chunks.
-
-        Parameters
-        ----------
-        data : ndarray of uint8, shape (k, chunk)
-            A chunk per row, a multiple of q^t bytes.
-
-        Returns
-        -------
-        ndarray of uint8, shape (k + m, chunk)
-            Data first.
-
-        Raises
-        ------
-        SchemeError
-            If the shape does not fit.
-        """
-        if data.ndim != 2 or data.shape[0] != self.shape.k:
-            raise SchemeError(f"clay encode: shape: got {data.shape}, wanted ({self.shape.k}, chunk)")
+        """All shards, shape (k + m, chunk), of data chunks (k, chunk) of a multiple of q^t bytes."""
+        wanted = f"({self.shape.k}, chunk)"
+        require(data.ndim == 2 and data.shape[0] == self.shape.k, "clay encode: shape", data.shape, wanted)
         return self.decode(dict(enumerate(data)))
 
     def decode(self, shards: Mapping[int, Bytes]) -> Bytes:
-        """All shards, from any k or more of them.
-
-        Parameters
-        ----------
-        shards : mapping of int to ndarray of uint8, shape (chunk,)
-            What is left, by shard.
-
-        Returns
-        -------
-        ndarray of uint8, shape (k + m, chunk)
-            Data first, then parity.
+        """All shards, shape (k + m, chunk), from any k or more of them by their numbers.
 
         Raises
         ------
@@ -208,23 +174,18 @@ class ClayCoder:
         shape = self.shape
         if len(shards) < shape.k:
             raise DataLossError(f"clay decode: got {len(shards)} shards, wanted at least {shape.k}")
-        coupled = self._grid(shards, shape.sub_chunks)
+        coupled = self._grid(shards)
         gone = tuple(shape.node(s) for s in range(shape.k + shape.m) if s not in shards)
         if gone:
-            self._recover(coupled, gone)
+            uncoupled = np.zeros_like(coupled)
+            self._solve(coupled, uncoupled, gone, tuple(range(shape.sub_chunks)))
+            for node in gone:
+                # The symbols that stand alone have themselves for a partner; gamma must not touch them.
+                coupled[node] = uncoupled[node]
+                pair = ~self._alone[node]
+                coupled[node, pair] ^= _times(GAMMA, _flat(uncoupled)[self._partner[node, pair]])
         rows = [shape.node(shard) for shard in range(shape.k + shape.m)]
         return coupled[rows].reshape(len(rows), -1)
-
-    def _recover(self, coupled: Bytes, gone: tuple[int, ...]) -> None:
-        """Fill in the symbols of these nodes in all planes."""
-        uncoupled = np.zeros_like(coupled)
-        self._solve(coupled, uncoupled, gone, tuple(range(self.shape.sub_chunks)))
-        for node in gone:
-            # The symbols that stand alone have themselves for a partner; gamma must not touch them.
-            coupled[node] = uncoupled[node]
-            pair = ~self._alone[node]
-            partners = _flat(uncoupled)[self._partner[node, pair]]
-            coupled[node, pair] ^= _times(GAMMA, partners)
 
     def helper_part(self, chunk: Bytes, *, lost: int) -> Bytes:
         """What a helper reads of its chunk to repair a shard: the sub-chunks of `ClayShape.repair_runs`."""
@@ -232,24 +193,12 @@ class ClayCoder:
         return np.concatenate([parts[first : first + count] for first, count in self.shape.repair_runs(lost)])
 
     def repair(self, lost: int, helpers: Mapping[int, Bytes]) -> Bytes:
-        """One chunk from d helpers' parts.
-
-        Parameters
-        ----------
-        lost : int
-            Shard to rebuild.
-        helpers : mapping of int to ndarray of uint8, shape (q^(t-1), sub-chunk)
-            What `helper_part` gives, of d shards; all others of the lost shard's column are among them.
-
-        Returns
-        -------
-        ndarray of uint8, shape (chunk,)
-            The shard.
+        """One chunk, from what `helper_part` gives of d shards.
 
         Raises
         ------
         DataLossError
-            If there are fewer than d helpers, or one of the column is not among them.
+            If there are fewer than d helpers, or one of the lost shard's column is not among them.
         """
         shape = self.shape
         if len(helpers) < shape.d or not set(shape.column(lost)) <= set(helpers):
@@ -262,17 +211,15 @@ class ClayCoder:
         coupled = np.zeros((shape.nodes, shape.sub_chunks, width_bytes), dtype=np.uint8)
         for shard, part in helpers.items():
             coupled[shape.node(shard), planes] = part.reshape(len(planes), -1)
-        y0, x0 = divmod(shape.node(lost), shape.q)
-        column = [y0 * shape.q + x for x in range(shape.q)]
+        mine = shape.node(lost)
+        first = mine - mine % shape.q
+        column = range(first, first + shape.q)
         aloof = [shape.node(s) for s in range(shape.k + shape.m) if s != lost and s not in helpers]
         uncoupled = np.zeros_like(coupled)
         # The lost node's partners lie outside these planes, so its whole column is unknown.
-        self._solve(coupled, uncoupled, tuple(sorted(column + aloof)), tuple(planes.tolist()))
-        mine = column[x0]
+        self._solve(coupled, uncoupled, tuple(sorted([*column, *aloof])), tuple(planes.tolist()))
         coupled[mine, planes] = uncoupled[mine, planes]
-        for node in column:
-            if node == mine:
-                continue
+        for node in set(column) - {mine}:
             # C = U + gamma U* gives the lost node's U*, and from it C* = U* + gamma U.
             known = uncoupled[node, planes]
             other = _times(_GAMMA_INVERSE, coupled[node, planes] ^ known)
@@ -280,14 +227,15 @@ class ClayCoder:
         rebuilt: Bytes = coupled[mine].reshape(-1)
         return rebuilt
 
-    def _grid(self, shards: Mapping[int, Bytes], parts: int) -> Bytes:
+    def _grid(self, shards: Mapping[int, Bytes]) -> Bytes:
         """The chunks as symbols, shape (nodes, sub-chunks, bytes of one); zeros where nothing is known."""
+        parts = self.shape.sub_chunks
         sizes = {len(chunk) for chunk in shards.values()}
-        if len(sizes) != 1 or next(iter(sizes)) % parts:
+        if len(sizes) != 1 or min(sizes) % parts:
             raise SchemeError(
                 f"clay: chunk sizes: got {sorted(sizes)} bytes, wanted one multiple of {parts} sub-chunks"
             )
-        grid = np.zeros((self.shape.nodes, parts, next(iter(sizes)) // parts), dtype=np.uint8)
+        grid = np.zeros((self.shape.nodes, parts, min(sizes) // parts), dtype=np.uint8)
         for shard, chunk in shards.items():
             grid[self.shape.node(shard)] = chunk.reshape(parts, -1)
         return grid
@@ -296,13 +244,13 @@ class ClayCoder:
         self, coupled: Bytes, uncoupled: Bytes, gone: tuple[int, ...], planes: tuple[int, ...]
     ) -> None:
         """Fill in the uncoupled symbols of all nodes in these planes."""
-        stored, free = _flat(coupled), _flat(uncoupled)
+        stored, free, partner = _flat(coupled), _flat(uncoupled), self._partner.reshape(-1)
         sources, weights = self._solver(gone)
         for step in self._schedule(gone, planes):
             free[step.own] = stored[step.own]
-            pair = stored[step.both] ^ _times(GAMMA, stored[step.both_partner])
+            pair = stored[step.both] ^ _times(GAMMA, stored[partner[step.both]])
             free[step.both] = _times(_UNCOUPLE, pair)
-            free[step.mixed] = stored[step.mixed] ^ _times(GAMMA, free[step.mixed_partner])
+            free[step.mixed] = stored[step.mixed] ^ _times(GAMMA, free[partner[step.mixed]])
             known = uncoupled[np.ix_(sources, step.planes)]
             for node, row in zip(gone, weights, strict=True):
                 total = np.zeros_like(known[0])
@@ -329,16 +277,13 @@ class ClayCoder:
         for value in np.unique(score[inside]).tolist():
             here = inside & (score == value)
             wanted = ~is_gone[:, None] & here[None, :]
-            both = np.flatnonzero(wanted & ~self._alone & ~partner_gone)
-            mixed = np.flatnonzero(wanted & ~self._alone & partner_gone)
+            pair = wanted & ~self._alone
             steps.append(
                 _Step(
                     planes=np.flatnonzero(here),
                     own=np.flatnonzero(wanted & self._alone),
-                    both=both,
-                    both_partner=self._partner.reshape(-1)[both],
-                    mixed=mixed,
-                    mixed_partner=self._partner.reshape(-1)[mixed],
+                    both=np.flatnonzero(pair & ~partner_gone),
+                    mixed=np.flatnonzero(pair & partner_gone),
                 )
             )
         return steps
@@ -346,7 +291,7 @@ class ClayCoder:
 
 def _times(weight: int, symbols: Bytes) -> Bytes:
     """Symbols times a constant."""
-    product: Bytes = product_table()[weight].take(symbols)
+    product: Bytes = PRODUCTS[weight].take(symbols)
     return product
 
 

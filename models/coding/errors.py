@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SchemeError(ValueError):
-    """A scheme, geometry or request that cannot be: says what was got and what was wanted."""
+    """A scheme, geometry or request that cannot be: names what was got and what was wanted."""
 
 
 class DataLossError(SchemeError):
@@ -13,3 +13,9 @@ class DataLossError(SchemeError):
 
 class CodecError(ValueError):
     """The encode library is absent, or refuses a backend, a shape or a set of fragments."""
+
+
+def require(holds: bool, place: str, got: object, wanted: str) -> None:
+    """Raise `SchemeError` unless a condition holds."""
+    if not holds:
+        raise SchemeError(f"{place}: got {got}, wanted {wanted}")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
+from typing import ClassVar
 
-import numpy as np
-
-from stripesim.models.coding.errors import SchemeError
-from stripesim.models.coding.galois import Bytes, invert, matrix_product, multiply
-from stripesim.models.coding.grouped import PATTERNS_MAX, Group, GroupedCode
-from stripesim.models.coding.linear import patterns_independent
+from stripesim.models.coding.errors import require
+from stripesim.models.coding.galois import (
+    Bytes,
+    invert,
+    matrix_product,
+    patterns_independent,
+    vandermonde_matrix,
+)
+from stripesim.models.coding.grouped import PATTERNS_MAX, Group, GroupedCode, append_locals
 from stripesim.models.coding.protocol import SHARDS_MAX
 
 
@@ -74,25 +78,17 @@ class LRC(GroupedCode):
 
     locality: int
 
-    def __post_init__(self) -> None:
-        name = f"lrc:{self.k},{self.m},{self.locality}"
-        if self.k < 2:
-            raise SchemeError(f"{name}: k: got {self.k}, wanted at least 2")
-        if not 1 <= self.locality < self.k:
-            raise SchemeError(f"{name}: locality: got {self.locality}, wanted 1 to k - 1 = {self.k - 1}")
-        if self.global_parities < 1:
-            raise SchemeError(
-                f"{name}: m: got {self.m}, wanted at least {self.local_parities + 1}: "
-                f"{self.local_parities} local parities and one Reed-Solomon parity"
-            )
-        # The last power of the field's generator is the first one again.
-        if self.width >= SHARDS_MAX:
-            raise SchemeError(f"{name}: k + m: got {self.width}, wanted at most {SHARDS_MAX - 1}")
+    not_optimised_because: ClassVar[str] = "Ceph's lrc plug-in does not support it"
 
-    @property
-    def not_optimised_because(self) -> str:
-        """The reason, as Ceph's plug-ins give it."""
-        return "Ceph's lrc plug-in does not support it"
+    def __post_init__(self) -> None:
+        require(self.k >= 2, f"{self.name}: k", self.k, "at least 2")
+        wanted = f"1 to k - 1 = {self.k - 1}"
+        require(1 <= self.locality < self.k, f"{self.name}: locality", self.locality, wanted)
+        local = self.local_parities
+        wanted = f"at least {local + 1}: {local} local parities and one Reed-Solomon parity"
+        require(self.global_parities >= 1, f"{self.name}: m", self.m, wanted)
+        # The last power of the field's generator is the first one again.
+        require(self.width < SHARDS_MAX, f"{self.name}: k + m", self.width, f"at most {SHARDS_MAX - 1}")
 
     @property
     def name(self) -> str:
@@ -123,11 +119,9 @@ class LRC(GroupedCode):
     @cached_property
     def generator(self) -> Bytes:
         """The generator matrix, shape (k + m, k): the identity above the parity rows."""
-        points = np.arange(self.k + self.global_parities)
-        check = np.ones((self.global_parities, len(points)), dtype=np.uint8)
-        alphas = _powers(len(points))
-        for row in range(1, self.global_parities):
-            check[row] = multiply(check[row - 1], alphas)
+        # The rows of equation (1) are those of a Vandermonde matrix.
+        check = vandermonde_matrix(self.k + self.global_parities, self.global_parities)
+        check = check[self.k + self.global_parities :]
         parity = matrix_product(invert(check[:, self.k :]), check[:, : self.k])
         return append_locals(parity, self.groups[: self.local_parities])
 
@@ -159,31 +153,3 @@ class LRC(GroupedCode):
             return safe
         patterns = patterns_independent(self.parity_check, safe + 1)
         return safe + int(all(batch.all() for batch in patterns))
-
-
-def append_locals(parity: Bytes, groups: Iterable[Group]) -> Bytes:
-    """The identity, Reed-Solomon rows, and for each group the sum of all but its last shard.
-
-    Parameters
-    ----------
-    parity : ndarray of uint8, shape (parities, k)
-        The Reed-Solomon rows.
-    groups : iterable of frozenset of int
-        The last shard of each is its local parity.
-
-    Returns
-    -------
-    ndarray of uint8, shape (k + parities + groups, k)
-        A generator matrix.
-    """
-    above = np.concatenate([np.eye(parity.shape[1], dtype=np.uint8), parity])
-    local = [np.bitwise_xor.reduce(above[sorted(group)[:-1]]) for group in groups]
-    return np.concatenate([above, np.stack(local)])
-
-
-def _powers(count: int) -> Bytes:
-    """The first powers of the field's generator, shape (count,)."""
-    powers = np.ones(count, dtype=np.uint8)
-    for exponent in range(1, count):
-        powers[exponent] = multiply(powers[exponent - 1], 2)
-    return powers

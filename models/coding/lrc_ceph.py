@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import ClassVar
 
-from stripesim.models.coding.errors import SchemeError
+from stripesim.models.coding.errors import SchemeError, require
 from stripesim.models.coding.galois import Bytes, cauchy_matrix
-from stripesim.models.coding.grouped import Group, GroupedCode
-from stripesim.models.coding.lrc import append_locals
+from stripesim.models.coding.grouped import Group, GroupedCode, append_locals
 from stripesim.models.coding.protocol import SHARDS_MAX
 
 
@@ -55,6 +55,7 @@ class CephLRC(GroupedCode):
     """
 
     locality: int
+    not_optimised_because: ClassVar[str] = "Ceph's lrc plug-in does not support it"
 
     def __post_init__(self) -> None:
         """Nothing more to check: `ceph_lrc` has Ceph's numbers and checks them."""
@@ -63,11 +64,6 @@ class CephLRC(GroupedCode):
                 f"lrc-ceph: got {self.width} shards in groups of {self.locality} and a local parity, "
                 "wanted equal groups and a Reed-Solomon parity (see ceph_lrc)"
             )
-
-    @property
-    def not_optimised_because(self) -> str:
-        """The reason, as Ceph's plug-ins give it."""
-        return "Ceph's lrc plug-in does not support it"
 
     @property
     def name(self) -> str:
@@ -87,16 +83,12 @@ class CephLRC(GroupedCode):
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Sets of shards of which any one is the exclusive-or of the others."""
-        count, first_local = self.local_parities, self.k + self.global_parities
+        count, coded_first, local_first = self.local_parities, self.k, self.k + self.global_parities
         data, coded = self.k // count, self.global_parities // count
         return tuple(
-            frozenset(
-                {
-                    *range(index * data, (index + 1) * data),
-                    *range(self.k + index * coded, self.k + (index + 1) * coded),
-                    first_local + index,
-                }
-            )
+            frozenset(range(index * data, (index + 1) * data))
+            | frozenset(range(coded_first + index * coded, coded_first + (index + 1) * coded))
+            | {local_first + index}
             for index in range(count)
         )
 
@@ -140,14 +132,10 @@ def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
     """
     name = f"lrc-ceph:{k},{m},{locality}"
     for key, value, least in (("k", k, 1), ("m", m, 1), ("l", locality, 2)):
-        if value < least:
-            raise SchemeError(f"{name}: {key}: got {value}, wanted at least {least}")
-    if (k + m) % locality:
-        raise SchemeError(f"{name}: l: got {locality}, wanted a divisor of k + m = {k + m}")
+        require(value >= least, f"{name}: {key}", value, f"at least {least}")
+    require((k + m) % locality == 0, f"{name}: l", locality, f"a divisor of k + m = {k + m}")
     groups = (k + m) // locality
     for key, value in (("k", k), ("m", m)):
-        if value % groups:
-            raise SchemeError(f"{name}: {key}: got {value}, wanted a multiple of (k + m) / l = {groups}")
-    if k + m + groups > SHARDS_MAX:
-        raise SchemeError(f"{name}: shards: got {k + m + groups}, wanted at most {SHARDS_MAX}")
+        require(value % groups == 0, f"{name}: {key}", value, f"a multiple of (k + m) / l = {groups}")
+    require(k + m + groups <= SHARDS_MAX, f"{name}: shards", k + m + groups, f"at most {SHARDS_MAX}")
     return CephLRC(k=k, m=m + groups, locality=locality)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import SchemeError
@@ -18,21 +17,14 @@ from stripesim.models.coding.shec import Shec
 _NUMBERS = re.compile(r"[0-9]{1,6}(,[0-9]{1,6})*")
 
 
-@dataclass(frozen=True)
-class _Family:
-    form: str
-    arity: int
-    build: Callable[..., RedundancyScheme]
-
-
-# A new family is one more row here.
-_FAMILIES: dict[str, _Family] = {
-    "rep": _Family("rep:N", 1, lambda copies: Replication(copies=copies)),
-    "rs": _Family("rs:k,m", 2, lambda k, m: ReedSolomon(k=k, m=m)),
-    "lrc": _Family("lrc:k,m,l", 3, lambda k, m, locality: LRC(k=k, m=m, locality=locality)),
-    "lrc-ceph": _Family("lrc-ceph:k,m,l", 3, ceph_lrc),
-    "shec": _Family("shec:k,m,c", 3, lambda k, m, c: Shec(k=k, m=m, c=c)),
-    "clay": _Family("clay:k,m,d", 3, lambda k, m, d: Clay(k=k, m=m, d=d)),
+# Form, and what builds the scheme from its numbers; a new family is one more row here.
+_FAMILIES: dict[str, tuple[str, Callable[..., RedundancyScheme]]] = {
+    "rep": ("rep:N", Replication),
+    "rs": ("rs:k,m", ReedSolomon),
+    "lrc": ("lrc:k,m,l", LRC),
+    "lrc-ceph": ("lrc-ceph:k,m,l", ceph_lrc),
+    "shec": ("shec:k,m,c", Shec),
+    "clay": ("clay:k,m,d", Clay),
 }
 
 
@@ -69,14 +61,14 @@ def parse_scheme(text: str) -> RedundancyScheme:
     stripped = text.strip()
     if stripped == "none":
         return Replication(copies=1, bare=True)
-    family_name, colon, numbers = stripped.partition(":")
-    family = _FAMILIES.get(family_name)
-    if family is None or not colon:
-        forms = ", ".join(f.form for f in _FAMILIES.values())
+    family, colon, numbers = stripped.partition(":")
+    if family not in _FAMILIES or not colon:
+        forms = ", ".join(form for form, _ in _FAMILIES.values())
         raise SchemeError(f"scheme: got {text!r}, wanted one of {forms}, none")
-    if not _NUMBERS.fullmatch(numbers) or numbers.count(",") + 1 != family.arity:
-        raise SchemeError(f"scheme: got {text!r}, wanted the form {family.form}")
+    form, build = _FAMILIES[family]
+    if not _NUMBERS.fullmatch(numbers) or numbers.count(",") != form.count(","):
+        raise SchemeError(f"scheme: got {text!r}, wanted the form {form}")
     try:
-        return family.build(*(int(number) for number in numbers.split(",")))
+        return build(*(int(number) for number in numbers.split(",")))
     except SchemeError as error:
         raise SchemeError(f"scheme: got {text!r}: {error}") from None

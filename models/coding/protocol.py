@@ -1,4 +1,4 @@
-"""The protocol every redundancy scheme follows, and the plans it returns.
+"""What every redundancy scheme offers, and the plans it returns.
 
 A plan says which bytes of which shards move and what is computed. It knows
 no clock, no node and no engine: the op graph is built from it elsewhere.
@@ -10,11 +10,12 @@ fit the same types.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal
 
-from stripesim.models.coding.errors import DataLossError, SchemeError
+from stripesim.models.coding.errors import DataLossError, require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.policy import WHOLE_STRIPES, EcPolicy
 
@@ -135,52 +136,80 @@ class RepairPlan:
     erasures: int
 
 
-class RedundancyScheme(Protocol):
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A client's read or write of an extent of one object [B], and the shards that cannot be reached."""
+
+    offset_bytes: int
+    length_bytes: int
+    object_size_bytes: int
+    geometry: StripeGeometry
+    missing: frozenset[int]
+    policy: EcPolicy
+    in_cache: bool = False
+
+    @property
+    def end_bytes(self) -> int:
+        """Offset of the first byte after the request [B]."""
+        return self.offset_bytes + self.length_bytes
+
+    @property
+    def returned_bytes(self) -> int:
+        """What a read gives back [B]: the request cut at the object's end."""
+        return max(0, min(self.end_bytes, self.object_size_bytes) - self.offset_bytes)
+
+
+class RedundancyScheme(ABC):
     """How an object is spread over shards and what each request costs in bytes.
+
+    Parameters
+    ----------
+    k, m : int
+        Data shards (1 for replication), and redundant shards.
 
     Notes
     -----
-    Plans are pure: the same arguments give the same plan. ``missing`` are
-    shards that cannot be reached now; nothing is read from or written to them.
+    Plans are pure: the same arguments give the same plan. ``missing``, or ``lost`` and ``unavailable``,
+    are shards that cannot be reached now; nothing is read from or written to them.
+
+    Every plan raises `SchemeError` for an empty or negative extent, an unknown shard or a geometry of
+    another k, and `DataLossError` where the shards left do not determine the data.
     """
 
+    k: int
+    m: int
+    kind: ClassVar[Kind] = "erasure"
+    #: Why Ceph offers no optimised pool (`EcPolicy.optimised`) of this scheme; empty where it does.
+    not_optimised_because: ClassVar[str] = ""
+
     @property
+    @abstractmethod
     def name(self) -> str:
         """The scheme as written in scenarios, such as ``rs:6,3``."""
 
     @property
-    def kind(self) -> Kind:
-        """``replicated`` (every shard is a copy) or ``erasure``."""
-
-    @property
-    def k(self) -> int:
-        """Data shards (1 for replication)."""
-
-    @property
-    def m(self) -> int:
-        """Redundant shards."""
-
-    @property
     def width(self) -> int:
         """Shards or copies in all."""
+        return self.k + self.m
 
     @property
     def storage_overhead(self) -> float:
-        """Bytes stored per byte of data."""
+        """Bytes stored per byte of data, padding apart."""
+        return self.width / self.k
 
     @property
     def failures_tolerated(self) -> int:
         """Any so many shards may be lost without losing data."""
-
-    @property
-    def not_optimised_because(self) -> str:
-        """Why Ceph offers no optimised pool (`EcPolicy.optimised`) of this scheme; empty where it does."""
+        return self.m
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """The geometry of this scheme with that stripe unit [B]."""
+        """Stripes of k chunks of that size [B]; a copy's address space is the object's own."""
+        return StripeGeometry(k=self.k, stripe_unit_bytes=stripe_unit_bytes)
 
     def can_decode(self, missing: frozenset[int]) -> bool:
         """Whether the data survives without these shards."""
+        self._check_shards(missing)
+        return len(missing) <= self.m
 
     def plan_write(
         self,
@@ -194,6 +223,8 @@ class RedundancyScheme(Protocol):
         in_cache: bool = False,
     ) -> WritePlan:
         """Plan a write of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
+        request = Request(offset_bytes, length_bytes, object_size_bytes, geometry, missing, policy, in_cache)
+        return self._write(request, self._checked(request))
 
     def plan_read(
         self,
@@ -206,6 +237,11 @@ class RedundancyScheme(Protocol):
         policy: EcPolicy = WHOLE_STRIPES,
     ) -> ReadPlan:
         """Plan a read of ``length_bytes`` [B] at ``offset_bytes`` [B] of an object of that size [B]."""
+        request = Request(offset_bytes, length_bytes, object_size_bytes, geometry, missing, policy)
+        sources = self._checked(request)
+        if not request.returned_bytes:
+            return ReadPlan((), decode_stripes=0, decode_data_bytes=0, erasures=0, returned_bytes=0)
+        return self._read(request, sources)
 
     def plan_repair(
         self,
@@ -216,33 +252,68 @@ class RedundancyScheme(Protocol):
         unavailable: frozenset[int] = frozenset(),
     ) -> RepairPlan:
         """Plan the rebuilding of the ``lost`` shards of one object, without help of the ``unavailable``."""
+        sources = self._checked(Request(0, 1, object_size_bytes, geometry, lost | unavailable, WHOLE_STRIPES))
+        if not lost or object_size_bytes == 0:
+            return RepairPlan((), (), decode_stripes=0, decode_data_bytes=0, erasures=0)
+        erasure = self.kind == "erasure"
+        shard_bytes = geometry.shard_size_bytes(object_size_bytes) if erasure else object_size_bytes
+        reads, erasures = self._repair_reads(lost, unavailable, sources, geometry, shard_bytes)
+        return RepairPlan(
+            reads=reads,
+            writes=shard_extents(sorted(lost), ((0, shard_bytes),)),
+            decode_stripes=geometry.stripe_count(object_size_bytes) if erasure else 0,
+            decode_data_bytes=sum(extent.length_bytes for extent in reads) if erasure else 0,
+            erasures=erasures,
+        )
+
+    @abstractmethod
+    def _write(self, request: Request, sources: list[int]) -> WritePlan:
+        """Plan a write that has been checked; `sources` are the shards to read from."""
+
+    @abstractmethod
+    def _read(self, request: Request, sources: list[int]) -> ReadPlan:
+        """Plan a read that has been checked and returns something."""
+
+    def _repair_reads(
+        self,
+        lost: frozenset[int],
+        unavailable: frozenset[int],
+        sources: list[int],
+        geometry: StripeGeometry,
+        shard_bytes: int,
+    ) -> tuple[tuple[ShardExtent, ...], int]:
+        """Extents that a repair reads, here the sources whole, and how many shards it solves for."""
+        return shard_extents(sources, ((0, shard_bytes),)), len(lost)
+
+    @abstractmethod
+    def _sources(self, missing: frozenset[int]) -> list[int]:
+        """The shards to read, ascending; `DataLossError` where those left do not suffice."""
+
+    def _present(self, missing: frozenset[int]) -> list[int]:
+        return [shard for shard in range(self.width) if shard not in missing]
+
+    def _data_loss(self, missing: Iterable[int], wanted: str) -> DataLossError:
+        return DataLossError(f"{self.name}: missing shards: got {sorted(missing)}, wanted {wanted} left")
+
+    def _checked(self, request: Request) -> list[int]:
+        """Check a request, and return the shards to read from."""
+        require(request.offset_bytes >= 0, "request: offset_bytes", request.offset_bytes, "0 or more")
+        require(request.length_bytes >= 1, "request: length_bytes", request.length_bytes, "1 or more")
+        size = request.object_size_bytes
+        require(size >= 0, "request: object_size_bytes", size, "0 or more")
+        self._check_geometry(request.geometry)
+        return self._sources(request.missing)
+
+    def _check_geometry(self, geometry: StripeGeometry) -> None:
+        """Refuse a geometry that is not of this scheme."""
+        require(geometry.k == self.k, f"{self.name}: geometry", f"k = {geometry.k}", str(self.k))
+
+    def _check_shards(self, shards: Iterable[int]) -> None:
+        wrong = sorted(shard for shard in shards if not 0 <= shard < self.width)
+        require(not wrong, f"{self.name}: shards", wrong, f"indices 0 to {self.width - 1}")
 
 
-def check_extent(*, offset_bytes: int, length_bytes: int, object_size_bytes: int) -> None:
-    """Raise `SchemeError` unless a request is a non-empty extent of a possible object.
-
-    Parameters
-    ----------
-    offset_bytes, length_bytes : int
-        The request [B].
-    object_size_bytes : int
-        Size of the object before it [B].
-    """
-    if offset_bytes < 0:
-        raise SchemeError(f"request: offset_bytes: got {offset_bytes}, wanted 0 or more")
-    if length_bytes < 1:
-        raise SchemeError(f"request: length_bytes: got {length_bytes}, wanted 1 or more")
-    if object_size_bytes < 0:
-        raise SchemeError(f"request: object_size_bytes: got {object_size_bytes}, wanted 0 or more")
-
-
-def check_shards(scheme: str, width: int, shards: Iterable[int]) -> None:
-    """Raise `SchemeError` unless all these shards exist in a scheme of this width."""
-    wrong = sorted(shard for shard in shards if not 0 <= shard < width)
-    if wrong:
-        raise SchemeError(f"{scheme}: shards: got {wrong}, wanted indices 0 to {width - 1}")
-
-
-def data_loss(scheme: str, missing: Iterable[int], wanted: str) -> DataLossError:
-    """The error for a set of missing shards that leaves too little."""
-    return DataLossError(f"{scheme}: missing shards: got {sorted(missing)}, wanted {wanted} left")
+def shard_extents(shards: Iterable[int], runs: Iterable[tuple[int, int]]) -> tuple[ShardExtent, ...]:
+    """The same runs of bytes (start, stop) on each of these shards."""
+    runs = tuple(runs)
+    return tuple(ShardExtent(shard, start, stop - start) for shard in shards for start, stop in runs)

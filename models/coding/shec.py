@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from stripesim.models.coding.errors import SchemeError
+from stripesim.models.coding.errors import require
 from stripesim.models.coding.galois import Bytes, cauchy_matrix
 from stripesim.models.coding.grouped import Group, GroupedCode
 
@@ -62,19 +63,13 @@ class Shec(GroupedCode):
 
     c: int
 
-    def __post_init__(self) -> None:
-        name = f"shec:{self.k},{self.m},{self.c}"
-        if not 1 <= self.k <= K_MAX:
-            raise SchemeError(f"{name}: k: got {self.k}, wanted 1 to {K_MAX}")
-        if not 1 <= self.m <= min(self.k, WIDTH_MAX - self.k):
-            raise SchemeError(f"{name}: m: got {self.m}, wanted 1 to {min(self.k, WIDTH_MAX - self.k)}")
-        if not 1 <= self.c <= self.m:
-            raise SchemeError(f"{name}: c: got {self.c}, wanted 1 to m = {self.m}")
+    not_optimised_because: ClassVar[str] = "the shec plug-in lacks FLAG_EC_PLUGIN_OPTIMIZED_SUPPORTED"
 
-    @property
-    def not_optimised_because(self) -> str:
-        """The reason, as Ceph's plug-ins give it."""
-        return "the shec plug-in lacks FLAG_EC_PLUGIN_OPTIMIZED_SUPPORTED"
+    def __post_init__(self) -> None:
+        require(1 <= self.k <= K_MAX, f"{self.name}: k", self.k, f"1 to {K_MAX}")
+        m_max = min(self.k, WIDTH_MAX - self.k)
+        require(1 <= self.m <= m_max, f"{self.name}: m", self.m, f"1 to {m_max}")
+        require(1 <= self.c <= self.m, f"{self.name}: c", self.c, f"1 to m = {self.m}")
 
     @property
     def name(self) -> str:
@@ -84,9 +79,8 @@ class Shec(GroupedCode):
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """For each parity the data shards it covers, and itself."""
-        return tuple(
-            frozenset({*shingle, self.k + index}) for index, shingle in enumerate(self._best_shingles())
-        )
+        shingles = min((self._shingles(*split) for split in self._splits()), key=self._reads)
+        return tuple(frozenset({*shingle, self.k + index}) for index, shingle in enumerate(shingles))
 
     @cached_property
     def generator(self) -> Bytes:
@@ -96,10 +90,6 @@ class Shec(GroupedCode):
             outside = np.array([shard not in group for shard in range(self.k)])
             matrix[self.k + index, outside] = 0
         return matrix
-
-    def _best_shingles(self) -> list[list[int]]:
-        """The shingles of the split with the least mean number of reads, the first of equals."""
-        return min((self._shingles(*split) for split in self._splits()), key=self._reads)
 
     def _splits(self) -> Iterator[tuple[int, int]]:
         """Ways to split m parities and c coverings over two layers; none or both of a layer's are 0."""

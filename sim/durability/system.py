@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.coding import RedundancyScheme, parse_scheme
+from stripesim.models.coding.galois import patterns_independent
 from stripesim.models.coding.grouped import GroupedCode
-from stripesim.models.coding.linear import patterns_independent
 
 __all__ = [
     "YEAR_S",

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from stripesim.models.coding import LRC, Clay, DataLossError, ReedSolomon, parse_scheme
 from stripesim.models.coding.clay_coder import coder_of
-from stripesim.models.coding.galois import invert, matrix_product
-from stripesim.models.coding.linear import independent_rows
+from stripesim.models.coding.galois import independent_rows, invert, matrix_product
 
 LRCS = (
     "lrc:10,6,5",

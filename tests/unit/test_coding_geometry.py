@@ -16,18 +16,10 @@ def test_stripe_range(offset: int, length: int, wanted: tuple[int, int]) -> None
 
 
 @pytest.mark.parametrize(
-    ("size", "padded", "shard"),
-    [(0, 0, 0), (1, 24576, 4096), (24576, 24576, 4096), (24577, 49152, 8192), (4 << 20, 4202496, 700416)],
+    ("size", "shard"), [(0, 0), (1, 4096), (24576, 4096), (24577, 8192), (4 << 20, 700416)]
 )
-def test_padding_and_shard_sizes(size: int, padded: int, shard: int) -> None:
-    assert GEOMETRY.padded_size_bytes(size) == padded
+def test_shards_hold_whole_chunks(size: int, shard: int) -> None:
     assert GEOMETRY.shard_size_bytes(size) == shard
-
-
-def test_locate_counts_chunks_then_stripes() -> None:
-    assert GEOMETRY.locate(4095) == (0, 4095)
-    assert GEOMETRY.locate(4096) == (1, 0)
-    assert GEOMETRY.locate(24576 + 5 * 4096 + 7) == (5, 4096 + 7)
 
 
 def test_bad_geometry_says_what_was_got() -> None:
@@ -37,8 +29,6 @@ def test_bad_geometry_says_what_was_got() -> None:
         StripeGeometry(k=1, stripe_unit_bytes=-1)
     with pytest.raises(SchemeError, match="offset_bytes: got -5"):
         GEOMETRY.stripe_range(-5, 1)
-    with pytest.raises(SchemeError, match="shard: got 6, wanted a data shard 0 to 5"):
-        GEOMETRY.object_offset(6, 0)
 
 
 @pytest.mark.parametrize(

@@ -201,8 +201,8 @@ def pages_of(code, unit, offset, length):
     """For every page of the object that a request touches its shard and its row, without intervals."""
     found = set()
     for page in range(offset // PAGE, -(-(offset + length) // PAGE)):
-        shard, at = code.geometry(unit).locate(page * PAGE)
-        found.add((shard, at // PAGE))
+        chunk, within = divmod(page * PAGE, unit)
+        found.add((chunk % code.k, (chunk // code.k * unit + within) // PAGE))
     return found
 
 

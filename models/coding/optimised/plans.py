@@ -9,22 +9,15 @@ from typing import Literal
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.optimised import extents
 from stripesim.models.coding.optimised.extents import Runs
-from stripesim.models.coding.policy import PAGE_BYTES, EcPolicy
-from stripesim.models.coding.protocol import ReadPlan, ShardExtent, WritePlan
+from stripesim.models.coding.policy import PAGE_BYTES
+from stripesim.models.coding.protocol import ReadPlan, Request, ShardExtent, WritePlan, shard_extents
 
 ShardRuns = dict[int, Runs]
 
 
 @dataclass(frozen=True)
 class ShardMap:
-    """Where the bytes of an object lie in an optimised pool.
-
-    Parameters
-    ----------
-    geometry : StripeGeometry
-    width : int
-        Data and parity shards.
-    """
+    """Where the bytes of an object lie in an optimised pool, with `width` data and parity shards."""
 
     geometry: StripeGeometry
     width: int
@@ -92,71 +85,30 @@ class ShardMap:
         return found, lost
 
 
-def plan_read(
-    shard_map: ShardMap,
-    *,
-    offset_bytes: int,
-    returned_bytes: int,
-    object_size_bytes: int,
-    missing: frozenset[int],
-    policy: EcPolicy,
-) -> ReadPlan:
-    """Read the chunks or the pages that hold the wanted bytes, by `EcPolicy.reads`.
-
-    Parameters
-    ----------
-    shard_map : ShardMap
-    offset_bytes, returned_bytes : int
-        The request, cut at the object's end [B].
-    object_size_bytes : int
-    missing : frozenset of int
-    policy : EcPolicy
-    """
+def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
+    """Read the chunks or the pages that hold the wanted bytes, by `EcPolicy.reads`."""
     unit = shard_map.geometry.stripe_unit_bytes
-    pages = policy.reads == "pages"
-    step_bytes = PAGE_BYTES if pages else unit
-    wanted = {
-        shard: extents.align(runs, step_bytes)
-        for shard, runs in shard_map.shards_of(offset_bytes, offset_bytes + returned_bytes).items()
-    }
-    stored = shard_map.stored(object_size_bytes)
-    if not policy.optimised:
+    pages = request.policy.reads == "pages"
+    touched = shard_map.shards_of(request.offset_bytes, request.offset_bytes + request.returned_bytes)
+    wanted = {shard: extents.align(runs, PAGE_BYTES if pages else unit) for shard, runs in touched.items()}
+    stored = shard_map.stored(request.object_size_bytes)
+    if not request.policy.optimised:
         # A classic object is padded to whole stripes.
-        shard_bytes = shard_map.geometry.shard_size_bytes(object_size_bytes)
+        shard_bytes = shard_map.geometry.shard_size_bytes(request.object_size_bytes)
         stored = dict.fromkeys(range(shard_map.width), ((0, shard_bytes),))
-    reads, lost = shard_map.sources(wanted, stored=stored, missing=missing)
+    reads, lost = shard_map.sources(wanted, stored=stored, missing=request.missing)
     slices = len(lost) if pages else extents.length(lost) // unit
     return ReadPlan(
         reads=_extents(reads),
         decode_stripes=slices,
         decode_data_bytes=shard_map.geometry.k * extents.length(lost),
-        erasures=sum(shard in missing for shard in wanted),
-        returned_bytes=returned_bytes,
+        erasures=sum(shard in request.missing for shard in wanted),
+        returned_bytes=request.returned_bytes,
     )
 
 
-def plan_write(
-    shard_map: ShardMap,
-    *,
-    offset_bytes: int,
-    length_bytes: int,
-    object_size_bytes: int,
-    missing: frozenset[int],
-    policy: EcPolicy,
-    in_cache: bool = False,
-) -> WritePlan:
+def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
     """Write the touched data shards and the parities, in pages.
-
-    Parameters
-    ----------
-    shard_map : ShardMap
-    offset_bytes, length_bytes, object_size_bytes : int
-        The request, and the object's size before it [B].
-    missing : frozenset of int
-        Shards that take no part; at most as many as there are parities.
-    policy : EcPolicy
-    in_cache : bool
-        Whether the primary's extent cache knows the object: then no delta is written.
 
     Notes
     -----
@@ -178,17 +130,16 @@ def plan_write(
     ----------
     Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
     """
-    k = shard_map.geometry.k
-    end_bytes = offset_bytes + length_bytes
-    stored = shard_map.stored(object_size_bytes)
-    touched = shard_map.shards_of(offset_bytes, end_bytes)
+    k, missing, end_bytes = shard_map.geometry.k, request.missing, request.end_bytes
+    stored = shard_map.stored(request.object_size_bytes)
+    touched = shard_map.shards_of(request.offset_bytes, end_bytes)
     rows = extents.align((run for runs in touched.values() for run in runs), PAGE_BYTES)
     data = {shard: extents.align(runs, PAGE_BYTES) for shard, runs in touched.items()}
     parities = {shard: rows for shard in shard_map.parities if shard not in missing}
-    grows = end_bytes > object_size_bytes
+    grows = end_bytes > request.object_size_bytes
 
     rest = {shard: extents.subtract(rows, data.get(shard, ())) for shard in range(k)}
-    for page in _partial_pages(offset_bytes, end_bytes):
+    for page in _partial_pages(request):
         for shard, runs in shard_map.shards_of(page, page + PAGE_BYTES).items():
             rest[shard] = extents.union([*rest[shard], *runs])
     rest = {shard: extents.intersect(runs, stored.get(shard, ())) for shard, runs in rest.items()}
@@ -196,7 +147,7 @@ def plan_write(
     old = {**data, **parities}
 
     method: WriteMethod = "reconstruct" if rest else "full stripe"
-    if rest and not grows and not in_cache and _takes_delta(old, rest, k=k, missing=missing, tie=policy.tie):
+    if rest and not grows and not request.in_cache and _takes_delta(old, rest, k, request):
         method = "parity delta"
     reads, lost = shard_map.sources(old if method == "parity delta" else rest, stored=stored, missing=missing)
     writes = {shard: runs for shard, runs in old.items() if shard not in missing}
@@ -206,11 +157,11 @@ def plan_write(
         reads=_extents(reads),
         writes=_extents(writes),
         read_stripes=(),
-        write_stripes=shard_map.geometry.stripe_range(offset_bytes, length_bytes),
+        write_stripes=shard_map.geometry.stripe_range(request.offset_bytes, request.length_bytes),
         encode_stripes=len(rows),
         encode_data_bytes=sum(extents.length(runs) for runs in encoded.values()),
         fill_bytes=0,
-        object_size_after_bytes=max(object_size_bytes, end_bytes),
+        object_size_after_bytes=max(request.object_size_bytes, end_bytes),
         decode_stripes=len(lost),
         decode_data_bytes=k * extents.length(lost),
         erasures=sum(shard in missing for shard in rest) if lost else 0,
@@ -222,24 +173,18 @@ def plan_write(
 WriteMethod = Literal["full stripe", "reconstruct", "parity delta"]
 
 
-def _takes_delta(
-    old: Mapping[int, Runs], rest: Mapping[int, Runs], *, k: int, missing: frozenset[int], tie: str
-) -> bool:
-    if len(old) >= k or missing & old.keys():
+def _takes_delta(old: Mapping[int, Runs], rest: Mapping[int, Runs], k: int, request: Request) -> bool:
+    if len(old) >= k or request.missing & old.keys():
         return False
-    if missing & rest.keys():
+    if request.missing & rest.keys():
         return True
-    return len(old) < len(rest) or (len(old) == len(rest) and tie == "delta")
+    return len(old) < len(rest) or (len(old) == len(rest) and request.policy.tie == "delta")
 
 
-def _partial_pages(start_bytes: int, stop_bytes: int) -> list[int]:
-    """Offsets in the object [B] of the pages that ``[start, stop)`` covers only in part."""
-    pages = []
-    if start_bytes % PAGE_BYTES:
-        pages.append(start_bytes // PAGE_BYTES * PAGE_BYTES)
-    if stop_bytes % PAGE_BYTES:
-        pages.append(stop_bytes // PAGE_BYTES * PAGE_BYTES)
-    return pages
+def _partial_pages(request: Request) -> list[int]:
+    """Offsets in the object [B] of the pages that a request covers only in part."""
+    ends = (request.offset_bytes, request.end_bytes)
+    return [end // PAGE_BYTES * PAGE_BYTES for end in ends if end % PAGE_BYTES]
 
 
 def _pages_up(size_bytes: int) -> int:
@@ -247,6 +192,4 @@ def _pages_up(size_bytes: int) -> int:
 
 
 def _extents(found: Mapping[int, Runs]) -> tuple[ShardExtent, ...]:
-    return tuple(
-        ShardExtent(shard, start, stop - start) for shard in sorted(found) for start, stop in found[shard]
-    )
+    return tuple(extent for shard in sorted(found) for extent in shard_extents((shard,), found[shard]))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.coding import LRC, ReedSolomon
-from stripesim.models.coding.linear import columns_independent
+from stripesim.models.coding.galois import columns_independent
 
 Table = npt.NDArray[np.bool_]
 K = 10
