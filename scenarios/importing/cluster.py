@@ -28,21 +28,9 @@ _SHOWN = 8
 class ImportedPool:
     """A pool.
 
-    Attributes
-    ----------
-    placed : PlacedPool
-    scheme : str
-        As `stripesim.models.coding.parse_scheme` reads it.
-    overhead : float
-        Bytes on OSDs for each byte stored.
-    stripe_unit_bytes : int
-    rule_name : str
-    failure_domain : str
-        Type of which its rule gives each group different ones.
-    osds : tuple of int
-        OSDs below the buckets that its rule takes.
-    stored_bytes : int or None
-    application : str
+    scheme: as `stripesim.models.coding.parse_scheme` reads it; overhead: bytes on OSDs for each byte stored;
+    failure_domain: type of which its rule gives each group different ones; osds: OSDs below the buckets that
+    its rule takes.
     """
 
     placed: PlacedPool
@@ -76,19 +64,8 @@ class ImportedOsd:
 class ImportedCluster:
     """A cluster, read and mapped.
 
-    Attributes
-    ----------
-    version : str
-    osd_map : OsdMap
-    pools : tuple of ImportedPool
-    osds : tuple of ImportedOsd
-        Those that exist, by id.
-    sets : mapping of pool id to PgSets
-    counts, reported : mapping of OSD id to (acting groups, primary groups)
-        Our own count, and that of the cluster (None where no file has it); primaries of the up sets.
-    ratios : tuple of float
-        Full, backfillfull and nearfull ratio.
-    warnings : tuple of str
+    osds: those that exist, by id; counts, reported: our own count, and that of the cluster (None where no
+    file has it); primaries of the up sets; ratios: full, backfillfull and nearfull ratio.
     """
 
     version: str
@@ -107,13 +84,7 @@ class ImportedCluster:
 
 
 def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
-    """Read a cluster from a report, or from the outputs of several commands.
-
-    Raises
-    ------
-    ClusterImportError, CrushMapError
-        With one line for each problem.
-    """
+    """Read a cluster from a report, or from the outputs of several commands."""
     documents = load_documents(paths)
     osd_map = read_osd_map(documents)
     warnings: list[str] = []

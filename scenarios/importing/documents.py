@@ -23,26 +23,11 @@ class ClusterImportError(ValueError):
 class Documents:
     """The parts of a cluster's state, from one report or from several outputs.
 
-    Attributes
-    ----------
-    sources : list of str
-        Files read.
-    osd_map, crush : mapping or None
-        As in ``ceph osd dump`` and ``ceph osd crush dump``.
-    metadata : sequence of mapping
-        As in ``ceph osd metadata``.
-    pg_counts : sequence of mapping or None
-        Groups of each OSD as the cluster counts them: ``num_pg_by_osd`` of a report.
-    pg_stats : sequence of mapping
-        Single groups, as in ``ceph pg dump``.
-    osd_stats : sequence of mapping
-        Sizes and use of OSDs: ``ceph osd df`` or ``ceph pg dump``.
-    pool_stats : sequence of mapping
-        Bytes and objects of pools.
-    nodes : sequence of mapping
-        As in ``ceph osd tree``.
-    head : mapping
-        The rest of a report: version, totals, health.
+    sources: files read; osd_map, crush: as in ``ceph osd dump`` and ``ceph osd crush dump``; metadata: as in
+    ``ceph osd metadata``; pg_counts: groups of each OSD as the cluster counts them: ``num_pg_by_osd`` of a
+    report; pg_stats: single groups, as in ``ceph pg dump``; osd_stats: sizes and use of OSDs: ``ceph osd df``
+    or ``ceph pg dump``; pool_stats: bytes and objects of pools; nodes: as in ``ceph osd tree``; head: the
+    rest of a report: version, totals, health.
     """
 
     sources: list[str] = field(default_factory=list)
@@ -58,19 +43,7 @@ class Documents:
 
 
 def load_documents(paths: Iterable[Path]) -> Documents:
-    """Read files and sort their parts by kind.
-
-    Parameters
-    ----------
-    paths : iterable of Path
-        Outputs of ``ceph report``, ``ceph osd dump``, ``ceph osd crush dump``, ``ceph osd metadata``,
-        ``ceph osd df [tree]``, ``ceph osd tree`` and ``ceph pg dump``, each as JSON.
-
-    Raises
-    ------
-    ClusterImportError
-        With one line for each file that cannot be used.
-    """
+    """Read files and sort their parts by kind."""
     documents = Documents()
     problems = []
     for path in paths:

@@ -32,18 +32,8 @@ _CORES = 24
 class Hardware:
     """What a pool's OSDs run on, as a scenario says it.
 
-    Attributes
-    ----------
-    kind : str
-        Kind of device that the metadata describes.
-    preset : str
-        Parameter set that stands for it.
-    cores_per_host : int
-    public_gbit_per_s, private_gbit_per_s : float
-    drive_bytes : int
-        Mean size of an OSD [bytes].
-    mapping : tuple of str
-        How each was found, one line each.
+    kind: kind of device that the metadata describes; preset: parameter set that stands for it; drive_bytes:
+    mean size of an OSD [bytes]; mapping: how each was found, one line each.
     """
 
     kind: str

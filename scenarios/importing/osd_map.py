@@ -61,13 +61,7 @@ class Reader:
 
 
 def read_osd_map(documents: Documents) -> OsdMap:
-    """Read OSD map and CRUSH map.
-
-    Raises
-    ------
-    ClusterImportError, CrushMapError
-        With every problem found.
-    """
+    """Read OSD map and CRUSH map."""
     source = documents.sources[0]
     if documents.osd_map is None:
         raise ClusterImportError(

@@ -30,15 +30,8 @@ _GENERATIONS = ((20, "tentacle"), (19, "squid"), (18, "reef"), (17, "quincy"), (
 class ImportedScenario:
     """A scenario and its CRUSH map.
 
-    Attributes
-    ----------
-    pool : str
-    tables : dict
-        The scenario's tables, as TOML has them.
-    crush_text : str
-        What ``cluster.crush_map`` names.
-    mapping : tuple of str
-        How hardware was mapped to presets.
+    tables: the scenario's tables, as TOML has them; crush_text: what ``cluster.crush_map`` names; mapping:
+    how hardware was mapped to presets.
     """
 
     pool: str
@@ -62,13 +55,7 @@ def _line(key: str, value: Any) -> str:
 
 
 def chosen_pools(cluster: ImportedCluster, names: list[str]) -> list[ImportedPool]:
-    """Return the pools that are named, or else the one that matters most: by bytes stored, then by groups.
-
-    Raises
-    ------
-    ClusterImportError
-        For a name that is no pool's.
-    """
+    """Return the pools that are named, or else the one that matters most: by bytes stored, then by groups."""
     if not cluster.pools:
         raise ClusterImportError("osdmap.pools: got none, wanted one pool at least")
     by_name = {pool.placed.name: pool for pool in cluster.pools}
@@ -84,13 +71,6 @@ def chosen_pools(cluster: ImportedCluster, names: list[str]) -> list[ImportedPoo
 
 def scenario_of(cluster: ImportedCluster, pool: ImportedPool, crush_file: str) -> ImportedScenario:
     """Make the scenario of one pool.
-
-    Parameters
-    ----------
-    cluster : ImportedCluster
-    pool : ImportedPool
-    crush_file : str
-        Name of the CRUSH map's file, relative to the scenario's.
 
     Notes
     -----
@@ -159,13 +139,7 @@ def _crush(cluster: ImportedCluster, pool: ImportedPool) -> CrushMap:
 
 
 def write_scenario(found: ImportedScenario, path: Path) -> list[Path]:
-    """Write a scenario and its CRUSH map, and load it as `stripesim run` will.
-
-    Raises
-    ------
-    ClusterImportError, ValueError
-        If a file cannot be written, or the scenario cannot be simulated.
-    """
+    """Write a scenario and its CRUSH map, and load it as `stripesim run` will."""
     crush_path = path.parent / found.tables["cluster"]["crush_map"]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,19 +17,7 @@ _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
 def import_fio(path: Path) -> list[dict[str, Any]]:
-    """Read the jobs of a fio JSON.
-
-    Returns
-    -------
-    list of dict
-        For each job and direction: ``workload`` (keys of a scenario's table) and ``measured`` (rates and
-        latencies).
-
-    Raises
-    ------
-    ClusterImportError
-        If the file is no fio JSON.
-    """
+    """Read the jobs of a fio JSON."""
     try:
         text = path.read_text(encoding="utf-8-sig") if path.stat().st_size <= _BYTES_MAX else ""
         # fio says on the same stream what it does before the document begins.

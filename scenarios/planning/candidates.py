@@ -14,8 +14,6 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
 from stripesim.scenarios.schema.plan import VARIED, PlanSpec, PricesSpec
 
-__all__ = ["CANDIDATES_MAX", "Bound", "Candidate", "Verdict", "bounds_of", "candidates_of", "with_keys"]
-
 #: A grid beyond this is refused: it takes minutes before anything is simulated.
 CANDIDATES_MAX: Final = 2000
 _WATT_HOURS_PER_YEAR: Final = 8766.0
@@ -27,13 +25,7 @@ State = Literal["met", "failed", "uncertain"]
 class Verdict:
     """Whether a candidate meets one requirement.
 
-    Parameters
-    ----------
-    key : str
-        Key of `[plan]`.
-    state : {"met", "failed", "uncertain"}
-    words : str
-        The requirement and what was found, in a sentence.
+    key: key of `[plan]`; words: the requirement and what was found, in a sentence.
     """
 
     key: str
@@ -45,13 +37,7 @@ class Verdict:
 class Bound:
     """The highest rate that one resource allows, whatever else happens.
 
-    Parameters
-    ----------
-    name : str
-    rate_per_s : float
-        Requests a second [1/s].
-    why : str
-        The formula, with its numbers.
+    rate_per_s: requests a second [1/s]; why: the formula, with its numbers.
     """
 
     name: str
@@ -107,13 +93,7 @@ class Candidate:
 
 
 def with_keys(scenario: Scenario, scheme: str, keys: Mapping[str, Any]) -> Scenario:
-    """Return a scenario of one scheme with other keys of its cluster, checked as a file is.
-
-    Raises
-    ------
-    ScenarioError
-        If they do not fit together.
-    """
+    """Return a scenario of one scheme with other keys of its cluster, checked as a file is."""
     values = scenario.model_dump(mode="json", exclude_unset=True, exclude={"plan"})
     values["schemes"] = [scheme]
     values["cluster"] = {**values.get("cluster", {}), **keys}
@@ -127,13 +107,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
-    """List the candidates: schemes outermost, then the varied keys in the order of `VARIED`.
-
-    Raises
-    ------
-    ValueError
-        If there are more than `CANDIDATES_MAX`.
-    """
+    """List the candidates: schemes outermost, then the varied keys in the order of `VARIED`."""
     varied = {key: getattr(plan, key) for key in VARIED if getattr(plan, key)}
     count = len(scenario.schemes)
     for values in varied.values():

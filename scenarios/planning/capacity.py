@@ -23,20 +23,6 @@ from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 
-__all__ = [
-    "SECONDS_PER_YEAR",
-    "Capacity",
-    "Drives",
-    "Step",
-    "Wear",
-    "capacity_of",
-    "domain_bytes",
-    "drives_of",
-    "storage_warnings",
-    "waterfall",
-    "wear_of",
-]
-
 _DAYS_PER_YEAR = 365.25
 SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
 
@@ -45,13 +31,7 @@ SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
 class Drives:
     """The drives of a scenario's cluster, as far as they are known.
 
-    Parameters
-    ----------
-    per_osd : int
-        Drives striped behind one OSD [count].
-    capacity : DriveCapacity or None
-    endurance : DriveEndurance or None
-    fill : FillLimits or None
+    per_osd: drives striped behind one OSD [count].
     """
 
     per_osd: int
@@ -108,30 +88,14 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
 class Capacity:
     """What a cluster holds under one scheme.
 
-    Parameters
-    ----------
-    scheme : str
-    stored_per_client_byte : float
-        Bytes on all drives for each byte of an object, padding to whole stripes included.
-    failures_tolerated : int
-        Shards of any object that may be lost.
-    osds : int
-    raw_bytes : float or None
-        Of all OSDs; None where the drive's capacity is not known.
-    usable_bytes : float or None
-        Client data with every OSD at the full ratio.
-    usable_as_placed_bytes : float or None
-        Client data when the OSD that CRUSH gives most to is at the full ratio; no balancer.
-    overhead : float
-        Bytes stored for each client byte by the scheme alone.
-    domains : int
-        Failure domains.
-    steps : tuple of Step
-        From raw to usable; empty where the drive's capacity or the ratios are not known.
-    usable_bytes_full : float or None
-        Raw × full ratio / overhead.
-    usable_bytes_safe : float or None
-        What fits at the nearfull ratio with the largest failure domain gone, before padding.
+    stored_per_client_byte: bytes on all drives for each byte of an object, padding to whole stripes included;
+    failures_tolerated: shards of any object that may be lost; raw_bytes: of all OSDs; None where the drive's
+    capacity is not known; usable_bytes: client data with every OSD at the full ratio; usable_as_placed_bytes:
+    client data when the OSD that CRUSH gives most to is at the full ratio; no balancer; overhead: bytes
+    stored for each client byte by the scheme alone; domains: failure domains; steps: from raw to usable;
+    empty where the drive's capacity or the ratios are not known; usable_bytes_full: raw × full ratio /
+    overhead; usable_bytes_safe: what fits at the nearfull ratio with the largest failure domain gone, before
+    padding.
     """
 
     scheme: str
@@ -168,13 +132,7 @@ class Capacity:
 class Step:
     """One step of the way from raw to usable capacity.
 
-    Parameters
-    ----------
-    name : str
-    left_bytes : float
-        What is left after it [B].
-    why : str
-        The formula, with its numbers.
+    left_bytes: what is left after it [B]; why: the formula, with its numbers.
     """
 
     name: str
@@ -242,14 +200,6 @@ def domain_bytes(scenario: Scenario, scheme_name: str, osd_bytes: float) -> list
 def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Drives) -> Capacity:
     """Work out what the scenario's cluster holds under one scheme.
 
-    Parameters
-    ----------
-    scenario : Scenario
-        OSDs that it loses count: capacity is that of the whole cluster.
-    scheme_name : str
-    models : Models
-    drives : Drives
-
     Notes
     -----
     With shards of :math:`s` bytes in objects of :math:`o` bytes and :math:`w` shards to an object, a client
@@ -293,13 +243,7 @@ def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Dr
 
 
 def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
-    """Say of each scheme that has no failure domain to heal into what that means.
-
-    Raises
-    ------
-    ValueError
-        If the images of the clients do not fit into the pool even when it is full.
-    """
+    """Say of each scheme that has no failure domain to heal into what that means."""
     drives, found, problems = drives_of(scenario, models), [], []
     for name in scenario.schemes:
         if name == "none":
@@ -327,18 +271,10 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
 class Wear:
     """What one kind of request writes to the drives.
 
-    Parameters
-    ----------
-    bytes_per_client_byte : float
-        Host bytes written to all drives for each byte the client asked for.
-    drive_write_bytes_per_s : float
-        To one drive, on average over all [B/s].
-    drive_writes_per_day : float or None
-        The same in capacities a day [1/d].
-    rated_drive_writes_per_day : float or None
-        What the maker rates [1/d].
-    life_years : float or None
-        Until the rated writes are used up at this rate, day and night [a].
+    bytes_per_client_byte: host bytes written to all drives for each byte the client asked for;
+    drive_write_bytes_per_s: to one drive, on average over all [B/s]; drive_writes_per_day: the same in
+    capacities a day [1/d]; rated_drive_writes_per_day: what the maker rates [1/d]; life_years: until the
+    rated writes are used up at this rate, day and night [a].
     """
 
     bytes_per_client_byte: float
@@ -349,16 +285,7 @@ class Wear:
 
 
 def wear_of(row: Mapping[str, Any], osds: int, drives: Drives) -> Wear | None:
-    """Work out the wear of one result row; None where it wrote nothing or says nothing of it.
-
-    Parameters
-    ----------
-    row : mapping
-        A result row.
-    osds : int
-        OSDs that share the writes [count].
-    drives : Drives
-    """
+    """Work out the wear of one result row; None where it wrote nothing or says nothing of it."""
     per_byte, rate = row.get("device_write_bytes_per_client_byte"), row.get("throughput_bytes_per_s")
     if not per_byte or rate is None:
         return None

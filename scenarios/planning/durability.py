@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from stripesim.scenarios.schema.keys import Scenario
     from stripesim.sim.ceph.cluster import Models
 
-__all__ = ["answer", "lifetime_of", "system_of"]
-
 
 def answer(
     scenario: Scenario,
@@ -43,29 +41,7 @@ def answer(
     spread: Spread | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Answer a scenario's question about durability for each of its schemes.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        With a table `[durability]`.
-    method : {"markov", "splitting", "burst", "all"}
-        "all": those that can answer.
-    batches, walks, spread
-        As for `stripesim.sim.durability.splitting.split`.
-    progress : callable, optional
-        Called after each row.
-
-    Returns
-    -------
-    dict
-        ``rows`` (see `stripesim.sim.durability.assess.assess`), ``skipped`` and ``provenance``.
-
-    Raises
-    ------
-    ValueError
-        If the scenario has no such table, or the method cannot answer for a scheme.
-    """
+    """Answer a scenario's question about durability for each of its schemes."""
     rows, skipped = [], []
     for scheme in scenario.schemes:
         system = system_of(scenario, scheme)
@@ -97,13 +73,7 @@ def answer(
 
 
 def system_of(scenario: Scenario, scheme: str) -> System:
-    """Build the system that a scenario describes, for one of its schemes.
-
-    Raises
-    ------
-    ValueError
-        If there is no `[durability]`, or the recovery model gives no pace.
-    """
+    """Build the system that a scenario describes, for one of its schemes."""
     spec = scenario.durability
     if spec is None:
         raise ValueError(

@@ -29,8 +29,6 @@ from stripesim.scenarios.schema.keys import RepairSpec, Scenario
 from stripesim.scenarios.schema.plan import PlanSpec
 from stripesim.sim.durability.assess import applicable, assess
 
-__all__ = ["AFR", "make_plan", "nines_of", "simulate"]
-
 #: Annual failure rate where a scenario gives none: the order of what large fleets report.
 AFR: Final = 0.015
 #: From a failure to the start of its repair, where a scenario gives none [s]: Ceph's 600 s and its grace.
@@ -51,19 +49,7 @@ _SIMULATED: Final = (
 def make_plan(
     scenario: Scenario, *, engine: str = "compiled", progress: Callable[[str], None] | None = None
 ) -> dict[str, Any]:
-    """Answer a scenario's `[plan]`.
-
-    Returns
-    -------
-    dict
-        ``candidates`` (each with ``meets``, ``fails``, ``pareto``), ``recommended`` (one of them or None),
-        ``reasons``, ``assumptions``, ``warnings`` and ``provenance``.
-
-    Raises
-    ------
-    ValueError
-        If there is no `[plan]`, or too many candidates.
-    """
+    """Answer a scenario's `[plan]`."""
     plan = scenario.plan
     if plan is None:
         raise ValueError(f"{scenario.where(('plan',))}: plan: got nothing, wanted a table [plan]")
@@ -215,18 +201,7 @@ def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None
 
 
 def nines_of(scenario: Scenario, scheme: str, bytes_per_s: float | None) -> dict[str, Any]:
-    """Return the durability of a scheme: as `[durability]` says, else at stated defaults.
-
-    Parameters
-    ----------
-    bytes_per_s : float or None
-        Pace of repair where the scenario gives none [B/s].
-
-    Raises
-    ------
-    ValueError
-        If neither gives a pace.
-    """
+    """Return the durability of a scheme: as `[durability]` says, else at stated defaults."""
     asked = scenario
     if scenario.durability is None:
         if bytes_per_s is None:

@@ -15,8 +15,6 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.observe.steady_state import batch_means
 from stripesim.sim.run import simulate
 
-__all__ = ["Rebuild", "idle_rebuild", "measured_rebuild"]
-
 #: Objects of the sample that the lost OSD had a shard of [count]: a few for each of its placement groups.
 SAMPLE_OBJECTS: Final = 4000
 
@@ -30,26 +28,13 @@ _BLOCK_BYTES: Final = 4096
 class Rebuild:
     """A repair that was simulated.
 
-    Parameters
-    ----------
-    scheme : str
-    objects : int
-        Rebuilt in the simulation [count].
-    lost_bytes : float
-        What they had on the lost OSDs [B].
-    seconds : float or None
-        Simulated time until the last was whole again [s]; None where the run ended before.
-    half_bytes_per_s : float or None
-        The rate of a sample half as large [B/s]: how far the rate depends on the sample.
-    pace_bytes_per_s, pace_low, pace_high : float or None
-        Pace of a rebuild that is under way, without its start and its last stragglers, with a 95 % interval
-        [B/s]: from what samples of growing size take longer.
-    limited_by : str or None
-        Resources near their limit during the rebuild; empty where none is, so that throttles set the pace.
-    network_bytes_per_lost_byte : float or None
-    lost_osds : tuple of int
-    reason : str or None
-        Why nothing could be simulated.
+    objects: rebuilt in the simulation [count]; lost_bytes: what they had on the lost OSDs [B]; seconds:
+    simulated time until the last was whole again [s]; None where the run ended before; half_bytes_per_s: the
+    rate of a sample half as large [B/s]: how far the rate depends on the sample; pace_bytes_per_s, pace_low,
+    pace_high: pace of a rebuild that is under way, without its start and its last stragglers, with a 95 %
+    interval [B/s]: from what samples of growing size take longer; limited_by: resources near their limit
+    during the rebuild; empty where none is, so that throttles set the pace; reason: why nothing could be
+    simulated.
     """
 
     scheme: str
@@ -89,21 +74,6 @@ def idle_rebuild(
     scenario: Scenario, scheme: str, *, engine: str = "compiled", sample_objects: int = SAMPLE_OBJECTS
 ) -> Rebuild:
     """Lose one OSD of a scenario's cluster under no load and rebuild a sample of its objects.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        The throttles of its `[repair]` hold; OSDs that it misses stay missing.
-    scheme : str
-    engine : str
-    sample_objects : int
-        Objects to rebuild, about [count].
-
-    Returns
-    -------
-    Rebuild
-        With a reason and nothing else where the cluster cannot rebuild: no failure domain is spare, the
-        scheme has no redundancy, or its decoding was never timed.
 
     Notes
     -----
@@ -178,15 +148,7 @@ def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Reb
 
 
 def measured_rebuild(scenario: Scenario, row: Mapping[str, Any]) -> Rebuild:
-    """Read the repair that a scenario asked for off one of its rows.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        With a `[repair]`.
-    row : mapping
-        Result row of one of its cells.
-    """
+    """Read the repair that a scenario asked for off one of its rows."""
     assert scenario.repair is not None
     return Rebuild(
         scheme=row["scheme"],

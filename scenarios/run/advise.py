@@ -14,18 +14,6 @@ from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.toml_lines import KeyPath
 
-__all__ = [
-    "CELLS_MAX",
-    "PURCHASES",
-    "REPLICATIONS",
-    "Gain",
-    "Purchase",
-    "advise",
-    "gain_text",
-    "notable",
-    "simulations",
-]
-
 #: Runs of each purchase, each with the seed of a run without it.
 REPLICATIONS: Final = 3
 #: More cells than these are a sweep, not advice.
@@ -40,13 +28,7 @@ _NOTABLE: Final = 0.02
 class Purchase:
     """Something of which a cluster can have twice as much.
 
-    Parameters
-    ----------
-    key : KeyPath
-        Key of the scenario that is doubled.
-    words : str
-    kinds : tuple of str
-        Classes of resources that it relieves.
+    key: key of the scenario that is doubled; kinds: classes of resources that it relieves.
     """
 
     key: KeyPath
@@ -70,13 +52,8 @@ PURCHASES: Final = (
 class Gain:
     """What one purchase, or a pair of them, brings.
 
-    Parameters
-    ----------
-    cell : Cell
-    purchases : tuple of Purchase
-    iops, latency_mean, latency_p99 : tuple of float or None
-        Relative change with its 95 % interval: (mean, low, high), from replications under common random
-        numbers; the ends are None with fewer than two.
+    iops, latency_mean, latency_p99: relative change with its 95 % interval: (mean, low, high), from
+    replications under common random numbers; the ends are None with fewer than two.
     """
 
     cell: Cell
@@ -104,13 +81,7 @@ class Gain:
 
 
 def notable(advice: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Leave out pairs that bring hardly more than one of the two alone.
-
-    Parameters
-    ----------
-    advice
-        Rows as `Gain.to_dict` gives them.
-    """
+    """Leave out pairs that bring hardly more than one of the two alone."""
 
     def cell_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
         return row["scheme"], row["op"], row["pattern"], row["block_size_bytes"]
@@ -152,25 +123,6 @@ def advise(
     progress: Callable[[str], None] | None = None,
 ) -> list[Gain]:
     """Simulate what doubling each resource brings, alone and in pairs.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    engine : str
-    replications : int
-        Runs of each variant; run r, from 0, has the scenario's seed + r, with the purchase and without.
-    progress : callable, optional
-        Called after each run with a few words about it.
-
-    Returns
-    -------
-    list of Gain
-        By cell, the largest gain in requests per second first; then the smallest latency.
-
-    Raises
-    ------
-    ValueError
-        If the scenario has more than `CELLS_MAX` cells.
 
     Notes
     -----

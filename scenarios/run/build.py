@@ -45,16 +45,7 @@ POOL_ID = 1
 class Setting:
     """What one cell of a scenario runs on.
 
-    Parameters
-    ----------
-    pool : Pool
-    workload : Workload, SyntheticLoops, or a sequence of them
-    prefilled : bool
-    until_ns : int or None
-    faults : FaultPlan or None
-    timeout_ns : int
-    newest_only : bool
-        See `stripesim.sim.engine.program.Program`.
+    newest_only: see `stripesim.sim.engine.program.Program`.
     """
 
     pool: Pool
@@ -122,13 +113,7 @@ def kernel_warnings(scenario: Scenario) -> list[str]:
 
 
 def _op_queue(scenario: Scenario, device: Device, queues: int) -> OpQueue | None:
-    """Return the queue in front of worker threads; None: in order of arrival.
-
-    Raises
-    ------
-    ValueError
-        If a profile is named for a queue that has none.
-    """
+    """Return the queue in front of worker threads; None: in order of arrival."""
     cluster = scenario.cluster
     if cluster.op_queue == "mclock_scheduler":
         return mclock(scenario.generation, cluster.mclock_profile, device, queues=queues)
@@ -141,13 +126,7 @@ def _op_queue(scenario: Scenario, device: Device, queues: int) -> OpQueue | None
 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:
-    """Return how the scenario's erasure-coded pools are read and written.
-
-    Raises
-    ------
-    ValueError
-        If the release does not offer what the cluster asks for.
-    """
+    """Return how the scenario's erasure-coded pools are read and written."""
     cluster, release = scenario.cluster, generation(scenario.generation)
     optimised = release.ec.optimised if cluster.ec_optimizations is None else cluster.ec_optimizations
     if optimised and not release.ec.optimised:
@@ -241,13 +220,7 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
 
 
 def check_schemes(scenario: Scenario, models: Models) -> None:
-    """Check what each scheme needs of placement and kernel costs, before any of them runs.
-
-    Raises
-    ------
-    ValueError
-        With one line per scheme that cannot be simulated.
-    """
+    """Check what each scheme needs of placement and kernel costs, before any of them runs."""
     down = _down(scenario)
     if scenario.faults is not None:
         plan_of(scenario, _osd_hosts(scenario), lambda out: _no_sets(), rotational=models.ssd.rotational)

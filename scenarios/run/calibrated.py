@@ -9,21 +9,9 @@ from stripesim.calibration.parameters.calibrated_range import CalibratedRange, c
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.scenarios.schema.keys import Scenario
 
-__all__ = ["warnings_of", "warnings_of_all"]
-
 
 def warnings_of(scenario: Scenario) -> list[str]:
-    """Say where a scenario lies outside the calibrated range.
-
-    Parameters
-    ----------
-    scenario : Scenario
-
-    Returns
-    -------
-    list of str
-        One line each; empty inside the range.
-    """
+    """Say where a scenario lies outside the calibrated range."""
     asked = scenario.model_dump(mode="json")
     # What a kind of workload does not use is not asked about.
     workload = scenario.workload

@@ -12,8 +12,6 @@ from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.window import WARM_UP
 from stripesim.sim.run import RunResult, simulate
 
-__all__ = ["ALL_LOADS", "load_rows_of", "row_of", "run_cell", "run_cells"]
-
 #: Name of the row of several workloads together.
 ALL_LOADS = "all"
 

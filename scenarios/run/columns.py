@@ -13,8 +13,6 @@ from typing import Any, Final, Literal
 
 import polars as pl
 
-__all__ = ["COLUMNS", "Column", "ci_text", "number_text"]
-
 _MB: Final = 1e-6
 _MS: Final = 1e-6
 _PER_BYTE: Final = "B/B"
@@ -22,17 +20,6 @@ _PER_BYTE: Final = "B/B"
 
 def number_text(value: float | None, factor: float = 1.0, *, digits: int = 3, padded: bool = False) -> str:
     """Write a number with three significant digits, without exponents; a dash where there is none.
-
-    Parameters
-    ----------
-    value
-        None and values that are not finite give a dash.
-    factor
-        From the unit of the value to the one shown.
-    digits
-        Significant digits [count].
-    padded
-        Whether zeros at the end stay, as in a column of numbers.
 
     Examples
     --------
@@ -58,26 +45,10 @@ def number_text(value: float | None, factor: float = 1.0, *, digits: int = 3, pa
 class Column:
     """A column of the result rows.
 
-    Parameters
-    ----------
-    key
-        Its name in the rows; units are part of it.
-    dtype
-        Type of its values.
-    meaning
-        What it says, for the reference.
-    words
-        What a report calls it; empty: not shown there.
-    short
-        What a narrow table calls it; empty: as `words`.
-    unit
-        In which it is shown.
-    factor
-        From the unit of the column to the one shown.
-    better
-        Whether less or more of it is better.
-    ci
-        Columns with the ends of its confidence interval.
+    key: its name in the rows; units are part of it; dtype: type of its values; meaning: what it says, for the
+    reference; words: what a report calls it; empty: not shown there; short: what a narrow table calls it;
+    empty: as `words`; unit: in which it is shown; factor: from the unit of the column to the one shown;
+    better: whether less or more of it is better; ci: columns with the ends of its confidence interval.
     """
 
     key: str

@@ -100,19 +100,7 @@ def run_scenario(
     progress: Callable[[str], None] | None = None,
     costs: bool = True,
 ) -> ScenarioResult:
-    """Run all cells of a scenario.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    engine : str
-        ``compiled`` or ``simpy``; both give the same rows.
-    progress : callable, optional
-        Called after each cell with a few words about it.
-    costs : bool
-        Whether rows tell what the latency consists of (`stripesim.scenarios.explain.costs`); each cell then
-        runs a second time, up to the last request of the sample.
-    """
+    """Run all cells of a scenario."""
     from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
     from stripesim.scenarios.run.calibrated import warnings_of
     from stripesim.scenarios.run.results import rows_frame

@@ -41,12 +41,7 @@ _GIVEN = {
 class Places:
     """Where OSDs and hosts stand.
 
-    Parameters
-    ----------
-    osd_hosts : ndarray of int64, shape (osds,)
-        Host of each OSD.
-    racks : int or None
-        Racks, each with as many hosts; None: no racks.
+    osd_hosts: host of each OSD; racks: racks, each with as many hosts; None: no racks.
     """
 
     osd_hosts: IntArray
@@ -110,16 +105,7 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
 def repair_plan(
     scenario: Scenario, up_sets: Callable[[tuple[int, ...]], IntArray], *, rotational: bool
 ) -> FaultPlan:
-    """Return the plan of a scenario with a table ``[repair]``: OSDs lost when the run begins.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    up_sets : callable
-        OSDs that are out → sets that CRUSH gives.
-    rotational : bool
-        Whether the OSDs' devices are disks.
-    """
+    """Return the plan of a scenario with a table ``[repair]``: OSDs lost when the run begins."""
     assert scenario.repair is not None
     return FaultPlan(
         lost_osds=scenario.repair.lost_osds,
@@ -139,23 +125,7 @@ def plan_of(
     *,
     rotational: bool,
 ) -> FaultPlan:
-    """Return what goes wrong in a scenario.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        With a table ``[faults]``.
-    osd_hosts : ndarray of int64, shape (osds,)
-    up_sets : callable
-        OSDs that are out → sets that CRUSH gives.
-    rotational : bool
-        Whether the OSDs' devices are disks.
-
-    Raises
-    ------
-    ValueError
-        If the faults contradict the cluster, or a trace cannot be used; one line, with the key.
-    """
+    """Return what goes wrong in a scenario."""
     faults = scenario.faults
     assert faults is not None
     places = Places(osd_hosts, scenario.cluster.racks if scenario.cluster.crush_map is None else None)

@@ -10,8 +10,6 @@ from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
-__all__ = ["cached_by_content", "file_sha256"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: A file changed less than this long ago may change again without its time showing it [ns].
@@ -20,21 +18,6 @@ _SETTLED_NS: Final = 2 * 10**9
 
 def file_sha256(path: str | Path) -> str:
     """Hash the content of a file.
-
-    Parameters
-    ----------
-    path
-        Of a file that can be read.
-
-    Returns
-    -------
-    str
-        SHA-256, 64 hex digits.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
 
     Notes
     -----
@@ -61,18 +44,7 @@ def _hash_once(path: str, signature: tuple[int, ...]) -> str:
 
 
 def cached_by_content(maxsize: int) -> Callable[[F], F]:
-    """Keep what a function made of files, by their content: a file that changes is read again.
-
-    Parameters
-    ----------
-    maxsize
-        Results kept [count].
-
-    Returns
-    -------
-    callable
-        Decorator of a function whose first argument is a path and whose others can be hashed.
-    """
+    """Keep what a function made of files, by their content: a file that changes is read again."""
 
     def decorate(read: F) -> F:
         @lru_cache(maxsize=maxsize)

@@ -14,11 +14,6 @@ from stripesim.traces.read import read_trace
 def replay_of(scenario: Scenario) -> Replay:
     """Build the replay that a scenario asks for.
 
-    Raises
-    ------
-    TraceError
-        If the trace cannot be read, holds a fault (a truncated file does) or no request.
-
     Notes
     -----
     Strict: a replay that left faulty lines out would be of another workload, and say nothing of it.
@@ -34,14 +29,7 @@ def replay_of(scenario: Scenario) -> Replay:
 
 
 def recorded_latency(scenario: Scenario) -> dict[str, float]:
-    """Return what the trace itself says of latency, to stand beside the simulated row.
-
-    Returns
-    -------
-    dict of str to float
-        ``recorded_latency_mean_ns``, ``_p50_ns``, ``_p95_ns``, ``_p99_ns`` of the requests that the replay
-        takes; empty where the trace records no completions.
-    """
+    """Return what the trace itself says of latency, to stand beside the simulated row."""
     frame = _trace_of(scenario).requests
     frame = frame.filter(frame["length_bytes"] > 0).head(scenario.workload.requests or len(frame))
     spans = (frame["complete_ns"] - frame["issue_ns"]).drop_nulls().to_numpy()

@@ -23,8 +23,6 @@ from rich.table import Table
 from stripesim.scenarios.run.columns import COLUMNS, ci_text
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = ["RESULT_SCHEMA", "ResultsError", "print_table", "rows_frame", "write_files", "write_results"]
-
 #: Columns of a result row and their types. Units are in the names; rates are per simulated second.
 RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
     {column.key: column.dtype for column in COLUMNS.values()}
@@ -38,24 +36,7 @@ class ResultsError(ValueError):
 
 
 def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
-    """Collect result rows in a data frame.
-
-    Parameters
-    ----------
-    rows
-        One mapping for each cell. Columns of `RESULT_SCHEMA` that a row lacks are null; further ones are
-        kept.
-
-    Returns
-    -------
-    pl.DataFrame
-        Columns of `RESULT_SCHEMA` in its order and types, then the further ones.
-
-    Raises
-    ------
-    ResultsError
-        If a value does not fit its column.
-    """
+    """Collect result rows in a data frame."""
     listed = [dict(row) for row in rows]
     further = list(dict.fromkeys(key for row in listed for key in row if key not in RESULT_SCHEMA))
     try:
@@ -79,27 +60,6 @@ def write_results(
     extra: Mapping[str, str | bytes] | None = None,
 ) -> list[Path]:
     """Keep a run's rows and how they came about.
-
-    Parameters
-    ----------
-    out_dir
-        Folder, made where missing.
-    rows
-        Result rows; at least the columns scheme, op, pattern and block_size_bytes.
-    provenance
-        What is needed to get the same rows again; JSON values (NumPy scalars too).
-    extra
-        Further files: name → content.
-
-    Returns
-    -------
-    list of Path
-        Files written: ``results.parquet``, ``results.csv``, the extra ones, ``provenance.json``.
-
-    Raises
-    ------
-    ResultsError
-        If the rows or the provenance cannot be written as they are, or the folder cannot be written to.
 
     Notes
     -----
@@ -150,25 +110,7 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
 
 
 def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write files so that none is ever seen half written.
-
-    Parameters
-    ----------
-    out_dir
-        Folder, made where missing.
-    contents
-        File name → content; renamed into place in this order, once all are written.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    ResultsError
-        If the folder cannot be made or written to; no file is changed unless all could be written.
-    """
+    """Write files so that none is ever seen half written."""
     out_dir = Path(out_dir)
     temporary: dict[Path, Path] = {}
     try:
@@ -256,18 +198,7 @@ PHASES: Final = {"before": "before", "degraded": "degraded", "recovery": "recove
 
 
 def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
-    """Put the phases of a run under faults below its rows; rows without phases stay as they are.
-
-    Parameters
-    ----------
-    rows
-        Result rows; under faults with columns such as ``latency_p99_degraded_ns``.
-
-    Returns
-    -------
-    pl.DataFrame
-        With a column ``phase``, if any row has phases: ``whole run``, then each phase that the run had.
-    """
+    """Put the phases of a run under faults below its rows; rows without phases stay as they are."""
     named = [phase for phase in PHASES if f"iops_{phase}" in rows.columns]
     if not named:
         return rows
@@ -288,13 +219,6 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
 
 def print_table(rows: pl.DataFrame, console: Console) -> None:
     """Print result rows as a table for people.
-
-    Parameters
-    ----------
-    rows
-        Result rows.
-    console
-        Where to print. On a narrow one the columns that matter least are left out, which the caption says.
 
     Notes
     -----

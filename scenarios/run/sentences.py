@@ -7,8 +7,6 @@ from typing import Any
 
 from stripesim.scenarios.run.columns import number_text
 
-__all__ = ["load_sentences", "subject"]
-
 
 def subject(row: Mapping[str, Any]) -> str:
     """Name a row in a sentence: its scheme and, of several workloads, which."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime
 import platform
 
-__all__ = ["where_and_when"]
-
 
 def where_and_when() -> dict[str, str]:
     """Tell Python's version, the machine's architecture and the moment, in UTC."""

@@ -16,8 +16,6 @@ from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = ["OSDS_MAX", "REQUESTS_MAX", "budget_rules", "requests_of"]
-
 #: Requests of one cell: some hours of computing.
 REQUESTS_MAX: Final = 2 * 10**9
 #: OSDs of a cluster: ten times the largest that Ceph was tried with.

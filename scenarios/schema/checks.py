@@ -13,24 +13,9 @@ from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = ["cross_check"]
-
 
 def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[Problem]:
-    """Apply every rule that spans several keys.
-
-    Parameters
-    ----------
-    scenario
-        A scenario whose keys are each valid alone.
-    schemes
-        Its schemes, read; those that could not be read are left out.
-
-    Returns
-    -------
-    list of Problem
-        Empty where the scenario can be run.
-    """
+    """Apply every rule that spans several keys."""
     too_much = list(budget_rules(scenario, schemes))
     if too_much:
         # The other rules may themselves take what the scenario asks for.

@@ -11,8 +11,6 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 
-__all__ = ["durability_rules", "stands_alone"]
-
 
 def stands_alone(scenario: Scenario) -> bool:
     """Whether a scenario asks for durability and nothing else: it then needs no workload."""

@@ -11,21 +11,12 @@ from stripesim.scenarios.schema.toml_lines import KeyPath
 if TYPE_CHECKING:
     from stripesim.models.coding import RedundancyScheme
 
-__all__ = ["NumberedScheme", "domain_count", "failure_domain"]
-
 
 @dataclass(frozen=True)
 class NumberedScheme:
     """A scheme that could be read, with its place in the scenario's list.
 
-    Parameters
-    ----------
-    index
-        Position in `Scenario.schemes`, from 0.
-    text
-        The scheme as written.
-    scheme
-        What it means.
+    index: position in `Scenario.schemes`, from 0; text: the scheme as written; scheme: what it means.
     """
 
     index: int

@@ -38,22 +38,6 @@ from stripesim.scenarios.schema.types import (
     TimeS,
 )
 
-__all__ = [
-    "FILE_KEYS",
-    "Cell",
-    "ClientSpec",
-    "ClusterSpec",
-    "DegradedSpec",
-    "LoadSpec",
-    "RepairSpec",
-    "Scenario",
-    "WorkloadSpec",
-    "cells",
-    "load_cell",
-    "schema_json",
-]
-
-
 #: Keys whose values are paths of files that a run reads, in whatever table they stand.
 FILE_KEYS: Final = frozenset({"crush_map", "trace"})
 #: Streams that the engine's records can number, with room for the background.
@@ -69,241 +53,164 @@ class ClusterSpec(Table):
     host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each, in order.
     """
 
-    hosts: Count = Field(default=4, description="Storage hosts [count].")
-    osds_per_host: Count = Field(default=6, description="OSDs on each host [count].")
-    racks: Count | None = Field(
-        default=None,
-        description="Racks, each with as many hosts [count]; leave out for one row of hosts.",
-    )
-    pg_num: Count = Field(default=1024, description="Placement groups of the pool [count].")
-    object_bytes: SizeBytes = Field(
-        default=4 * 1024**2, description="Size of one RADOS object of the image [bytes]."
-    )
-    stripe_unit_bytes: SizeBytes = Field(
-        default=4096,
-        description="Bytes of a stripe that one data shard holds [bytes]; a stripe is k times this. Clay "
-        "codes round it up to whole sub-chunks, as Ceph does.",
-    )
-    failure_domain_replicated: FailureDomain = Field(
-        default="host", description="No two replicas of an object share one of these."
-    )
-    failure_domain_erasure: FailureDomain = Field(
-        default="host", description="No two shards of an erasure-coded object share one of these."
-    )
-    crush_map: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Path of a CRUSH map in crushtool's text form, relative to the scenario file; "
-        "replaces hosts, osds_per_host, racks and failure domains for placement.",
-    )
-    crush_rule: str | None = Field(default=None, min_length=1, description="Rule of crush_map to place by.")
-    cores_per_host: Count = Field(default=24, description="CPU cores of each storage host [count].")
-    op_shards: Count | None = Field(
-        default=None,
-        description="Queues of operations of one OSD (osd_op_num_shards) [count]; leave out to take what the "
-        "parameter set or the generation has.",
-    )
-    op_threads_per_shard: Count | None = Field(
-        default=None, description="Threads that serve one of these (osd_op_num_threads_per_shard) [count]."
-    )
-    messenger_threads: Count | None = Field(
-        default=None,
-        description="Threads of one OSD that send and receive messages (ms_async_op_threads) [count].",
-    )
-    client_cores: Count = Field(default=36, description="CPU cores of the client machine [count].")
-    public_gbit_per_s: GbitPerS = Field(
-        default=10.0,
-        description="Rate of the network between client and hosts, per node and direction [10^9 bit/s].",
-    )
-    private_gbit_per_s: GbitPerS = Field(
-        default=10.0, description="Rate of the network between hosts, per node and direction [10^9 bit/s]."
-    )
-    networks: Literal[1, 2] = Field(
-        default=2,
-        description="Interfaces of each host [count]: 2, one for clients and one between hosts; 1, one of "
-        "public_gbit_per_s for both.",
-    )
-    ssd: str = Field(
-        default="intel-730",
-        min_length=1,
-        description="Name of an OSD's device parameter set, of drives or of disks (hdd-7200).",
-    )
-    drive_bytes: SizeBytes | None = Field(
-        default=None,
-        description="Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave "
-        "out to take that of the device parameter set.",
-    )
-    drive_rated_write_bytes: SizeBytes | None = Field(
-        default=None,
-        description="Host writes that the maker rates one drive for over its life [bytes] (TBW), for wear in "
-        "reports; leave out to take that of the device parameter set.",
-    )
-    drive_rated_days: PositiveFloat = Field(
-        default=1825.0, description="Life that drive_rated_write_bytes is rated for [days]."
-    )
-    parameters: str = Field(
-        default="koh2017", min_length=1, description="Name of the calibrated parameter set."
-    )
-    kernel_table: str = Field(
-        default="",
-        description="Name of the table of encode and decode costs; empty takes the one that ships.",
-    )
-    kernel_backend: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Kernel of that table, such as jerasure_rs_vand; leave out to take its first.",
-    )
-    encode_buffers: bool = Field(
-        default=True,
-        description="Charge with ISA-L's kernels what Ceph's plugin pays for buffers around an encode call.",
-    )
-    ec_optimizations: bool | None = Field(
-        default=None,
-        description="Whether erasure-coded pools have the flag allow_ec_optimizations (FastEC); leave out "
-        "for yes where the generation has it.",
-    )
-    direct_reads: bool = Field(
-        default=False,
-        description="Whether clients read the shards of erasure-coded objects themselves, not through the "
-        "primary; with generation umbrella.",
-    )
-    pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = Field(
-        default=None, description="How long a PG's lock is held; leave out to take what the generation does."
-    )
-    op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = Field(
-        default="fifo",
-        description="How an OSD's worker threads choose between clients and recovery: in order of arrival, "
-        "by Ceph's weighted priority queue, or by mClock with the generation's costs and defaults.",
-    )
-    mclock_profile: Literal["high_client_ops", "balanced", "high_recovery_ops"] | None = Field(
-        default=None, description="Profile of mclock_scheduler; leave out to take the generation's default."
-    )
+    hosts: Count = 4
+    """Storage hosts [count]."""
+    osds_per_host: Count = 6
+    """OSDs on each host [count]."""
+    racks: Count | None = None
+    """Racks, each with as many hosts [count]; leave out for one row of hosts."""
+    pg_num: Count = 1024
+    """Placement groups of the pool [count]."""
+    object_bytes: SizeBytes = 4 * 1024**2
+    """Size of one RADOS object of the image [bytes]."""
+    stripe_unit_bytes: SizeBytes = 4096
+    """Bytes of a stripe that one data shard holds [bytes]; a stripe is k times this. Clay codes round it up
+    to whole sub-chunks, as Ceph does."""
+    failure_domain_replicated: FailureDomain = "host"
+    """No two replicas of an object share one of these."""
+    failure_domain_erasure: FailureDomain = "host"
+    """No two shards of an erasure-coded object share one of these."""
+    crush_map: str | None = Field(default=None, min_length=1)
+    """Path of a CRUSH map in crushtool's text form, relative to the scenario file; replaces hosts,
+    osds_per_host, racks and failure domains for placement."""
+    crush_rule: str | None = Field(default=None, min_length=1)
+    """Rule of crush_map to place by."""
+    cores_per_host: Count = 24
+    """CPU cores of each storage host [count]."""
+    op_shards: Count | None = None
+    """Queues of operations of one OSD (osd_op_num_shards) [count]; leave out to take what the parameter set
+    or the generation has."""
+    op_threads_per_shard: Count | None = None
+    """Threads that serve one of these (osd_op_num_threads_per_shard) [count]."""
+    messenger_threads: Count | None = None
+    """Threads of one OSD that send and receive messages (ms_async_op_threads) [count]."""
+    client_cores: Count = 36
+    """CPU cores of the client machine [count]."""
+    public_gbit_per_s: GbitPerS = 10.0
+    """Rate of the network between client and hosts, per node and direction [10^9 bit/s]."""
+    private_gbit_per_s: GbitPerS = 10.0
+    """Rate of the network between hosts, per node and direction [10^9 bit/s]."""
+    networks: Literal[1, 2] = 2
+    """Interfaces of each host [count]: 2, one for clients and one between hosts; 1, one of public_gbit_per_s
+    for both."""
+    ssd: str = Field(default="intel-730", min_length=1)
+    """Name of an OSD's device parameter set, of drives or of disks (hdd-7200)."""
+    drive_bytes: SizeBytes | None = None
+    """Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave out to take that
+    of the device parameter set."""
+    drive_rated_write_bytes: SizeBytes | None = None
+    """Host writes that the maker rates one drive for over its life [bytes] (TBW), for wear in reports; leave
+    out to take that of the device parameter set."""
+    drive_rated_days: PositiveFloat = 1825.0
+    """Life that drive_rated_write_bytes is rated for [days]."""
+    parameters: str = Field(default="koh2017", min_length=1)
+    """Name of the calibrated parameter set."""
+    kernel_table: str = ""
+    """Name of the table of encode and decode costs; empty takes the one that ships."""
+    kernel_backend: str | None = Field(default=None, min_length=1)
+    """Kernel of that table, such as jerasure_rs_vand; leave out to take its first."""
+    encode_buffers: bool = True
+    """Charge with ISA-L's kernels what Ceph's plugin pays for buffers around an encode call."""
+    ec_optimizations: bool | None = None
+    """Whether erasure-coded pools have the flag allow_ec_optimizations (FastEC); leave out for yes where the
+    generation has it."""
+    direct_reads: bool = False
+    """Whether clients read the shards of erasure-coded objects themselves, not through the primary; with
+    generation umbrella."""
+    pg_lock_scope: Literal["commit", "coded", "dispatch", "none"] | None = None
+    """How long a PG's lock is held; leave out to take what the generation does."""
+    op_queue: Literal["fifo", "wpq", "mclock_scheduler"] = "fifo"
+    """How an OSD's worker threads choose between clients and recovery: in order of arrival, by Ceph's
+    weighted priority queue, or by mClock with the generation's costs and defaults."""
+    mclock_profile: Literal["high_client_ops", "balanced", "high_recovery_ops"] | None = None
+    """Profile of mclock_scheduler; leave out to take the generation's default."""
 
 
 class WorkloadSpec(Table):
     """What the client asks for; each combination of op, pattern and block size is one cell."""
 
-    kind: Literal["closed", "open", "trace"] = Field(
-        default="closed",
-        description="closed: queue_depth requests always in flight; open: Poisson arrivals at rate_per_s; "
-        "trace: the requests of a recorded trace.",
-    )
-    ops: tuple[Op, ...] = Field(
-        default=("read", "write"),
-        min_length=1,
-        description="Operations, each its own cell; unused with kind trace.",
-    )
-    read_fraction: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        default=None, description="Share of reads in one mixed cell [0 to 1], instead of ops."
-    )
-    patterns: tuple[Pattern, ...] = Field(
-        default=("seq", "rand"), min_length=1, description="Order of offsets; unused with kind trace."
-    )
-    block_sizes_bytes: tuple[SizeBytes, ...] = Field(
-        default=(4096,), min_length=1, description="Request sizes [bytes]; unused with kind trace."
-    )
-    clients: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] = Field(
-        default=1,
-        description="Clients [count], each with submission threads, a network and an image of its own.",
-    )
-    clients_per_host: Count = Field(
-        default=1, description="Clients on one machine, whose network they share [count]."
-    )
-    queue_depth: Count = Field(
-        default=256,
-        description="Requests that each client has in flight [count]; unused where requests arrive by the "
-        "clock.",
-    )
-    completions: Literal["each", "newest"] = Field(
-        default="each",
-        description="each: the client goes on with each request that completes; newest: it waits for the "
-        "request that it issued last, then goes on with all that have completed. Only where queue_depth "
-        "requests are in flight.",
-    )
-    requests: PositiveInt | None = Field(
-        default=None, description="Requests per cell, of all clients [count]; give this or duration_s."
-    )
-    duration_s: SpanS | None = Field(
-        default=None, description="Simulated time per cell [s]; give this or requests."
-    )
-    image: Literal["pristine", "prefilled"] = Field(
-        default="prefilled", description="Whether the image's objects exist before the run."
-    )
-    image_bytes: SizeBytes = Field(
-        default=100 * 10**9, description="Size of the block image of each client [bytes]."
-    )
-    rate_per_s: PositiveFloat | None = Field(
-        default=None, description="Mean arrival rate of all clients together with kind open [requests/s]."
-    )
-    trace: str | None = Field(
-        default=None,
-        min_length=1,
-        description="Path of the trace with kind trace, relative to the scenario file.",
-    )
-    trace_format: str | None = Field(
-        default=None, min_length=1, description="Format of the trace; leave out to recognise it."
-    )
-    speed: PositiveFloat = Field(
-        default=1.0,
-        description="Factor the recorded times of a trace are divided by [1]; 2 replays twice as fast.",
-    )
-    replay: Literal["recorded", "closed"] = Field(
-        default="recorded",
-        description="recorded: a trace's requests arrive at their (scaled) times; closed: in the same order, "
-        "queue_depth at a time.",
-    )
-    timeout_s: SpanS | None = Field(
-        default=None,
-        description="Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out "
-        "for never, as Ceph does. Only with [faults].",
-    )
+    kind: Literal["closed", "open", "trace"] = "closed"
+    """closed: queue_depth requests always in flight; open: Poisson arrivals at rate_per_s; trace: the
+    requests of a recorded trace."""
+    ops: tuple[Op, ...] = Field(default=("read", "write"), min_length=1)
+    """Operations, each its own cell; unused with kind trace."""
+    read_fraction: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of reads in one mixed cell [0 to 1], instead of ops."""
+    patterns: tuple[Pattern, ...] = Field(default=("seq", "rand"), min_length=1)
+    """Order of offsets; unused with kind trace."""
+    block_sizes_bytes: tuple[SizeBytes, ...] = Field(default=(4096,), min_length=1)
+    """Request sizes [bytes]; unused with kind trace."""
+    clients: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] = 1
+    """Clients [count], each with submission threads, a network and an image of its own."""
+    clients_per_host: Count = 1
+    """Clients on one machine, whose network they share [count]."""
+    queue_depth: Count = 256
+    """Requests that each client has in flight [count]; unused where requests arrive by the clock."""
+    completions: Literal["each", "newest"] = "each"
+    """each: the client goes on with each request that completes; newest: it waits for the request that it
+    issued last, then goes on with all that have completed. Only where queue_depth requests are in flight."""
+    requests: PositiveInt | None = None
+    """Requests per cell, of all clients [count]; give this or duration_s."""
+    duration_s: SpanS | None = None
+    """Simulated time per cell [s]; give this or requests."""
+    image: Literal["pristine", "prefilled"] = "prefilled"
+    """Whether the image's objects exist before the run."""
+    image_bytes: SizeBytes = 100 * 10**9
+    """Size of the block image of each client [bytes]."""
+    rate_per_s: PositiveFloat | None = None
+    """Mean arrival rate of all clients together with kind open [requests/s]."""
+    trace: str | None = Field(default=None, min_length=1)
+    """Path of the trace with kind trace, relative to the scenario file."""
+    trace_format: str | None = Field(default=None, min_length=1)
+    """Format of the trace; leave out to recognise it."""
+    speed: PositiveFloat = 1.0
+    """Factor the recorded times of a trace are divided by [1]; 2 replays twice as fast."""
+    replay: Literal["recorded", "closed"] = "recorded"
+    """recorded: a trace's requests arrive at their (scaled) times; closed: in the same order, queue_depth at
+    a time."""
+    timeout_s: SpanS | None = None
+    """Time after which the client gives a request up [s] (rados_osd_op_timeout); leave out for never, as Ceph
+    does. Only with [faults]."""
 
 
 class LoadSpec(WorkloadSpec):
     """One of several workloads that run at the same time; a key left out is that of `[workload]`."""
 
-    name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$", description="Name of the workload in results."
-    )
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")
+    """Name of the workload in results."""
 
 
 class ClientSpec(Table):
     """The machines that issue requests."""
 
-    threads: PositiveInt | None = Field(
-        default=None,
-        description="Requests whose submission one client works on at the same time [count]; leave out to "
-        "take the parameter set's (one, as for a single load generator on a block-device library).",
-    )
-    place: Literal["own", "osd-hosts"] = Field(
-        default="own",
-        description="own: clients have machines of their own; osd-hosts: they run on the storage hosts in "
-        "turn and share the public network of those.",
-    )
+    threads: PositiveInt | None = None
+    """Requests whose submission one client works on at the same time [count]; leave out to take the parameter
+    set's (one, as for a single load generator on a block-device library)."""
+    place: Literal["own", "osd-hosts"] = "own"
+    """own: clients have machines of their own; osd-hosts: they run on the storage hosts in turn and share the
+    public network of those."""
 
 
 class RepairSpec(Table):
     """OSDs lost for good, rebuilt while the workload runs. Left out values are those of the generation."""
 
-    lost_osds: tuple[OsdId, ...] = Field(min_length=1, description="Numbers of the OSDs that are lost.")
-    max_backfills: Count | None = Field(
-        default=None, description="PGs an OSD may back-fill at a time [count] (osd_max_backfills)."
-    )
-    recovery_max_active: Count | None = Field(
-        default=None, description="Objects an OSD may recover at a time [count] (osd_recovery_max_active)."
-    )
-    recovery_chunk_bytes: SizeBytes | None = Field(
-        default=None, description="Most bytes one recovery message carries [bytes] (osd_recovery_max_chunk)."
-    )
-    recovery_sleep_s: TimeS | None = Field(
-        default=None, description="Pause between recovery operations [s] (osd_recovery_sleep)."
-    )
+    lost_osds: tuple[OsdId, ...] = Field(min_length=1)
+    """Numbers of the OSDs that are lost."""
+    max_backfills: Count | None = None
+    """PGs an OSD may back-fill at a time [count] (osd_max_backfills)."""
+    recovery_max_active: Count | None = None
+    """Objects an OSD may recover at a time [count] (osd_recovery_max_active)."""
+    recovery_chunk_bytes: SizeBytes | None = None
+    """Most bytes one recovery message carries [bytes] (osd_recovery_max_chunk)."""
+    recovery_sleep_s: TimeS | None = None
+    """Pause between recovery operations [s] (osd_recovery_sleep)."""
 
 
 class DegradedSpec(Table):
     """OSDs that are down for the whole run and are not repaired."""
 
-    missing_osds: tuple[OsdId, ...] = Field(min_length=1, description="Numbers of the OSDs that are down.")
+    missing_osds: tuple[OsdId, ...] = Field(min_length=1)
+    """Numbers of the OSDs that are down."""
 
 
 class Scenario(Table):
@@ -315,47 +222,38 @@ class Scenario(Table):
     several keys.
     """
 
-    name: str = Field(
-        default="scenario",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$",
-        description="Short name, used in titles and file names: letters, digits, space, dot, _ and -.",
-    )
-    description: str = Field(default="", description="What the scenario is for, in a sentence or two.")
-    generation: GenerationName = Field(
-        default="kraken",
-        description="Ceph release whose write, read and repair paths are simulated; up to squid "
-        "erasure-coded pools are classic, tentacle is v20.2.0 with FastEC, umbrella is main.",
-    )
-    schemes: tuple[SchemeText, ...] = Field(
-        min_length=1,
-        description="Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, parities in all, "
-        "locality), lrc-ceph:4,2,3 and shec:6,3,2 (as Ceph's plugins), clay:9,3,11 (k, m, helpers d), or "
-        "none for one bare device.",
-    )
-    seed: Annotated[int, Field(ge=0, le=INT_MAX)] = Field(
-        default=1, description="Seed of every random draw; the same seed gives the same run."
-    )
-    cluster: ClusterSpec = Field(default=ClusterSpec(), description="The machines and their layout.")
-    workload: WorkloadSpec = Field(default=WorkloadSpec(), description="What the client asks for.")
-    workloads: tuple[LoadSpec, ...] = Field(
-        default=(),
-        description="Several workloads at once, each of one op, pattern and block size; keys that one leaves "
-        "out are those of [workload].",
-    )
-    client: ClientSpec = Field(default=ClientSpec(), description="The clients: their threads and machines.")
-    repair: RepairSpec | None = Field(
-        default=None, description="Lost OSDs, rebuilt under the foreground load."
-    )
-    degraded: DegradedSpec | None = Field(default=None, description="OSDs that are down and stay down.")
-    faults: FaultsSpec | None = Field(
-        default=None, description="What fails and comes back during the run, and how the cluster recovers."
-    )
-    durability: DurabilitySpec | None = Field(
-        default=None, description="How drives fail and are rebuilt over years: see stripesim durability."
-    )
-    plan: PlanSpec | None = Field(
-        default=None, description="What may vary and what is required: see stripesim plan."
-    )
+    name: str = Field(default="scenario", pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}$")
+    """Short name, used in titles and file names: letters, digits, space, dot, _ and -."""
+    description: str = ""
+    """What the scenario is for, in a sentence or two."""
+    generation: GenerationName = "kraken"
+    """Ceph release whose write, read and repair paths are simulated; up to squid erasure-coded pools are
+    classic, tentacle is v20.2.0 with FastEC, umbrella is main."""
+    schemes: tuple[SchemeText, ...] = Field(min_length=1)
+    """Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, parities in all, locality),
+    lrc-ceph:4,2,3 and shec:6,3,2 (as Ceph's plugins), clay:9,3,11 (k, m, helpers d), or none for one bare
+    device."""
+    seed: Annotated[int, Field(ge=0, le=INT_MAX)] = 1
+    """Seed of every random draw; the same seed gives the same run."""
+    cluster: ClusterSpec = ClusterSpec()
+    """The machines and their layout."""
+    workload: WorkloadSpec = WorkloadSpec()
+    """What the client asks for."""
+    workloads: tuple[LoadSpec, ...] = ()
+    """Several workloads at once, each of one op, pattern and block size; keys that one leaves out are those
+    of [workload]."""
+    client: ClientSpec = ClientSpec()
+    """The clients: their threads and machines."""
+    repair: RepairSpec | None = None
+    """Lost OSDs, rebuilt under the foreground load."""
+    degraded: DegradedSpec | None = None
+    """OSDs that are down and stay down."""
+    faults: FaultsSpec | None = None
+    """What fails and comes back during the run, and how the cluster recovers."""
+    durability: DurabilitySpec | None = None
+    """How drives fail and are rebuilt over years: see stripesim durability."""
+    plan: PlanSpec | None = None
+    """What may vary and what is required: see stripesim plan."""
 
     # Where relative paths start. It is private because a result must not
     # depend on where a file happens to lie.
@@ -395,18 +293,7 @@ class Scenario(Table):
         return self._places.text(path)
 
     def resolve(self, path: str) -> Path:
-        """Turn a path of the scenario into one that can be opened.
-
-        Parameters
-        ----------
-        path
-            A value of `workload.trace` or `cluster.crush_map`.
-
-        Returns
-        -------
-        Path
-            The path itself if absolute, else taken from the scenario file's folder.
-        """
+        """Turn a path of the scenario into one that can be opened."""
         return self._base_dir / Path(path).expanduser()
 
     def files(self) -> list[tuple[KeyPath, str]]:
@@ -434,11 +321,6 @@ class Scenario(Table):
     def hash(self) -> str:
         """Name the scenario by its content.
 
-        Returns
-        -------
-        str
-            SHA-256 of the canonical JSON (keys sorted, no spaces, every default written out), 64 hex digits.
-
         Notes
         -----
         Paths count as written; the content of the files they name does not. A table `[durability]` or
@@ -457,17 +339,10 @@ class Scenario(Table):
 class Cell(NamedTuple):
     """One row of the result: a scheme under one kind of request.
 
-    Parameters
-    ----------
-    scheme
-        Scheme as the scenario writes it.
-    op
-        ``read`` or ``write``; ``mixed`` where the scenario gives a read fraction; ``trace`` where a trace
-        decides.
-    pattern
-        ``seq`` or ``rand``; ``trace`` where a trace decides, ``mixed`` where several workloads do.
-    block_size_bytes
-        Request size [bytes]; None where a trace or several workloads decide.
+    scheme: scheme as the scenario writes it; op: ``read`` or ``write``; ``mixed`` where the scenario gives a
+    read fraction; ``trace`` where a trace decides; pattern: ``seq`` or ``rand``; ``trace`` where a trace
+    decides, ``mixed`` where several workloads do; block_size_bytes: request size [bytes]; None where a trace
+    or several workloads decide.
     """
 
     scheme: str
@@ -477,18 +352,7 @@ class Cell(NamedTuple):
 
 
 def cells(scenario: Scenario) -> list[Cell]:
-    """List the cells of a scenario.
-
-    Parameters
-    ----------
-    scenario
-        The scenario.
-
-    Returns
-    -------
-    list of Cell
-        Schemes outermost, then ops, patterns and block sizes, each in the order the scenario gives them.
-    """
+    """List the cells of a scenario."""
     workload = scenario.workload
     if scenario.workloads:
         return [Cell(scheme, "mixed", "mixed", None) for scheme in scenario.schemes]
@@ -526,14 +390,17 @@ def load_cell(scheme: str, load: WorkloadSpec) -> Cell:
 
 
 def schema_json() -> str:
-    """Write the JSON schema of scenario files, for editors.
-
-    Returns
-    -------
-    str
-        JSON Schema (draft 2020-12), indented, with a newline at its end; `schema.json` is this text.
-    """
+    """Write the JSON schema of scenario files, for editors."""
     schema: dict[str, Any] = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    schema |= Scenario.model_json_schema()
+    schema |= _unwrapped(Scenario.model_json_schema())
     schema["title"] = "stripesim scenario"
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _unwrapped(value: Any) -> Any:
+    """Join the lines over which the source wraps the description of a key."""
+    if isinstance(value, dict):
+        return {key: _unwrapped(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_unwrapped(part) for part in value]
+    return " ".join(value.split()) if isinstance(value, str) and "\n\n" not in value else value

@@ -21,14 +21,11 @@ from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import (
     Problem,
     is_list_key,
-    key_text,
     problem_from_pydantic,
     value_at,
     value_text,
 )
-from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces, locate_keys
-
-__all__ = ["ScenarioError", "load_scenario", "parse_scenario", "scenario_from", "shipped_scenarios"]
+from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces, key_text, locate_keys
 
 _SHIPPED_DIR: Final = Path(__file__).parents[1]
 
@@ -85,13 +82,7 @@ class _Document:
 
 
 def shipped_scenarios() -> list[str]:
-    """List the scenarios that ship.
-
-    Returns
-    -------
-    list of str
-        Names that `load_scenario` takes, in alphabetical order.
-    """
+    """List the scenarios that ship."""
     return sorted(path.stem for path in _SHIPPED_DIR.glob("*.toml"))
 
 

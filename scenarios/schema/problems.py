@@ -16,8 +16,6 @@ from pydantic_core import ErrorDetails
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.toml_lines import KeyPath, key_text
 
-__all__ = ["Problem", "is_list_key", "key_text", "problem_from_pydantic", "value_at", "value_text"]
-
 _VALUE_CHARACTERS_MAX: Final = 60
 
 
@@ -25,14 +23,8 @@ _VALUE_CHARACTERS_MAX: Final = 60
 class Problem:
     """One thing wrong with a scenario.
 
-    Parameters
-    ----------
-    path
-        Key the problem is reported at.
-    got, wanted
-        What stands there, and what should.
-    involves
-        Further keys the verdict rests on: where one of them has a problem itself, this one means nothing.
+    path: key the problem is reported at; got, wanted: what stands there, and what should; involves: further
+    keys the verdict rests on: where one of them has a problem itself, this one means nothing.
     """
 
     path: KeyPath
@@ -161,20 +153,7 @@ def _missing(path: KeyPath) -> str:
 
 
 def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
-    """Turn one of pydantic's errors into a problem.
-
-    Parameters
-    ----------
-    error
-        What pydantic says.
-    document
-        The document it was said of, as tomllib read it.
-
-    Returns
-    -------
-    Problem
-        The same in a user's words.
-    """
+    """Turn one of pydantic's errors into a problem."""
     path: KeyPath = error["loc"]
     if error["type"] == "extra_forbidden":
         return _unknown_key(path)

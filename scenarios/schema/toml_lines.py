@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["KeyPath", "KeyPlaces", "key_text", "locate_keys"]
-
 #: A key path: names of tables and keys, and positions in arrays. ``("schemes", 1)`` is the second scheme.
 KeyPath = tuple[str | int, ...]
 
@@ -33,17 +31,6 @@ _SCALAR: Final = re.compile(r"[^,\]}#\n]*")
 
 def locate_keys(text: str) -> dict[KeyPath, int]:
     r"""Map every key path of a valid TOML document to the line it starts on.
-
-    Parameters
-    ----------
-    text
-        A document that ``tomllib.loads`` accepts.
-
-    Returns
-    -------
-    dict
-        Key path → line, counted from 1. Tables are located by their header or, where they have none, by the
-        first key that creates them. Elements of arrays are located by their position.
 
     Examples
     --------
@@ -188,14 +175,8 @@ def key_text(path: KeyPath) -> str:
 class KeyPlaces:
     """Where the keys of a document stand.
 
-    Parameters
-    ----------
-    label : str
-        What to call the document in messages; empty if there is none.
-    lines : mapping of KeyPath to int
-        From `locate_keys`.
-    overrides : mapping of KeyPath to str
-        What a key was overridden by (``--set``).
+    label: what to call the document in messages; empty if there is none; lines: from `locate_keys`;
+    overrides: what a key was overridden by (``--set``).
     """
 
     label: str = ""

@@ -9,25 +9,6 @@ from pydantic_core import PydanticCustomError
 
 from stripesim.scenarios.schema.units import SIZE_BYTES_MAX, SIZE_PATTERN, SizeError, parse_size_bytes
 
-__all__ = [
-    "INT_MAX",
-    "Count",
-    "FailureDomain",
-    "GbitPerS",
-    "GenerationName",
-    "IntervalS",
-    "Op",
-    "OsdId",
-    "Pattern",
-    "PositiveFloat",
-    "PositiveInt",
-    "SchemeText",
-    "SizeBytes",
-    "SpanS",
-    "Table",
-    "TimeS",
-]
-
 _SIZE_WANTED: Final = 'a size of 1 byte or more: a whole number of bytes, or text such as "4k", "4MiB", "1GB"'
 
 #: Seeds and identifiers fit a signed 64-bit integer, which is also what TOML promises to carry.
@@ -97,4 +78,6 @@ Pattern = Literal["seq", "rand"]
 class Table(BaseModel):
     """A table of a scenario: immutable, and no key may be misspelt."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )

@@ -26,8 +26,6 @@ import re
 from fractions import Fraction
 from typing import Final
 
-__all__ = ["SIZE_BYTES_MAX", "SIZE_PATTERN", "SizeError", "format_size", "parse_size_bytes"]
-
 #: Largest size accepted [bytes]: offsets are signed 64-bit integers in the engines.
 SIZE_BYTES_MAX: Final = 2**63 - 1
 

@@ -14,8 +14,6 @@ from typing import Any, Final, TypeVar
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
 
-__all__ = ["SweepLostError", "map_dask", "run_dask"]
-
 _CONNECT_TIMEOUT_S: Final = 20
 
 #: How long a sweep waits for workers once all have gone [s].
@@ -34,28 +32,6 @@ class SweepLostError(SweepError):
 
 def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S) -> Iterator[Outcome]:
     """Run tasks on a Dask cluster.
-
-    Parameters
-    ----------
-    tasks : sequence of SweepTask
-    address : str
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or the path of its scheduler file.
-    timeout_s : float
-        How long to wait while there is no worker at all [s]; a line each 10 s says so.
-
-    Yields
-    ------
-    Outcome
-        In order of completion. A task whose worker dies is given to another by the scheduler, which
-        gives it up after `distributed.scheduler.allowed-failures` further ones.
-
-    Raises
-    ------
-    SweepError
-        If Dask is not installed, the scheduler cannot be reached, it has no workers, or they hold another
-        stripesim.
-    SweepLostError
-        If the scheduler goes away, or all workers do and none comes for `timeout_s`.
 
     Notes
     -----
@@ -105,20 +81,7 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
 
 
 def map_dask(address: str, work: Callable[[int], Result], numbers: Iterable[int]) -> list[Result]:
-    """Apply a pure function to numbers on a Dask cluster; raises as `run_dask` does.
-
-    Parameters
-    ----------
-    address : str
-    work : callable
-        Has to be one that can be pickled.
-    numbers : iterable of int
-
-    Returns
-    -------
-    list
-        In order of the numbers.
-    """
+    """Apply a pure function to numbers on a Dask cluster; raises as `run_dask` does."""
     client = _connect(_distributed(), address)
     try:
         _check_workers(client, address)

@@ -15,8 +15,6 @@ from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, THROUGHP
 from stripesim.scenarios.figures.results import CaptionedFigure, legend, new_figure, styled
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = ["draw_sweep"]
-
 #: More lines than there are colours cannot be distinguished.
 _LINES_MAX: Final = len(COLOURS)
 
@@ -28,22 +26,7 @@ _TICKS_MAX: Final = 8
 
 
 def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure | None:
-    """Draw throughput against the first swept key, a panel for each pattern and op.
-
-    Parameters
-    ----------
-    aggregated : polars.DataFrame
-        From `stripesim.scenarios.sweep.stats.aggregate`.
-    keys : sequence of str
-        Swept keys.
-
-    Returns
-    -------
-    CaptionedFigure or None
-        None if there is no swept key or the first one is not numeric, or no cell has a throughput. A line for
-        each scheme and value of the other swept keys and block sizes; beyond seven lines only those of
-        the other keys' first values, which the caption says.
-    """
+    """Draw throughput against the first swept key, a panel for each pattern and op."""
     if not keys or not aggregated.schema[keys[0]].is_numeric():
         return None
     x = keys[0]

@@ -16,8 +16,6 @@ from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.scenarios.sweep.task import SweepTask, forget_models, make_task
 
-__all__ = ["SweepError", "SweepPlan", "plan_sweep", "split_values"]
-
 #: Beyond this a sweep is a slip of the hand: planning alone would take minutes.
 _POINTS_MAX: Final = 100_000
 
@@ -35,21 +33,9 @@ class SweepError(ValueError):
 class SweepPlan:
     """All that a sweep is to run.
 
-    Parameters
-    ----------
-    name : str
-        Of the scenario.
-    keys : tuple of str
-        Swept keys, as written.
-    points : int
-        Points of the grid or list.
-    tasks : tuple of SweepTask
-        In the order of the rows: point, cell, replication.
-    scenario : Scenario
-        Of the first point.
-    replications : int
-    asked : dict
-        The options the plan was made from, for the provenance.
+    name: of the scenario; keys: swept keys, as written; points: points of the grid or list; tasks: in the
+    order of the rows: point, cell, replication; scenario: of the first point; asked: the options the plan was
+    made from, for the provenance.
     """
 
     name: str
@@ -72,21 +58,6 @@ class _Axis:
 
 def split_values(text: str) -> list[str]:
     """Split values at the commas outside brackets and quotes.
-
-    Parameters
-    ----------
-    text
-        TOML values or bare words, with commas between.
-
-    Returns
-    -------
-    list of str
-        At least one; none of them empty.
-
-    Raises
-    ------
-    ValueError
-        If a bracket or quote stays open, or a value is empty.
 
     Examples
     --------
@@ -131,35 +102,7 @@ def plan_sweep(
     replications: int = 1,
     engine: str = "compiled",
 ) -> SweepPlan:
-    """Work out what to run.
-
-    Parameters
-    ----------
-    name_or_path
-        Scenario, as for `stripesim.scenarios.schema.loader.load_scenario`.
-    over
-        ``key.path=value,value,…``; several make a grid, the last one moving fastest.
-    zipped
-        The same, but all of these move together: the first values make one step, then the second ones.
-    list_file
-        CSV file; its first line names keys, each further line is a step with one value for each.
-    sets, seed
-        Overrides of every point, as for `load_scenario`.
-    replications
-        Runs of each cell [count]; replication r, from 0, runs with the point's seed + r. All points
-        start at the same seed, so differences between them are not those of luck (common random numbers).
-    engine
-        ``compiled`` or ``simpy``.
-
-    Returns
-    -------
-    SweepPlan
-
-    Raises
-    ------
-    SweepError
-        If anything is wrong; all faults at once, one line each.
-    """
+    """Work out what to run."""
     faults: list[str] = []
     axes = [_axis([item], "--over", faults) for item in over]
     axes.append(_axis(zipped, "--zip", faults))

@@ -15,8 +15,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from stripesim.scenarios.sweep.worker import work
 
-__all__ = ["ATTEMPTS_MAX", "Death", "PoolError", "cores_usable", "run_pool"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -107,27 +105,6 @@ def run_pool(
     do: Callable[[T], R], items: Iterable[T], *, jobs: int, attempts_max: int = ATTEMPTS_MAX
 ) -> Generator[tuple[T, R | Death], None, None]:
     """Do something with each item in worker processes.
-
-    Parameters
-    ----------
-    do : callable
-        A function of a module that workers can import; it must not raise.
-    items : iterable
-        What to do it with, taken in order.
-    jobs : int
-        Processes [count], at least 1.
-    attempts_max : int
-        Workers an item may cost [count].
-
-    Yields
-    ------
-    tuple
-        An item and its result in order of completion, or a `Death` if each worker it was given to died.
-
-    Raises
-    ------
-    PoolError
-        If worker after worker dies before it is ready.
 
     Notes
     -----

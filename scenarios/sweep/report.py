@@ -8,31 +8,16 @@ from stripesim.scenarios.figures.results import CaptionedFigure
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.study import pretty
 from stripesim.scenarios.report.words import moment_text
-from stripesim.scenarios.sweep.run import SweepPlan, SweepResult
+from stripesim.scenarios.sweep.plan import SweepPlan
+from stripesim.scenarios.sweep.run import SweepResult
 from stripesim.scenarios.sweep.table import NOTE, aggregated_table
-
-__all__ = ["report_of_sweep"]
 
 # Columns of words behind the keys: scheme, op, pattern, block.
 _CELL_COLUMNS = 4
 
 
 def report_of_sweep(plan: SweepPlan, result: SweepResult, figure: CaptionedFigure | None) -> str:
-    """Write the report of a sweep.
-
-    Parameters
-    ----------
-    plan : SweepPlan
-    result : SweepResult
-        Of that plan; one that ended early gives a page of what there is.
-    figure : CaptionedFigure or None
-        From `stripesim.scenarios.sweep.figures.draw_sweep`.
-
-    Returns
-    -------
-    str
-        An HTML page that loads and links nothing outside itself.
-    """
+    """Write the report of a sweep."""
     source = result.provenance
     contents = [("results", "Every point"), ("provenance", "Provenance")]
     if figure is not None:

@@ -14,22 +14,11 @@ from stripesim.scenarios.run.calibrated import warnings_of_all
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.run.stamp import where_and_when
 from stripesim.scenarios.sweep.dask import TIMEOUT_S, SweepLostError, run_dask
-from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep
+from stripesim.scenarios.sweep.plan import SweepPlan
 from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
 from stripesim.scenarios.sweep.stats import aggregate
 from stripesim.scenarios.sweep.store import PartStore
-from stripesim.scenarios.sweep.task import WALL_COLUMNS, Outcome, SweepTask, attempt, code_sha256
-
-__all__ = [
-    "WALL_COLUMNS",
-    "SweepError",
-    "SweepPlan",
-    "SweepResult",
-    "aggregate",
-    "plan_sweep",
-    "run_sweep",
-    "sweep_frame",
-]
+from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
 
 
 @dataclass(frozen=True)
@@ -87,35 +76,11 @@ def run_sweep(
 ) -> SweepResult:
     """Run what a plan asks for and is not there yet.
 
-    Parameters
-    ----------
-    plan : SweepPlan
-    jobs : int, optional
-        Worker processes [count]; all usable cores if left out; 1 runs in this process.
-    dask : str, optional
-        Address of a Dask scheduler to run on instead.
-    dask_timeout_s : float
-        How long to wait once it has no worker left [s].
-    store : PartStore, optional
-        Where rows are kept, and were kept by an earlier run.
-    progress : callable, optional
-        Called with each outcome.
-
-    Returns
-    -------
-    SweepResult
-        Also after a KeyboardInterrupt, with the rows that had come: `stopped` says so.
-
-    Raises
-    ------
-    SweepError
-        If the workers or the cluster cannot be used.
-
     Notes
     -----
     All cells run their first replication before any runs its second, so that a sweep cut short covers as
     much ground as possible. Serial, parallel and Dask runs give the same rows to the bit, but for
-    `WALL_COLUMNS`.
+    ``engine_wall_s``.
     """
     rows = (
         {}
@@ -161,20 +126,7 @@ def run_sweep(
 
 
 def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
-    """Put the table of a sweep together.
-
-    Parameters
-    ----------
-    plan : SweepPlan
-    rows : mapping
-        Task id → its row; tasks may be missing.
-
-    Returns
-    -------
-    polars.DataFrame
-        Swept keys, ``replication`` and ``seed``, then the columns of any result, ``steady``,
-        ``unsteady_reason`` and ``task`` among the last. Order of the plan.
-    """
+    """Put the table of a sweep together."""
     listed = [
         {**task.swept, **rows[task.task_id], "task": task.task_id}
         for task in plan.tasks

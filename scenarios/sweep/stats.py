@@ -12,8 +12,6 @@ import polars as pl
 
 from stripesim.sim.observe.steady_state import mser5
 
-__all__ = ["CELL_COLUMNS", "aggregate", "unsteady_reason"]
-
 #: What tells one cell of a point from another.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
 
@@ -37,13 +35,6 @@ def unsteady_reason(
     issued_ns: npt.NDArray[np.int64], completed_ns: npt.NDArray[np.int64], *, end_ns: int
 ) -> str | None:
     """Say why a run does not show its steady state; None if it does.
-
-    Parameters
-    ----------
-    issued_ns, completed_ns : ndarray of int64, shape (requests,)
-        Times of each request in order of issue [ns]; completion is negative where the run ended before.
-    end_ns : int
-        End of the run [ns].
 
     Notes
     -----
@@ -83,20 +74,6 @@ def unsteady_reason(
 
 def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     r"""Average replications, cell by cell.
-
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        One row for each point, cell and replication.
-    swept : sequence of str
-        Columns that, with scheme, op, pattern and block size, tell cells apart.
-
-    Returns
-    -------
-    polars.DataFrame
-        Those columns; ``replications`` [count]; ``steady``, whether all were; ``bottleneck``, those named,
-        the most frequent first; then for each number ``x`` its mean ``x`` and the ends of its interval
-        ``x_ci_low``, ``x_ci_high``. Order of first occurrence.
 
     Notes
     -----

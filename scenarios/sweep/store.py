@@ -18,8 +18,6 @@ from stripesim.scenarios.run.results import rows_frame, write_files
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import SweepTask
 
-__all__ = ["PartStore"]
-
 #: Files of one row each, gathered into one from this number on: a folder of 100,000 files serves nobody.
 _SINGLE_FILES_MAX: Final = 256
 
@@ -31,25 +29,9 @@ _SWEPT: Final = "swept"
 class PartStore:
     """The folder ``parts`` of a sweep's output, held by one process at a time.
 
-    Parameters
-    ----------
-    out_dir : Path
-        Folder of the sweep, made where missing.
-    resume : bool
-        Whether rows that are there already are welcome.
-
-    Attributes
-    ----------
-    rows : dict
-        Task id → row, of the sound rows found.
-    damaged : int
-        Files found that were not sound; their tasks are to be run again.
-
-    Raises
-    ------
-    SweepError
-        If the folder holds rows and `resume` is false, if another process is writing to it, or if it cannot
-        be written to.
+    out_dir: folder of the sweep, made where missing; resume: whether rows that are there already are welcome;
+    rows: task id → row, of the sound rows found; damaged: files found that were not sound; their tasks are to
+    be run again.
 
     Notes
     -----
@@ -105,13 +87,7 @@ class PartStore:
         os.close(self._lock)
 
     def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:
-        """Keep the row of a task.
-
-        Raises
-        ------
-        stripesim.scenarios.run.results.ResultsError
-            If it cannot be written.
-        """
+        """Keep the row of a task."""
         values = {_TASK: task.task_id, _SWEPT: json.dumps(dict(task.swept)), **row}
         self._write(task.task_id, [values])
         self.rows[task.task_id] = dict(row)

@@ -10,8 +10,6 @@ import polars as pl
 from stripesim.scenarios.run.columns import COLUMNS, Column, ci_text
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = ["NOTE", "aggregated_table"]
-
 #: What the abbreviations and signs of the table mean.
 NOTE: Final = (
     "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications; ! no steady state"
@@ -29,21 +27,7 @@ _NUMBERS: Final = tuple(
 
 
 def aggregated_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Write a sweep's means.
-
-    Parameters
-    ----------
-    aggregated : polars.DataFrame
-        From `stripesim.scenarios.sweep.stats.aggregate`.
-    keys : sequence of str
-        Swept keys, the first columns.
-
-    Returns
-    -------
-    tuple
-        Column names, and a row for each point and cell: as many texts of key and cell (``block`` is the
-        last of them), four numbers, and the bottleneck.
-    """
+    """Write a sweep's means."""
     columns = [*keys, *_CELL, "block", *(column.short_heading for column in _NUMBERS), "bottleneck"]
     return columns, [_cells(row, keys) for row in aggregated.iter_rows(named=True)]
 

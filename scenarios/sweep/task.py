@@ -19,21 +19,6 @@ from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
 
-__all__ = [
-    "WALL_COLUMNS",
-    "Outcome",
-    "SweepTask",
-    "attempt",
-    "code_sha256",
-    "forget_models",
-    "make_task",
-    "run_task",
-    "source_files",
-]
-
-#: Columns that tell of the machine and not of the model: the same task gives other values each time.
-WALL_COLUMNS: Final = ("engine_wall_s",)
-
 #: Source that rows come from. Not what reads parameter sets and kernel tables, nor what checks a scenario:
 #: their outcome is hashed. A test compares this with the modules that a task loads.
 _SOURCE: Final = (
@@ -62,23 +47,10 @@ _SOURCE: Final = (
 class SweepTask:
     """A cell of a scenario under one seed.
 
-    Parameters
-    ----------
-    task_id : str
-        SHA-256 of what the row depends on, 64 hex digits; see Notes.
-    scenario : Scenario
-        Narrowed to the cell; its seed is that of the replication.
-    cell : Cell
-    replication : int
-        From 0.
-    engine : str
-        ``compiled`` or ``simpy``.
-    swept : mapping
-        Swept key → its value at this point.
-    code, models : str
-        SHA-256 of the source that rows come from and of the numbers the models hold.
-    files : tuple of str
-        SHA-256 of each file that the scenario names, in the order of `Scenario.files`.
+    task_id: SHA-256 of what the row depends on, 64 hex digits; see Notes; scenario: narrowed to the cell; its
+    seed is that of the replication; replication: from 0; engine: ``compiled`` or ``simpy``; swept: swept key
+    → its value at this point; code, models: SHA-256 of the source that rows come from and of the numbers the
+    models hold; files: SHA-256 of each file that the scenario names, in the order of `Scenario.files`.
 
     Notes
     -----
@@ -123,26 +95,7 @@ def make_task(
     engine: str = "compiled",
     swept: Mapping[str, Any],
 ) -> SweepTask:
-    """Name a task.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Of the point; replication `r` runs with its seed + r.
-    cell : Cell
-        One of the scenario's.
-    replication : int
-        From 0.
-    engine : str
-        ``compiled`` or ``simpy``.
-    swept : mapping
-        Swept key → value, for the row.
-
-    Raises
-    ------
-    ValueError
-        If a parameter set, kernel table, trace or map that the scenario names cannot be read.
-    """
+    """Name a task."""
     narrowed = _narrowed(scenario, cell, replication)
     configuration = narrowed.model_dump(mode="json", exclude={"name", "description"})
     models = _models_sha256(*_models_key(scenario))
@@ -171,20 +124,7 @@ def make_task(
 
 
 def run_task(task: SweepTask) -> dict[str, Any]:
-    """Run a task.
-
-    Returns
-    -------
-    dict
-        The cell's result row with ``replication``, ``seed``, ``steady`` and ``unsteady_reason``, plain Python
-        values. But for `WALL_COLUMNS` it is a pure function of the task's name.
-
-    Raises
-    ------
-    ValueError
-        If this machine's stripesim, parameter sets or kernel tables are not those of the task, or if the
-        scenario cannot be run.
-    """
+    """Run a task."""
     if task.code != code_sha256():
         raise ValueError(
             f"worker: got the source of another stripesim (here {__version__}), wanted that of the sweep"

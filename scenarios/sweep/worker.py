@@ -11,8 +11,6 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
-__all__ = ["work"]
-
 #: A worker for each core: more threads inside them would only get in each other's way.
 _ONE_THREAD: Final = (
     "OMP_NUM_THREADS",
@@ -24,15 +22,7 @@ _ONE_THREAD: Final = (
 
 
 def work(pipe: Connection[Any, Any], pickled: bytes) -> None:
-    """Say that all is loaded, then answer each item with a result until the pipe ends.
-
-    Parameters
-    ----------
-    pipe : Connection
-        To the parent. The first message, None, says that the worker is ready.
-    pickled : bytes
-        The function to do with an item, pickled: unpickling loads its module.
-    """
+    """Say that all is loaded, then answer each item with a result until the pipe ends."""
     for name in _ONE_THREAD:
         os.environ.setdefault(name, "1")
     # The parent alone decides what a Ctrl-C means; it ends workers with SIGTERM.

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stripesim.cli.output import NO_FOLDER_FOR_REPORT
-from stripesim.scenarios.sweep.run import SweepError, SweepPlan, SweepResult, plan_sweep, run_sweep
+from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep
+from stripesim.scenarios.sweep.run import SweepResult, run_sweep
 
 if TYPE_CHECKING:
     import polars as pl

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from stripesim.cli.app import app
 from stripesim.scenarios.sweep import task as sweep_task
-from stripesim.scenarios.sweep.run import SweepError, plan_sweep, run_sweep
+from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
+from stripesim.scenarios.sweep.run import run_sweep
 from stripesim.scenarios.sweep.task import Outcome
 
 TINY = """name = "tiny"
