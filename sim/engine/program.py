@@ -54,6 +54,12 @@ class Resources:
         How resources serve several classes.
     share_indices : ndarray of int64, shape (resources,), optional
         Index into `shares` of a `FIFO` or a `POOL` that classes share; −1: none, as by default.
+    slice_ns : ndarray of int64, shape (resources,), optional
+        Of a `FIFO` of cores: how long a thread keeps one while others wait for it [ns], below 2**31; 0: no
+        longer than one `use`, as by default.
+    served_by : ndarray of int64, shape (resources,), optional
+        Of a `BATCH`: the `POOL` whose threads serve it when they have nothing else to do; −1: none, as by
+        default.
     """
 
     names: tuple[str, ...]
@@ -63,13 +69,20 @@ class Resources:
     wake_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     shares: tuple[Share, ...] = ()
     share_indices: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    slice_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    served_by: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
-        if not len(self.wake_ns):
-            object.__setattr__(self, "wake_ns", np.zeros(len(self), dtype=np.int64))
-        if not len(self.share_indices):
-            object.__setattr__(self, "share_indices", np.full(len(self), -1, dtype=np.int64))
-        assert len(self.wake_ns) == len(self.share_indices) == len(self)
+        for name, nothing in (("wake_ns", 0), ("share_indices", -1), ("slice_ns", 0), ("served_by", -1)):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(len(self), nothing, dtype=np.int64))
+            assert len(getattr(self, name)) == len(self)
+        assert (self.disciplines[self.slice_ns > 0] == FIFO).all()
+        served = self.served_by >= 0
+        assert (self.disciplines[served] == BATCH).all() and (self.capacities[served] == 1).all()
+        assert (self.disciplines[self.served_by[served]] == POOL).all()
+        assert (self.share_indices[self.served_by[served]] < 0).all()
+        assert len(set(self.served_by[served].tolist())) == served.sum()
         assert (self.share_indices < len(self.shares)).all()
         assert np.isin(self.disciplines[self.share_indices >= 0], (FIFO, POOL)).all()
         assert ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
@@ -90,6 +103,14 @@ class Resources:
         """Index into `kind_names` of each resource, shape (resources,)."""
         places = {kind: index for index, kind in enumerate(self.kind_names)}
         return np.array([places[kind] for kind in self.kinds], dtype=np.int64)
+
+    @property
+    def partners(self) -> IntArray:
+        """Of a batch server that threads serve their pool, of that pool the server; −1: none."""
+        found = self.served_by.copy()
+        served = np.flatnonzero(self.served_by >= 0)
+        found[self.served_by[served]] = served
+        return found
 
 
 @dataclass(frozen=True)

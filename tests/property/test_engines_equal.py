@@ -110,6 +110,21 @@ class Source:
         )
 
 
+def flushed(random: Random, graph: GraphBuilder, after: Sequence[int], servers: int, role: int) -> int:
+    """Let a thread work and then serve the batch server of its pool, whose roles are the last two."""
+    thread = graph.acquire(role + 1, after=after, label="kv thread")
+    work = graph.use(random.randrange(servers), random.choice(DEMANDS_NS), after=[thread], label="kv")
+    random_class(random, graph, work)
+    graph.on_thread(work, thread)
+    early = random.random() < 0.8
+    if not early:
+        work = graph.release(role + 1, after=[work], label="kv thread back")
+    synced = graph.use(role, random.choice(DEMANDS_NS), after=[work], label="sync", messages=1)
+    if early:
+        graph.release(role + 1, after=[work], label="kv thread back")
+    return synced
+
+
 def random_template(random: Random, name: str, servers: int, pools: int, spreads: int) -> Template:
     """Draw an op graph; pools are taken in ascending order, so that nothing can deadlock."""
     graph = GraphBuilder(name)
@@ -119,9 +134,15 @@ def random_template(random: Random, name: str, servers: int, pools: int, spreads
     size = random.choice([1, 2, 4, 8, 8, 16, 60])
     for _ in range(size):
         after = [random.randrange(len(graph.words)) for _ in range(random.randint(1, 3))]
-        kind = random.choice(["use"] * 6 + ["delay", "join", "acquire", "acquire", "release"])
-        if kind == "use":
-            acquires = [at for at, word in enumerate(graph.words) if word == ACQUIRE]
+        kind = random.choice(["use"] * 6 + ["delay", "join", "acquire", "acquire", "release", "flush"])
+        if kind == "flush":
+            flushed(random, graph, after, servers, servers + pools)
+        elif kind == "use":
+            acquires = [
+                at
+                for at, word in enumerate(graph.words)
+                if word == ACQUIRE and graph.roles[at] < servers + pools
+            ]
             thread = random.choice(acquires) if acquires and random.random() < 0.5 else None
             use = graph.use(
                 random.randrange(servers),
@@ -186,7 +207,7 @@ class Growing:
     def part(self, step: int, pool: int, gate: int) -> int:
         random, graph = self.random, self.graph
         parts = [self.use, self.use, self.fork, self.fork, self.branch, self.branch]
-        parts += [self.pin, self.spawn]
+        parts += [self.pin, self.spawn, self.flush]
         if gate < self.gates:
             parts += [self.gate, self.gate]
         if pool < self.pools and not gate:
@@ -213,6 +234,9 @@ class Growing:
         if self.threads and random.random() < 0.5:
             self.graph.on_thread(use, random.choice(self.threads))
         return use
+
+    def flush(self, step: int, pool: int, gate: int) -> int:
+        return flushed(self.random, self.graph, [step], self.servers, self.servers + self.pools + self.gates)
 
     def fork(self, step: int, pool: int, gate: int) -> int:
         ends = [self.grow(step, pool, gate) for _ in range(self.random.randint(2, 3))]
@@ -290,7 +314,11 @@ def random_dynamic_program(random: Random) -> Program:
             size = random.randint(1, 2)
             places.append(list(range(len(disciplines), len(disciplines) + size)))
             disciplines += [discipline] * size
+    pairs = random.randint(1, 2)
+    pair_places = [len(disciplines) + 2 * pair for pair in range(pairs)]
+    disciplines += [BATCH, POOL] * pairs
     capacities = [1 if kind == GATE else random.choice([1, 1, 2, 5]) for kind in disciplines]
+    capacities[-2 * pairs :: 2] = [1] * pairs
     spreads = random.randint(1, 2)
     factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
     factor_tables[1:] = [random.randrange(4 * FACTOR_ONE) for _ in range(FACTOR_POINTS)]
@@ -304,6 +332,7 @@ def random_dynamic_program(random: Random) -> Program:
         [
             *(random.choice([UNBOUND, *range(len(kinds)), *range(len(kinds))]) for _ in range(servers)),
             *(random.choice([UNBOUND, *resources, *resources]) for resources in places),
+            *random_pair(random, pair_places),
         ]
         for _ in range(random.randint(1, 4))
     ]
@@ -318,7 +347,7 @@ def random_dynamic_program(random: Random) -> Program:
             lengths = np.array([random.randrange(4) for _ in range(2 * count)], dtype=np.int64)
             stream.keys = np.stack([first, first + lengths], axis=-1).reshape(count, 2, 2)
     return Program(
-        resources=random_resources(random, capacities, disciplines),
+        resources=random_resources(random, capacities, disciplines, pairs),
         book=book,
         streams=streams,
         seed=random.randrange(1 << 32),
@@ -330,8 +359,14 @@ def random_dynamic_program(random: Random) -> Program:
     )
 
 
-def random_resources(random: Random, capacities: list[int], disciplines: list[int]) -> Resources:
-    """Draw kinds and what it costs to wake a server or a unit."""
+def random_pair(random: Random, places: list[int]) -> list[int]:
+    """Draw a batch server and the pool of the threads that serve it, or nothing."""
+    place = random.choice([UNBOUND, *places, *places])
+    return [place, place + 1 if place >= 0 else UNBOUND]
+
+
+def random_resources(random: Random, capacities: list[int], disciplines: list[int], pairs: int) -> Resources:
+    """Draw kinds, what it costs to wake a server or a unit, and slices; the last are pairs of batch and pool."""
     count = len(disciplines)
     names = tuple(f"r{index}" for index in range(count))
     kinds = tuple(random.choice(["a", "b", "c"]) for _ in range(count))
@@ -340,8 +375,22 @@ def random_resources(random: Random, capacities: list[int], disciplines: list[in
     indices = [
         random.randrange(-1, len(shares)) if discipline in (FIFO, POOL) else -1 for discipline in disciplines
     ]
+    indices[count - 2 * pairs :] = [-1] * (2 * pairs)
+    slices = [random.choice([0, 1, 15, 100]) if discipline == FIFO else 0 for discipline in disciplines]
+    served_by = np.full(count, -1)
+    for pair in range(pairs):
+        if random.random() < 0.8:
+            served_by[count - 2 * pair - 2] = count - 2 * pair - 1
     return Resources(
-        names, kinds, np.array(capacities), np.array(disciplines), wake_ns, shares, np.array(indices)
+        names,
+        kinds,
+        np.array(capacities),
+        np.array(disciplines),
+        wake_ns,
+        shares,
+        np.array(indices),
+        np.array(slices),
+        served_by,
     )
 
 
@@ -376,9 +425,11 @@ def random_program(random: Random) -> Program:
     servers, pools = random.randint(1, 4), random.randint(0, 3)
     kinds = [random.choice([FIFO, FIFO, BATCH]) for _ in range(random.randint(1, 6))]
     places_of_pool = [random.randint(1, 2) for _ in range(pools)]
-    disciplines = kinds + [POOL] * sum(places_of_pool)
+    pairs = random.randint(1, 2)
+    disciplines = kinds + [POOL] * sum(places_of_pool) + [BATCH, POOL] * pairs
     capacities = [random.choice([1, 1, 2, 3]) for _ in disciplines]
-    resources = random_resources(random, capacities, disciplines)
+    capacities[-2 * pairs :: 2] = [1] * pairs
+    resources = random_resources(random, capacities, disciplines, pairs)
     spreads = random.randint(1, 3)
     factor_tables = np.full((spreads, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
     for row in range(1, spreads):
@@ -393,8 +444,8 @@ def random_program(random: Random) -> Program:
         for places in places_of_pool:
             row.append(random.choice([UNBOUND, *(base + place for place in range(places))]))
             base += places
-        rows.append(row)
-    book = Book(templates, np.array(rows, dtype=np.int64).reshape(len(rows), servers + pools))
+        rows.append(row + random_pair(random, [base + 2 * pair for pair in range(pairs)]))
+    book = Book(templates, np.array(rows, dtype=np.int64).reshape(len(rows), servers + pools + 2))
     groups = random.randint(1, 3)
     streams = [
         random_source(random, book, len(templates), len(rows), groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -83,6 +83,65 @@ def test_a_thread_of_a_pool_charges_its_waking_to_the_use_that_names_it(run: Run
     result = run(program(worked(10), [0, 1, 100], [0, 0, 5]))
     assert completed(result) == [15, 25, 115]
     assert result.sleeps.tolist() == [3, 0, 2]
+
+
+def on_core(name: str, pool: int, demand_ns: int) -> Template:
+    """Work of a thread of a pool on the one core, resource 0."""
+    graph = GraphBuilder(name)
+    thread = graph.acquire(pool, after=[0], label="thread")
+    work = graph.use(0, demand_ns, after=[thread], label="work")
+    graph.on_thread(work, thread)
+    return graph.finish(reply=graph.release(pool, after=[work], label="sleep or go on"))
+
+
+def one_core(templates: list[Template], order: list[int], slice_ns: int) -> Program:
+    """One core, two threads, requests of two kinds that all arrive at time 0."""
+    found = resources([(FIFO, 1), (POOL, 1), (POOL, 1)], wake_ns=np.array([0, 5, 5], dtype=np.int64))
+    return Program(
+        resources=replace(found, slice_ns=np.array([slice_ns, 0, 0], dtype=np.int64)),
+        book=FixedTemplates(templates, np.array([[0, 1, 2]])),
+        streams=[Chosen(order)],
+    )
+
+
+@dataclass
+class Chosen:
+    """A closed loop that issues requests on chosen templates, all at once."""
+
+    order: list[int]
+    depth: int = 100
+
+    def take(self, count: int) -> RequestChunk:
+        chosen, self.order = np.array(self.order, dtype=np.int64), []
+        nothing = np.zeros_like(chosen)
+        return RequestChunk(chosen, nothing, nothing)
+
+
+@both
+def test_a_thread_keeps_its_core_while_it_finds_work(run: Run) -> None:
+    templates = [on_core("a", 1, 10), on_core("b", 2, 10)]
+    # The first thread works off its three, then the second its one.
+    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=100))) == [15, 50, 25, 35]
+    # Its slice is used up after the second: the other one comes first.
+    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=20))) == [15, 40, 25, 50]
+    # Without slices the core changes hands each time.
+    assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=0))) == [15, 30, 40, 50]
+
+
+@both
+def test_threads_serve_their_batch_when_they_have_nothing_else_to_do(run: Run) -> None:
+    graph = GraphBuilder("commit")
+    thread = graph.acquire(WORKERS, after=[0], label="thread")
+    work = graph.use(CPU, 10, after=[thread], label="submit")
+    graph.on_thread(work, thread)
+    synced = graph.use(SYNC, 100, after=[work], label="sync")
+    graph.release(WORKERS, after=[work], label="sleep or go on")
+    given = program(graph.finish(reply=synced), [0, 1, 50, 60], [0, 0, 5])
+    served_by = np.array([-1, WORKERS, -1], dtype=np.int64)
+    result = run(replace(given, resources=replace(given.resources, served_by=served_by)))
+    # Woken at 0, both submitted by 25, synced by 125; those that came meanwhile: woken, by 150, synced by 250.
+    assert completed(result) == [125, 125, 250, 250]
+    assert result.sleeps.tolist()[1:] == [2, 2]
 
 
 @both

@@ -30,12 +30,14 @@ from stripesim.sim.engine.compiled.requests import start as _start
 from stripesim.sim.engine.compiled.service import dispatch as _dispatch
 from stripesim.sim.engine.compiled.service import first as _first
 from stripesim.sim.engine.compiled.service import hand_over as _hand_over
+from stripesim.sim.engine.compiled.service import serve_by as _serve_by
 from stripesim.sim.engine.compiled.shares import set_look as _set_look
 from stripesim.sim.engine.compiled.world import (
     NEVER_NS,
     NOBODY,
     ROOT,
     SKIPPED,
+    STOPPED,
     TICKET_LEFT,
     TICKET_WAITS,
     UNIT_MOVED,
@@ -165,7 +167,7 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
             change = 1 if step.word == ACQUIRE else -1 if step.word == RELEASE else 0
         if change:
             world.resources[at(bound)].free += change
-            world.resources[at(bound)].held_ns += change * clock.now_ns
+            world.resources[at(bound)].spent_ns += change * clock.now_ns
             touched[at(bound)] = 1
     if len(world.keys):
         for which in range(2):
@@ -227,7 +229,7 @@ def _void_services(sources: int) -> Any:
         world.clock[0].calendar_end = ROOT
         for place in range(len(cells)):
             server = _server(world, cells[place])
-            if server == NOBODY or not world.resources[at(server)].stopped:
+            if server == NOBODY or not world.resources[at(server)].stopped & STOPPED:
                 _push(world, times_ns[place], cells[place])
         for number in range(len(world.shares)):
             if world.resources[at(world.shares[at(number)].resource)].stopped:
@@ -245,15 +247,19 @@ def _wake_one(world: World, resource: Any) -> None:
         _dispatch(world, world.shares[at(resource.share - 1)].resource, resource.capacity)
     elif resource.discipline in (FIFO, BATCH):
         while resource.waiting and resource.free:
+            if resource.partner:
+                _serve_by(world, world.resources[at(resource.partner - 1)])
+                break
             resource.free -= 1
             _hand_over(world, resource)
     elif resource.discipline == POOL:
-        while resource.waiting and resource.free > 0:
+        while resource.waiting and resource.free > 0 and not resource.stopped:
             waiter = _first(world, resource)
             resource.free -= 1
-            resource.held_ns -= clock.now_ns
+            resource.spent_ns -= clock.now_ns
             world.pending[at(waiter)] = UNIT_MOVED
             _append(world, waiter)
+        _serve_by(world, resource)
     elif resource.discipline == GATE:
         _pass_tickets(world, resource)
 
@@ -263,8 +269,9 @@ def _wake(sources: int) -> Any:
         """Let those go on that wait for one of the resources that are marked, ascending."""
         assert sources
         for number in range(len(touched)):
-            if touched[number] and not world.resources[at(number)].stopped:
-                _wake_one(world, world.resources[at(number)])
+            resource = world.resources[at(number)]
+            if touched[number] and (not resource.stopped or resource.discipline == POOL):
+                _wake_one(world, resource)
 
     return wake
 

@@ -140,7 +140,7 @@ class Direction:
         for action in actions:
             match action:
                 case Stop(resources):
-                    self._stop(list(resources))
+                    self._stop(list(resources), touched)
                 case Start(resources):
                     self._start(list(resources), touched)
                 case SetGroup(group, held, interrupt):
@@ -162,11 +162,15 @@ class Direction:
 
     # ---------------------------------------------------------------------------- resources
 
-    def _stop(self, stopped: list[int]) -> None:
+    def _stop(self, stopped: list[int], touched: Array) -> None:
         """Let resources die: what is in service at them is lost."""
         world = self.run.world
-        world.resources["stopped"][stopped] = 1
-        servers = np.isin(world.resources["discipline"], (FIFO, BATCH)) & (world.resources["stopped"] == 1)
+        world.resources["stopped"][stopped] |= layout.STOPPED
+        servers = np.isin(world.resources["discipline"], (FIFO, BATCH)) & (world.resources["stopped"] != 0)
+        batches = [place for place in stopped if world.resources["discipline"][place] == BATCH]
+        pools = [int(pool) - 1 for pool in world.resources["partner"][batches] if pool]
+        world.resources["stopped"][pools] &= ~layout.FLUSHING
+        touched[pools] = 1
         world.resources["free"][servers] = 0
         self.run.actions.void_services(world, *self._calendar())
         self._lost = [lost for lost in self._lost if not servers[lost[1]]]
@@ -176,8 +180,8 @@ class Direction:
         """Let resources work again, those that were stopped."""
         resources = self.run.world.resources
         for resource in started:
-            if resources["stopped"][resource]:
-                resources["stopped"][resource] = 0
+            if resources["stopped"][resource] & layout.STOPPED:
+                resources["stopped"][resource] &= ~layout.STOPPED
                 touched[resource] = 1
                 if resources["discipline"][resource] in (FIFO, BATCH):
                     resources["free"][resource] = resources["capacity"][resource]

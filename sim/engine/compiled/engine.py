@@ -312,6 +312,7 @@ class CompiledRun:
             pending=relaid(world.pending),
             links=moved(relaid(world.links)),
             joined_ns=relaid(world.joined_ns) if len(world.shares) else world.joined_ns,
+            since_ns=relaid(world.since_ns) if world.resources["slice_ns"].any() else world.since_ns,
             ready=ready,
             times_ns=times_ns,
             cells=calendar,
@@ -358,8 +359,8 @@ class CompiledRun:
         return EngineRun(
             streams=runs[:count],
             spawned=runs[count:],
-            busy_ns=resources["busy_ns"].copy(),
-            held_ns=np.where(held, resources["held_ns"] + taken * end_ns, 0),
+            busy_ns=np.where(held, 0, resources["spent_ns"]),
+            held_ns=np.where(held, resources["spent_ns"] + taken * end_ns, 0),
             waited_ns=resources["waited_ns"] + resources["waiting"].astype(np.int64) * end_ns,
             uses=int(clock["uses"]),
             end_ns=end_ns,

@@ -64,9 +64,14 @@ from stripesim.sim.engine.compiled.requests import report as _report
 from stripesim.sim.engine.compiled.requests import spawn as _spawn
 from stripesim.sim.engine.compiled.service import dispatch as _dispatch
 from stripesim.sim.engine.compiled.service import first as _first
+from stripesim.sim.engine.compiled.service import give_up as _give_up
+from stripesim.sim.engine.compiled.service import go_on as _go_on
 from stripesim.sim.engine.compiled.service import hand_over as _hand_over
+from stripesim.sim.engine.compiled.service import keep as _keep
+from stripesim.sim.engine.compiled.service import serve_by as _serve_by
 from stripesim.sim.engine.compiled.service import serve_idle as _serve_idle
 from stripesim.sim.engine.compiled.service import sleep as _sleep
+from stripesim.sim.engine.compiled.service import threads_idle as _threads_idle
 from stripesim.sim.engine.compiled.service import wait as _wait
 from stripesim.sim.engine.compiled.shares import join as _join
 from stripesim.sim.engine.compiled.shares import looked_at as _looked_at
@@ -75,6 +80,7 @@ from stripesim.sim.engine.compiled.world import (
     BRANCHES,
     DIRECT,
     DONE,
+    FLUSHING,
     FOLLOWED,
     GO_ON,
     LIVE,
@@ -109,7 +115,10 @@ def _end_of_service(world: World, cell: int) -> None:
     clock.uses += 1
     if step.special & ONCE:
         _account_service(world, request, cell)
-    resource = world.resources[at(_bound_role(world, request, step.role))]
+    place = _bound_role(world, request, step.role)
+    resource = world.resources[at(place)]
+    if resource.slice_ns and _keep(world, place, cell):
+        return
     _hand_over(world, resource)
     if resource.discipline == BATCH:
         # The other members depend on their leader, which the caller completes first.
@@ -135,7 +144,7 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
             _wait(world, pool, cell)
             return
         pool.free -= 1
-        pool.held_ns -= now_ns
+        pool.spent_ns -= now_ns
         # It had to be woken.
         world.pending[at(cell)] = UNIT_WOKEN
         _append(world, cell)
@@ -147,8 +156,10 @@ def _pool(world: World, word: int, pool: Any, cell: int) -> None:
         _append(world, waiter)
     else:
         pool.free += 1
-        pool.held_ns += now_ns
+        pool.spent_ns += now_ns
         _sleep(world, pool)
+        if pool.partner:
+            _serve_by(world, pool)
     world.pending[at(cell)] = UNIT_MOVED
     _append(world, cell)
 
@@ -162,7 +173,7 @@ def _pool_shared(world: World, word: int, pool: Any, cell: int) -> None:
         _dispatch(world, place, 0)
         return
     pool.free += 1
-    pool.held_ns += world.clock[0].now_ns
+    pool.spent_ns += world.clock[0].now_ns
     if not _dispatch(world, place, 1):
         _sleep(world, pool)
     world.pending[at(cell)] = UNIT_MOVED
@@ -187,6 +198,10 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
         return int(clock.now_ns + step.demand_ns)
     elif word == USE:
         resource = world.resources[at(bound)]
+        if resource.slice_ns and clock.kept == bound:
+            end_ns = _go_on(world, bound, cell)
+            if end_ns != NEVER_NS:
+                return int(end_ns)
         if resource.free == 0:
             if resource.share > 0:
                 _join(world, bound, cell)
@@ -197,6 +212,11 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
             _dispatch(world, bound, 0)
         else:
             if resource.share:
+                if resource.partner:
+                    if not _threads_idle(world, resource):
+                        _wait(world, resource, cell)
+                        return NEVER_NS
+                    world.resources[at(resource.partner - 1)].stopped |= FLUSHING
                 # A batch of one: nobody depends on its leader.
                 world.links[at(cell)] = NOBODY
             return _serve_idle(world, resource, cell)
@@ -410,6 +430,9 @@ def _run_machine(world: World) -> int:
                 continue
         else:
             clock.ready_from = clock.ready_to = 0
+            if clock.kept != NOBODY:
+                # The thread that kept its core has found nothing more to do.
+                _give_up(world)
             if clock.calendar_hole:
                 _close_hole(world)
             step_ns = world.times_ns[at(ROOT)] if clock.calendar_end > ROOT else NEVER_NS

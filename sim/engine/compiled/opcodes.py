@@ -135,7 +135,7 @@ def _enter(world: World, gate: Any, request: Any, cell: int) -> None:
         world.links[at(gate.last)] = cell
     gate.last = cell
     gate.free -= 1
-    gate.held_ns -= world.clock[0].now_ns
+    gate.spent_ns -= world.clock[0].now_ns
     request.steps_left += 1
 
 
@@ -156,7 +156,7 @@ def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: i
         if world.pending[at(ticket)] == TICKET_IN:
             world.pending[at(ticket)] = TICKET_LEFT
         gate.free += 1
-        gate.held_ns += clock.now_ns
+        gate.spent_ns += clock.now_ns
     pass_tickets(world, gate)
     if word == LEAVE:
         world.pending[at(ticket)] = TICKET_LEFT

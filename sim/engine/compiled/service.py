@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.engine.compiled.calendar import push
-from stripesim.sim.engine.compiled.opcodes import append, at, inlined
+from stripesim.sim.engine.compiled.opcodes import append, at, bound_to, inlined
 from stripesim.sim.engine.compiled.shares import next_ns, outlined, set_look, take
-from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, ON_THREAD, UNIT_MOVED, UNIT_WOKEN, World
+from stripesim.sim.engine.compiled.world import (
+    FLUSHING,
+    NEVER_NS,
+    NOBODY,
+    ON_THREAD,
+    UNIT_MOVED,
+    UNIT_WOKEN,
+    World,
+)
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
 from stripesim.sim.engine.program import POOL
 
@@ -82,7 +90,9 @@ def serve_idle(world: World, resource: Any, cell: int) -> int:
     """Begin a service on a server that has to be woken; return when it ends."""
     demand_ns = service_ns(world, cell) + resource.wake_ns
     resource.free -= 1
-    resource.busy_ns += demand_ns
+    resource.spent_ns += demand_ns
+    if resource.slice_ns:
+        world.since_ns[at(cell)] = world.clock[0].now_ns
     return int(world.clock[0].now_ns + demand_ns)
 
 
@@ -90,7 +100,9 @@ def serve_idle(world: World, resource: Any, cell: int) -> int:
 def serve(world: World, resource: Any, cell: int) -> int:
     """Begin a service, the server is already taken; return when it ends."""
     demand_ns = service_ns(world, cell)
-    resource.busy_ns += demand_ns
+    resource.spent_ns += demand_ns
+    if resource.slice_ns:
+        world.since_ns[at(cell)] = world.clock[0].now_ns
     return int(world.clock[0].now_ns + demand_ns)
 
 
@@ -105,7 +117,7 @@ def serve_batch(world: World, resource: Any) -> int:
     while cell != NOBODY:
         demand_ns = max(demand_ns, service_ns(world, cell))
         cell = world.links[at(cell)]
-    resource.busy_ns += demand_ns
+    resource.spent_ns += demand_ns
     return int(now_ns + demand_ns)
 
 
@@ -135,12 +147,14 @@ def dispatch(world: World, place: int, awake: int) -> int:
         woken = taken >= awake
         taken += 1
         if resource.discipline == POOL:
-            resource.held_ns -= clock.now_ns
+            resource.spent_ns -= clock.now_ns
             world.pending[at(cell)] = UNIT_WOKEN if woken else UNIT_MOVED
             append(world, cell)
             continue
         demand_ns = service_ns(world, cell) + (resource.wake_ns if woken else 0)
-        resource.busy_ns += demand_ns
+        resource.spent_ns += demand_ns
+        if resource.slice_ns:
+            world.since_ns[at(cell)] = clock.now_ns
         push(world, clock.now_ns + demand_ns, cell)
     look_ns = NEVER_NS
     if resource.free > 0 and not resource.stopped and resource.waiting:
@@ -149,9 +163,94 @@ def dispatch(world: World, place: int, awake: int) -> int:
     return taken
 
 
+# ------------------------------------------------------------------------- threads and cores
+
+
+@inlined
+def thread_pool(world: World, cell: int) -> int:
+    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
+    clock = world.clock[0]
+    request = world.requests[at(cell >> clock.cell_bits)]
+    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    thread = world.specials[at(request.first_step + number_of_step)].thread
+    if world.steps[at(request.first_step + number_of_step)].spread < ON_THREAD:
+        return NOBODY
+    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
+
+
+@outlined
+def keep(world: World, place: int, cell: int) -> bool:
+    """Let a thread keep its core until the ready list is empty, unless its slice is used up."""
+    clock, resource, pool = world.clock[0], world.resources[at(place)], thread_pool(world, cell)
+    since_ns = world.since_ns[at(cell)]
+    if pool < 0 or (resource.waiting and clock.now_ns - since_ns >= resource.slice_ns):
+        return False
+    clock.kept, clock.kept_pool, clock.kept_since_ns = place, pool, since_ns
+    return True
+
+
+@outlined
+def go_on(world: World, place: int, cell: int) -> int:
+    """Begin a use if it is more work of the thread that keeps its core just now; return when it ends."""
+    clock, resource = world.clock[0], world.resources[at(place)]
+    if clock.kept != place or clock.kept_pool != thread_pool(world, cell):
+        return NEVER_NS
+    clock.kept = NOBODY
+    end_ns = serve(world, resource, cell)
+    world.since_ns[at(cell)] = clock.kept_since_ns
+    return end_ns
+
+
+@inlined
+def threads_idle(world: World, server: Any) -> bool:
+    """Whether the threads that serve a batch server have nothing else to do."""
+    pool = world.resources[at(server.partner - 1)]
+    return bool(pool.free == pool.capacity)
+
+
+@outlined
+def serve_by(world: World, pool: Any) -> None:
+    """Let threads that have nothing else to do serve their batch server."""
+    if not pool.partner:
+        return
+    server = world.resources[at(pool.partner - 1)]
+    if server.waiting and server.free and pool.free == pool.capacity:
+        server.free -= 1
+        begin_flush(world, server)
+
+
+@inlined
+def begin_flush(world: World, server: Any) -> None:
+    """Let threads serve their batch server, which is already taken, and nothing else."""
+    world.resources[at(server.partner - 1)].stopped |= FLUSHING
+    leader = server.first
+    push(world, serve_batch(world, server), leader)
+
+
+@outlined
+def end_flush(world: World, server: Any) -> None:
+    """Let the threads of a batch server go on with what waits for them, else with the next batch."""
+    clock, pool = world.clock[0], world.resources[at(server.partner - 1)]
+    pool.stopped &= ~FLUSHING
+    server.free += 1
+    while pool.waiting and pool.free > 0 and not pool.stopped:
+        waiter = first(world, pool)
+        pool.free -= 1
+        pool.spent_ns -= clock.now_ns
+        world.pending[at(waiter)] = UNIT_WOKEN
+        append(world, waiter)
+    if not server.waiting:
+        sleep(world, server)
+    else:
+        serve_by(world, pool)
+
+
 @inlined
 def hand_over(world: World, resource: Any) -> None:
     """Let a server that has become free take what waits for it."""
+    if resource.partner:
+        end_flush(world, resource)
+        return
     if not resource.waiting:
         resource.free += 1
         sleep(world, resource)
@@ -168,3 +267,11 @@ def hand_over(world: World, resource: Any) -> None:
         waiting = first(world, resource)
         end_ns = serve(world, resource, waiting)
     push(world, end_ns, waiting)
+
+
+@outlined
+def give_up(world: World) -> None:
+    """Let others have the core that a thread kept."""
+    place = world.clock[0].kept
+    world.clock[0].kept = NOBODY
+    hand_over(world, world.resources[at(place)])

@@ -40,6 +40,8 @@ TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
 UNIT_MOVED = -1
 # Of an acquire that found its unit idle: its thread had to be woken.
 UNIT_WOKEN = -2
+# What stops a pool: the director, or that its threads serve their batch server.
+STOPPED, FLUSHING = 1, 2
 # Added to the spread of a use that takes longer if its thread had to be woken.
 ON_THREAD = 1 << 8
 
@@ -84,8 +86,8 @@ KEYS = np.dtype([("first", "i8", (2,)), ("stop", "i8", (2,)), ("held", "i8", (2,
 PIN = np.dtype([("key", "i8"), ("count", "i8")])
 RESOURCE = np.dtype(
     [
-        ("busy_ns", "i8"),
-        ("held_ns", "i8"),
+        # Service time begun at a server; time for which units of a pool, or tickets of a gate, were out.
+        ("spent_ns", "i8"),
         ("waited_ns", "i8"),
         ("sleeps", "i8"),
         ("free", "i4"),
@@ -94,10 +96,15 @@ RESOURCE = np.dtype(
         ("waiting", "i4"),
         ("capacity", "i4"),
         ("wake_ns", "i4"),
+        # How long a thread keeps one of these cores while others wait.
+        ("slice_ns", "i4"),
+        # Of a batch server that threads serve, one more than their pool, and the other way round; 0: none.
+        ("partner", "i4"),
         # Above 0: one more than its place among the shares. 0 has none; −1 is a batch server.
         ("share", "i4"),
         ("kind", "i2"),
         ("discipline", "i1"),
+        # `STOPPED`, `FLUSHING` or both.
         ("stopped", "i1"),  # A resource fills one cache line.
     ]
 )
@@ -204,6 +211,10 @@ CLOCK = np.dtype(
         ("parked", "i8"),
         ("reported", "i8"),
         ("seed_state", "u8"),
+        # The core that a thread keeps just now (`NOBODY`: none), its pool, since when it has it.
+        ("kept", "i8"),
+        ("kept_pool", "i8"),
+        ("kept_since_ns", "i8"),
     ]
 )
 
@@ -284,6 +295,8 @@ class World(NamedTuple):
         A tree of when to look at which of `shares`; see ``compiled/shares.py``.
     joined_ns : ndarray of int64, shape (cells,)
         When each cell that waits in one of `shares` has joined it; empty if there are none.
+    since_ns : ndarray of int64, shape (cells,)
+        Since when the thread has had the core on which a cell is in service; empty if no core has a slice.
     """
 
     clock: Array
@@ -323,6 +336,7 @@ class World(NamedTuple):
     lines: Array
     looks: Array
     joined_ns: Array
+    since_ns: Array
 
 
 def empty_world(program: Program, log_rows: int) -> World:
@@ -339,6 +353,8 @@ def empty_world(program: Program, log_rows: int) -> World:
     resources["discipline"] = program.resources.disciplines
     resources["capacity"] = program.resources.capacities
     resources["wake_ns"] = program.resources.wake_ns
+    resources["slice_ns"] = program.resources.slice_ns
+    resources["partner"] = program.resources.partners + 1
     resources["kind"] = program.resources.kind_indices
     for end in ("first", "last"):
         resources[end][program.resources.disciplines == GATE] = NOBODY
@@ -356,6 +372,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["bin_ns"] = clock["bins_end_ns"] = program.bin_ns
     clock["calendar_end"] = ROOT
     clock["seed_state"] = seed_state(program.seed)
+    clock["kept"] = NOBODY
     clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
     resources["share"][program.resources.disciplines == BATCH] = -1
@@ -399,6 +416,7 @@ def empty_world(program: Program, log_rows: int) -> World:
         lines=lines,
         looks=np.full(2 << max(len(shares) - 1, 1).bit_length(), NEVER_NS, dtype=np.int64),
         joined_ns=np.zeros(0, dtype=np.int64),
+        since_ns=np.zeros(0, dtype=np.int64),
     )
 
 

@@ -110,7 +110,7 @@ class Direction:
         for action in actions:
             match action:
                 case Stop(resources):
-                    self._stop(set(resources))
+                    touched |= self._stop(set(resources))
                 case Start(resources):
                     touched.update(resource for resource in resources if self._start(resource))
                 case SetGroup(group, held, interrupt):
@@ -134,8 +134,8 @@ class Direction:
 
     # ---------------------------------------------------------------------------- resources
 
-    def _stop(self, resources: set[int]) -> None:
-        """Let resources die: what is in service at them is lost."""
+    def _stop(self, resources: set[int]) -> set[int]:
+        """Let resources die: what is in service at them is lost; return the pools of threads that go on."""
         engine = self.engine
         calendar: list[Any] = []
         for entry in engine.calendar:
@@ -151,6 +151,10 @@ class Direction:
                 engine.look_at(resource, None)
             if engine.disciplines[resource] in (FIFO, BATCH):
                 engine.free[resource] = 0
+        pools = {engine.partners[resource] for resource in resources if engine.is_batch[resource]} - {-1}
+        for pool in pools:
+            engine.flushing[pool] = False
+        return pools
 
     def _start(self, resource: int) -> bool:
         """Let a resource work again; tell whether it was stopped."""
@@ -172,6 +176,7 @@ class Direction:
                 engine.serve_waiting(resource)
             elif discipline == POOL:
                 engine.grant_units(resource)
+                engine.serve_by(resource)
             elif discipline == GATE:
                 pass_tickets(engine, resource)
 

@@ -97,6 +97,14 @@ class SimpyEngine(simpy.Environment):
         self.sleeps = [0] * len(resources)
         self.sleep_bins: list[list[int]] = []
         self.wake_ns: list[int] = resources.wake_ns.tolist()
+        # How long a thread keeps a core; since when it has the one on which a service is; the core that a
+        # thread keeps just now, the pool of that thread, and since when it has it.
+        self.slices_ns: list[int] = resources.slice_ns.tolist()
+        self.since_ns: dict[int, int] = {}
+        self.kept: tuple[int, int, int] | None = None
+        # Of a batch server that threads serve their pool, and the other way round; pools that do so now.
+        self.partners: list[int] = resources.partners.tolist()
+        self.flushing = [False] * len(resources)
         self._kinds: list[int] = resources.kind_indices.tolist()
         # What waits at a resource that classes share.
         self.shares: list[ShareQueue | None] = [
@@ -237,6 +245,9 @@ class SimpyEngine(simpy.Environment):
         while True:
             if self.ready:
                 self._complete(*self.ready.popleft())
+            elif self.kept:
+                resource, self.kept = self.kept[0], None
+                self.free_server(resource)
             elif self.direction and self.direction.reports:
                 self.direction.act()
             else:
@@ -270,13 +281,17 @@ class SimpyEngine(simpy.Environment):
                         self._end_batch(resource, key)
                     else:
                         self.uses += 1
-                        if shares[resource] is not None:
+                        if self.slices_ns[resource] and self._keep(resource, event, step):
+                            heappop(calendar)
+                        elif shares[resource] is not None:
                             heappop(calendar)
                             self.free_server(resource)
                         elif queues[resource]:
                             demand_ns, key, waiter = queues[resource].popleft()
                             self.waited_ns[resource] += now_ns
                             self.busy_ns[resource] += demand_ns
+                            if self.slices_ns[resource]:
+                                self.since_ns[key] = now_ns
                             heapreplace(calendar, (now_ns + demand_ns, key, _EID, waiter))
                         else:
                             free[resource] += 1
@@ -285,7 +300,7 @@ class SimpyEngine(simpy.Environment):
                 else:
                     heappop(calendar)
                 complete(event, step)
-                if reports:
+                if reports or self.kept:
                     self.work_off()
                 continue
             heappop(calendar)
@@ -356,18 +371,21 @@ class SimpyEngine(simpy.Environment):
                         demand = (mean * factor + FACTOR_HALF) >> FACTOR_BITS
                     if path.dynamics and (thread := path.dynamics.threads[after]) in request.woken:
                         demand += self.wake_ns[row[path.roles[thread]]]
-                    if self.shares[resource] is not None:
+                    if self.kept and self._goes_on(resource, request, after):
+                        since_ns, self.kept = self.kept[2], None
+                        self._serve(resource, demand, key, request, since_ns)
+                    elif self.shares[resource] is not None:
                         self._join_shared(resource, request, after, demand)
-                    elif not free[resource]:
+                    elif not free[resource] or (is_batch[resource] and not self._threads_idle(resource)):
                         self.waited_ns[resource] -= now_ns
                         self.queues[resource].append((demand, key, request))
                     else:
                         free[resource] -= 1
                         demand += self.wake_ns[resource]
-                        self.busy_ns[resource] += demand
                         if is_batch[resource]:
                             self.batches[key] = [(request, after)]
-                        heappush(calendar, (now_ns + demand, key, _EID, request))
+                            self._flush(resource, begins=True)
+                        self._serve(resource, demand, key, request, now_ns)
                 elif word == NONE:
                     ready.append((request, after))
                 elif word == DELAY:
@@ -390,7 +408,7 @@ class SimpyEngine(simpy.Environment):
                 if self.shares[pool] is not None:
                     self._join_shared(pool, request, step, 0)
                     return
-                if self.stopped[pool] or not self.free[pool]:
+                if self.stopped[pool] or self.flushing[pool] or not self.free[pool]:
                     self.waited_ns[pool] -= int(self._now)
                     self.queues[pool].append((0, request.key | step, request))
                     return
@@ -404,6 +422,7 @@ class SimpyEngine(simpy.Environment):
                     self.sleep(pool)
             elif self.stopped[pool] or not self.queues[pool]:
                 self.sleep(pool)
+                self.serve_by(pool)
             else:
                 self.grant_units(pool)
         self.ready.append((request, step))
@@ -415,13 +434,15 @@ class SimpyEngine(simpy.Environment):
         if self.direction:
             request.units[pool] = request.units.get(pool, 0) - change
 
-    def grant_units(self, pool: int) -> None:
+    def grant_units(self, pool: int, *, woken: bool = False) -> None:
         """Give free units to those that wait for them, the first first."""
         queue = self.queues[pool]
-        while queue and self.free[pool] > 0 and not self.stopped[pool]:
+        while queue and self.free[pool] > 0 and not (self.stopped[pool] or self.flushing[pool]):
             self.waited_ns[pool] += int(self._now)
             _, key, waiter = queue.popleft()
             self.change_unit(pool, waiter, -1)
+            if woken and waiter.path.dynamics:
+                waiter.woken.add(key & _STEP_MASK)
             self.ready.append((waiter, key & _STEP_MASK))
 
     def _end_batch(self, resource: int, key: int) -> None:
@@ -434,6 +455,7 @@ class SimpyEngine(simpy.Environment):
     def free_server(self, resource: int) -> None:
         """Free a server and let those that wait for one go on, the first first."""
         self.free[resource] += 1
+        self._flush(resource, begins=False)
         if self.shares[resource] is not None:
             if not self.dispatch(resource, awake=1):
                 self.sleep(resource)
@@ -441,6 +463,52 @@ class SimpyEngine(simpy.Environment):
             self.serve_waiting(resource)
         else:
             self.sleep(resource)
+
+    # ---------------------------------------------------------------------- threads and cores
+
+    def _serve(self, resource: int, demand_ns: int, key: int, request: Request, since_ns: int) -> None:
+        """Begin a service by a server that is taken, on a core that its thread has had since a time."""
+        self.busy_ns[resource] += demand_ns
+        if self.slices_ns[resource]:
+            self.since_ns[key] = since_ns
+        heappush(self.calendar, (int(self._now) + demand_ns, key, _EID, request))
+
+    def _thread_pool(self, request: Request, step: int) -> int:
+        """Return the pool of the thread that does a use, −1: none."""
+        path = request.path
+        thread = path.dynamics.threads[step] if path.dynamics else -1
+        return request.row[path.roles[thread]] if thread >= 0 else -1
+
+    def _keep(self, resource: int, request: Request, step: int) -> bool:
+        """Let a thread keep its core until the ready list is empty, unless its slice is used up."""
+        since_ns, pool = self.since_ns.pop(request.key | step), self._thread_pool(request, step)
+        waiting = len(self.queues[resource]) + len(self.shares[resource] or ())
+        if pool < 0 or (waiting and int(self._now) - since_ns >= self.slices_ns[resource]):
+            return False
+        self.kept = (resource, pool, since_ns)
+        return True
+
+    def _goes_on(self, resource: int, request: Request, step: int) -> bool:
+        """Whether a use is more work of the thread that keeps its core just now."""
+        return self.kept is not None and self.kept[:2] == (resource, self._thread_pool(request, step))
+
+    def _threads_idle(self, server: int) -> bool:
+        """Whether the threads that serve a batch server, if any do, have nothing else to do."""
+        pool = self.partners[server]
+        return pool < 0 or self.free[pool] == int(self.program.resources.capacities[pool])
+
+    def _flush(self, server: int, *, begins: bool) -> None:
+        """Let the threads that serve a batch server do nothing else, or go on with what waits for them."""
+        pool = self.partners[server] if self.is_batch[server] else -1
+        if pool >= 0:
+            self.flushing[pool] = begins
+            if not begins:
+                self.grant_units(pool, woken=True)
+
+    def serve_by(self, pool: int) -> None:
+        """Let threads that have nothing else to do serve their batch server."""
+        if self.partners[pool] >= 0:
+            self.serve_waiting(self.partners[pool])
 
     def _join_shared(self, resource: int, request: Request, step: int, demand_ns: int) -> None:
         """Let a step join a queue that classes share; it goes on at once if it may."""
@@ -491,8 +559,7 @@ class SimpyEngine(simpy.Environment):
             return
         self.free[resource] -= 1
         demand_ns = item.demand_ns + (self.wake_ns[resource] if woken else 0)
-        self.busy_ns[resource] += demand_ns
-        heappush(self.calendar, (int(self._now) + demand_ns, item.key, _EID, request))
+        self._serve(resource, demand_ns, item.key, request, int(self._now))
 
     def look_at(self, resource: int, look_ns: int | None) -> None:
         """Look at a queue that classes share when something of it may go on; None: not on its own account."""
@@ -526,19 +593,20 @@ class SimpyEngine(simpy.Environment):
     def serve_waiting(self, resource: int) -> None:
         """Let free servers take what waits for them."""
         now_ns, waiting = int(self._now), self.queues[resource]
-        while waiting and self.free[resource]:
+        batch = self.is_batch[resource]
+        while waiting and self.free[resource] and (not batch or self._threads_idle(resource)):
             self.free[resource] -= 1
+            self._flush(resource, begins=True)
             # One service of a batch server for all that wait, under the key of the first.
-            taken = list(waiting) if self.is_batch[resource] else [waiting[0]]
+            taken = list(waiting) if batch else [waiting[0]]
             for _ in taken:
                 waiting.popleft()
             self.waited_ns[resource] += now_ns * len(taken)
             demand_ns = max(demand_ns for demand_ns, _, _ in taken)
             _, key, leader = taken[0]
-            if self.is_batch[resource]:
+            if batch:
                 self.batches[key] = [(request, key & _STEP_MASK) for _, key, request in taken]
-            self.busy_ns[resource] += demand_ns
-            heappush(self.calendar, (now_ns + demand_ns, key, _EID, leader))
+            self._serve(resource, demand_ns, key, leader, now_ns)
 
     def _reply(self, request: Request) -> None:
         """Note a request's completion and let a closed loop go on."""
