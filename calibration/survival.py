@@ -106,21 +106,11 @@ class SurvivalFit:
     fits: tuple[LifetimeFit, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON.
-
-        Returns
-        -------
-        dict
-        """
+        """Return plain values for JSON."""
         return asdict(self)
 
     def summary(self) -> str:
-        """Return a few lines for a terminal.
-
-        Returns
-        -------
-        str
-        """
+        """Return a few lines for a terminal."""
         what = "time to failure" if self.state == "up" else "time to repair"
         lines = [
             f"{self.source}: {what}, {self.spans} spans, {self.censored} censored, {self.dropped} left out"
@@ -138,22 +128,6 @@ class SurvivalFit:
 
 def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
     """Return the spans of one state as lifetimes.
-
-    Parameters
-    ----------
-    trace : FailureTrace
-        The trace.
-    state : {"up", "down"}
-        Time to failure or time to repair.
-
-    Returns
-    -------
-    Lifetimes
-
-    Raises
-    ------
-    SurvivalError
-        When the trace holds no spans, or fewer than `ENDS_MIN` whose end was seen.
 
     Notes
     -----
@@ -189,22 +163,6 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
     """Fit exponential, Weibull and lognormal distributions to a state's durations.
 
-    Parameters
-    ----------
-    trace : FailureTrace
-        The trace.
-    state : {"up", "down"}
-        Time to failure or time to repair.
-
-    Returns
-    -------
-    SurvivalFit
-
-    Raises
-    ------
-    SurvivalError
-        When the trace does not hold what is needed.
-
     Notes
     -----
     See `fit_lifetimes`.
@@ -224,23 +182,10 @@ def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
 
 
 def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
-    """Fit the three distributions by maximum likelihood.
+    """Fit the three distributions by maximum likelihood; best AIC first.
 
-    Parameters
-    ----------
-    lifetimes : Lifetimes
-        Durations.
-
-    Returns
-    -------
-    tuple of LifetimeFit
-        Best AIC first. A family whose likelihood grows towards a bound (all durations equal, a single one
-        that is thousands of times the others) has no fit and is left out.
-
-    Raises
-    ------
-    SurvivalError
-        When none has a fit.
+    A family whose likelihood grows towards a bound (all durations equal, a single one that is thousands of
+    times the others) has no fit and is left out.
 
     Notes
     -----
@@ -259,17 +204,7 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 
 
 def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
-    """Return the product-limit estimate of survival.
-
-    Parameters
-    ----------
-    lifetimes : Lifetimes
-        Durations.
-
-    Returns
-    -------
-    age_s, survival : numpy.ndarray
-        Shape (distinct ends,): ages at which ends were seen [s] and the share that outlives them.
+    """Return the ages at which ends were seen [s] and the share that outlives each: product-limit estimate.
 
     References
     ----------
@@ -293,19 +228,10 @@ def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
 
 
 def piecewise_hazard(lifetimes: Lifetimes, pieces: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return hazards that are constant between ages, each piece with about as many ends.
+    """Return ages at which pieces begin [s] and the hazard of each [1/s], the last going on.
 
-    Parameters
-    ----------
-    lifetimes : Lifetimes
-    pieces : int
-        At most one for each distinct age at which an end was seen.
-
-    Returns
-    -------
-    edges_s, hazards_per_s : tuple of float
-        Ages at which pieces begin [s], and ends seen over time spent at risk in each [1/s]: the maximum
-        likelihood estimate. The last piece goes on.
+    Each piece has about as many ends; its hazard, ends seen over time spent at risk, is the maximum likelihood
+    estimate.
 
     References
     ----------

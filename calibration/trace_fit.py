@@ -45,12 +45,7 @@ class TraceFit:
     missing: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON.
-
-        Returns
-        -------
-        dict
-        """
+        """Return plain values for JSON."""
         return {
             "source": self.source,
             "service": [fit.to_dict() for fit in self.service],
@@ -61,12 +56,7 @@ class TraceFit:
         }
 
     def summary(self) -> str:
-        """Return lines for a terminal.
-
-        Returns
-        -------
-        str
-        """
+        """Return lines for a terminal."""
         parts = [fit.summary() for fit in self.service]
         parts += [fit.summary() for fit in self.survival]
         for one in self.interference:

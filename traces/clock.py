@@ -32,15 +32,7 @@ class ClockWatch:
         self._last_ns: int | None = None
 
     def check(self, times_ns: pl.Series, places: pl.Series) -> None:
-        """Look at one chunk.
-
-        Parameters
-        ----------
-        times_ns : polars.Series
-            Times in file order [ns].
-        places : polars.Series
-            Line or record of each.
-        """
+        """Look at one chunk."""
         if not len(times_ns):
             return
         above = times_ns.shift(1, fill_value=times_ns[0] if self._last_ns is None else self._last_ns)

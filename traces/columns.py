@@ -93,18 +93,7 @@ class BlockTrace:
 
 
 def assemble(chunks: list[Chunk]) -> tuple[pl.DataFrame, pl.DataFrame | None, int]:
-    """Join chunks, sort them, and put time 0 at the first request.
-
-    Parameters
-    ----------
-    chunks : list of Chunk
-        Chunks of one file, with at least one request between them.
-
-    Returns
-    -------
-    requests, commands, origin_ns
-        As `BlockTrace` holds them.
-    """
+    """Join a file's chunks, sort them, and put time 0 at the first request: the fields of `BlockTrace`."""
     requests = pl.concat([chunk.requests for chunk in chunks]).sort(
         "issue_ns", ORDER_COLUMN, maintain_order=True
     )

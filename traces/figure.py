@@ -35,18 +35,6 @@ Values = npt.NDArray[Any]
 def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     """Draw arrivals, sizes, places, reuse, depth and times of a trace on one sheet.
 
-    Parameters
-    ----------
-    trace : BlockTrace
-        The trace.
-    path : str or pathlib.Path
-        Where to write; the suffix is replaced by `.svg` and `.png`.
-
-    Returns
-    -------
-    svg, png : pathlib.Path
-        The files written.
-
     Notes
     -----
     A panel whose quantity the format does not record says so and stays empty.
@@ -84,17 +72,7 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
 
 
 def caption(row: dict[str, Any]) -> str:
-    """Return a caption in whole sentences.
-
-    Parameters
-    ----------
-    summary : dict
-        What `info` returned.
-
-    Returns
-    -------
-    str
-    """
+    """Return a caption in whole sentences."""
     rate = f" ({_number(row['iops'])} per second)" if row["iops"] else ""
     devices = "one device" if row["devices"] == 1 else f"{row['devices']:,} devices"
     parts = [

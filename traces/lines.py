@@ -20,27 +20,11 @@ def split_lines(
     comment: str | None = None,
     heading: Callable[[str], bool] | None = None,
 ) -> pl.DataFrame:
-    """Return the cells of each line that has the right number of them, as text.
+    """Return the cells of each line that has the right number of them, as text; other lines are faults.
 
-    Parameters
-    ----------
-    block : Block
-        Whole lines.
-    columns : tuple of str
-        Names of the cells, in order.
-    separator : str
-        Between cells; a blank stands for any run of blanks.
-    log : FaultLog
-        Takes note of lines with another number of cells.
-    comment : str, optional
-        Start of lines to be counted and left out.
-    heading : callable, optional
-        Tells whether the file's first line is a heading.
-
-    Returns
-    -------
-    polars.DataFrame
-        `ORDER_COLUMN`, `text` (the line) and one column of text per cell; empty cells are null.
+    Lines that start with `comment`, and a first one that `heading` accepts, are counted and left out. A
+    separator of one blank stands for any run of blanks. The result has `ORDER_COLUMN`, `text` (the line) and a
+    column of text per cell, null where empty.
     """
     lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
         pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN),

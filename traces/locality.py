@@ -46,18 +46,7 @@ class Reuse:
         return len(self.distances)
 
     def hit_ratio(self, cache_blocks: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the share of accesses that an LRU cache serves.
-
-        Parameters
-        ----------
-        cache_blocks : array_like
-            Sizes of the cache [blocks].
-
-        Returns
-        -------
-        numpy.ndarray
-            In [0, 1], same shape.
-        """
+        """Return the share of accesses that LRU caches of given sizes [blocks] serve."""
         seen = np.sort(self.distances[self.distances >= 0])
         hits = np.searchsorted(seen, np.asarray(cache_blocks), side="left")
         return np.asarray(hits / max(1, self.accesses), dtype=np.float64)
@@ -65,15 +54,6 @@ class Reuse:
 
 def reuse(requests: pl.DataFrame) -> Reuse:
     """Return the LRU stack distances of all accesses, at a grain of `BLOCK_BYTES`.
-
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        `BlockTrace.requests`.
-
-    Returns
-    -------
-    Reuse
 
     Notes
     -----
@@ -105,18 +85,7 @@ def reuse(requests: pl.DataFrame) -> Reuse:
 
 
 def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    """Tell which requests start in a block that no request before them has touched.
-
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        `BlockTrace.requests`.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (requests,), bool; false past the first `ACCESSES_MAX` accesses to blocks.
-    """
+    """Mark the requests that start in a block untouched before; none past the first `ACCESSES_MAX` accesses."""
     found = reuse(requests)
     rows = requests.head(found.requests)
     first = (rows["offset_bytes"] // BLOCK_BYTES).to_numpy()
@@ -129,20 +98,7 @@ def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 @numba.njit(cache=True)
 def stack_distances(names: Ints, blocks: int) -> Ints:
-    """Return LRU stack distances of a sequence of names.
-
-    Parameters
-    ----------
-    names : numpy.ndarray
-        Shape (accesses,), int64, from 0.
-    blocks : int
-        How many names there are.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (accesses,), int64: distinct other names since the last access; -1 at the first.
-    """
+    """Return, for a sequence of names from 0, the distinct other names since each one's last access; -1 at first."""
     count = len(names)
     tree = np.zeros(count + 1, np.int64)
     last = np.full(blocks, -1, np.int64)

@@ -72,13 +72,7 @@ class Matcher:
         self._commands: list[_Command] = []
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Take events in file order.
-
-        Parameters
-        ----------
-        events : iterable of Event
-            Only actions Q, D, C, R and X, with at least one sector each.
-        """
+        """Take events in file order: actions Q, D, C, R and X with at least one sector each."""
         for line, action, time_ns, device, is_write, sector, sectors in events:
             place = (device, is_write, sector)
             if action == "Q":
@@ -93,25 +87,13 @@ class Matcher:
                 self._split(place, sectors)
 
     def take(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return requests and commands that are over since the last call.
-
-        Returns
-        -------
-        requests, commands : polars.DataFrame
-            As in `Chunk`.
-        """
+        """Return requests and commands that are over since the last call."""
         requests, commands = self._requests, self._commands
         self._requests, self._commands = [], []
         return _request_rows(requests), _command_rows(commands)
 
     def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return what is still in flight at the end of the file, with null times where nothing was seen.
-
-        Returns
-        -------
-        requests, commands : polars.DataFrame
-            As in `Chunk`.
-        """
+        """Return what is still in flight at the end of the file, with null times where nothing was seen."""
         commands = [command for flying in self._flying.values() for command in flying]
         held = {id(request): request for queue in self._queued.values() for request, _ in queue}
         held.update({id(part[0]): part[0] for command in commands for part in command.parts})

@@ -16,16 +16,6 @@ SHOWN_CHARACTERS = 80
 def shown(text: str) -> str:
     """Return `text` quoted, without control characters, cut to `SHOWN_CHARACTERS`.
 
-    Parameters
-    ----------
-    text : str
-        What was found in the file.
-
-    Returns
-    -------
-    str
-        A quoted form that stays on one line of a terminal.
-
     Examples
     --------
     >>> shown("a" * 200).count("a")
@@ -79,12 +69,7 @@ class Faults:
     first: tuple[Fault, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return one message per kept fault and, if some were not kept, a last line that says how many.
-
-        Returns
-        -------
-        list of str
-        """
+        """Return one message per kept fault and, if some were not kept, a last line that says how many."""
         listed = [str(fault) for fault in self.first]
         if self.count > len(self.first):
             listed.append(f"… and {self.count - len(self.first)} more faults")
@@ -110,29 +95,13 @@ class FaultLog:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, line: int, got: str, wanted: str) -> None:
-        """Note one fault.
-
-        Parameters
-        ----------
-        line : int
-            Line counted from 1, or 0 for the whole file.
-        got, wanted : str
-            What was found and what would have been right.
-        """
+        """Note one fault."""
         self.count += 1
         if self.has_room:
             self.first.append(Fault(self.source, line, got, wanted, self.unit))
 
     def add_lines(self, lines: Iterable[tuple[int, str]], explain: Callable[[str], tuple[str, str]]) -> None:
-        """Note one fault for each of many lines; only those that are kept are explained.
-
-        Parameters
-        ----------
-        lines : iterable of (int, str)
-            Number and text of each faulty line.
-        explain : callable
-            Takes the text and returns (got, wanted).
-        """
+        """Note one fault for each of many lines; only those that are kept are explained."""
         for number, text in lines:
             if self.has_room:
                 self.add(number, *explain(text))
@@ -145,25 +114,12 @@ class FaultLog:
         return len(self.first) < KEPT_FAULTS
 
     def tally(self, what: str, count: int = 1) -> None:
-        """Count something that was recognised, is no fault, and yields no request of its own.
-
-        Parameters
-        ----------
-        what : str
-            Its name in `BlockTrace.counts`.
-        count : int
-            How many; zero adds nothing.
-        """
+        """Count something that was recognised, is no fault, and yields no request of its own."""
         if count:
             self.counts[what] = self.counts.get(what, 0) + count
 
     def close(self) -> Faults:
-        """Return the frozen result, in the order of the file.
-
-        Returns
-        -------
-        Faults
-        """
+        """Return the frozen result, in the order of the file."""
         # What concerns the whole file stands last.
         return Faults(self.count, tuple(sorted(self.first, key=lambda fault: fault.line or math.inf)))
 

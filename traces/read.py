@@ -14,31 +14,7 @@ from stripesim.traces.source import BLOCK_BYTES, TraceSource
 def iter_trace(
     path: str | Path, log: FaultLog, *, format: str | None = None, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[Chunk]:
-    """Yield a trace in chunks, holding one block of text and the requests in flight.
-
-    Parameters
-    ----------
-    path : str or pathlib.Path
-        Plain or compressed with gz, xz, bz2, zstd or zip (one file in it). For binary blktrace one of the
-        per-CPU files, or their common name without `.blktrace.N`.
-    log : FaultLog
-        Takes note of faults and counts.
-    format : str, optional
-        Name of the format; recognised from the start of the file when not given.
-    block_bytes : int
-        Text held at a time [B].
-
-    Yields
-    ------
-    Chunk
-        Rows come in the order in which they are known in full: for blkparse that of completion. Sort by
-        `issue_ns`, then `order`, for the order of issue.
-
-    Raises
-    ------
-    TraceError
-        When the file cannot be read or its format is not known.
-    """
+    """Yield a trace in chunks, holding one block of text and the requests in flight."""
     source = TraceSource(locate(Path(path)), block_bytes)
     reader = by_name(format) if format is not None else detect(source)
     yield from reader.chunks(source, log)
@@ -85,18 +61,7 @@ def read_trace(path: str | Path, *, format: str | None = None, strict: bool = Fa
 
 
 def locate(path: Path) -> Path:
-    """Return the first per-CPU file where blktrace's common name was given.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        As the user gave it.
-
-    Returns
-    -------
-    pathlib.Path
-        The same where such a file exists, or none of blktrace's does.
-    """
+    """Return the first per-CPU file where blktrace's common name was given."""
     if path.exists():
         return path
     for suffix in (".blktrace.0", ".0"):

@@ -14,22 +14,7 @@ from stripesim.traces.source import Break, TraceSource
 def record_blocks(
     source: TraceSource, dtype: np.dtype[np.void], log: FaultLog
 ) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
-    """Yield a file's records in blocks.
-
-    Parameters
-    ----------
-    source : TraceSource
-        The file.
-    dtype : numpy.dtype
-        Layout of a record.
-    log : FaultLog
-        Takes note of a stream that breaks off and of a last record that is cut.
-
-    Yields
-    ------
-    first, records : int, numpy.ndarray
-        Number of the first record, counted from 1, and the records, shape (n,).
-    """
+    """Yield a file's records in blocks."""
     first, rest = 1, b""
     for piece in source.pieces(max(dtype.itemsize, min(source.block_bytes, 1 << 20))):
         if isinstance(piece, Break):

@@ -77,17 +77,7 @@ FORMATS: tuple[TraceFormat, ...] = (
 
 
 def head_of(source: TraceSource) -> Head:
-    """Read the start of a file.
-
-    Parameters
-    ----------
-    source : TraceSource
-        The file.
-
-    Returns
-    -------
-    Head
-    """
+    """Read the start of a file."""
     data = source.head()
     text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     lines = [line for line in text.split("\n") if line.strip()]
@@ -97,22 +87,7 @@ def head_of(source: TraceSource) -> Head:
 
 
 def by_name(name: str) -> TraceFormat:
-    """Return the format called `name`.
-
-    Parameters
-    ----------
-    name : str
-        As given to `--format`.
-
-    Returns
-    -------
-    TraceFormat
-
-    Raises
-    ------
-    TraceError
-        When there is none.
-    """
+    """Return the format called `name`."""
     for candidate in FORMATS:
         if candidate.name == name:
             return candidate
@@ -120,23 +95,7 @@ def by_name(name: str) -> TraceFormat:
 
 
 def detect(source: TraceSource) -> TraceFormat:
-    """Tell a file's format from how it starts.
-
-    Parameters
-    ----------
-    source : TraceSource
-        The file.
-
-    Returns
-    -------
-    TraceFormat
-        The first in `FORMATS` that takes the file as its own.
-
-    Raises
-    ------
-    TraceError
-        When the file is empty or no format knows it.
-    """
+    """Tell a file's format from how it starts."""
     head = head_of(source)
     if not head.data.strip():
         raise TraceError(f"{source.path}: got an empty file, wanted a block trace")

@@ -69,13 +69,7 @@ class Block:
     data: bytes
 
     def lines(self) -> list[str]:
-        """Return the lines without line ends; bytes that are no UTF-8 become U+FFFD.
-
-        Returns
-        -------
-        list of str
-            Only newlines separate: a form feed in a process name does not.
-        """
+        """Return the lines without line ends; bytes that are no UTF-8 become U+FFFD."""
         text = self.data.decode("utf-8", "replace")
         return text.removesuffix("\n").split("\n") if text else []
 
@@ -182,17 +176,7 @@ class TraceSource:
     block_bytes: int = BLOCK_BYTES
 
     def open(self) -> ByteStream:
-        """Open the decompressed bytes.
-
-        Returns
-        -------
-        ByteStream
-
-        Raises
-        ------
-        TraceError
-            When the file cannot be opened.
-        """
+        """Open the decompressed bytes."""
         try:
             return _open(self.path)
         except OSError as error:
@@ -200,12 +184,7 @@ class TraceSource:
             raise TraceError(f"{self.path}: got {reason!r}, wanted a readable file") from None
 
     def head(self) -> bytes:
-        """Return the first decompressed bytes, at most `HEAD_BYTES`.
-
-        Returns
-        -------
-        bytes
-        """
+        """Return the first decompressed bytes, at most `HEAD_BYTES`."""
         data = b""
         with closing(self.open()) as stream:
             try:
@@ -217,17 +196,7 @@ class TraceSource:
         return data
 
     def pieces(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[bytes | Break]:
-        """Yield the decompressed bytes as they come; where they end too early, a `Break` as the last item.
-
-        Parameters
-        ----------
-        piece_bytes : int
-            Most bytes at a time.
-
-        Yields
-        ------
-        bytes or Break
-        """
+        """Yield the decompressed bytes as they come; where they end too early, a `Break` as the last item."""
         with closing(self.open()) as stream:
             packed = self.path.stat().st_size
             most = max(EXPANDED_BYTES_MAX, EXPANSION_MAX * packed)
@@ -252,17 +221,7 @@ class TraceSource:
                 yield piece
 
     def blocks(self, log: FaultLog) -> Iterator[Block]:
-        """Yield the text in blocks of whole lines.
-
-        Parameters
-        ----------
-        log : FaultLog
-            Takes note of a compressed stream that breaks off and of overlong lines.
-
-        Yields
-        ------
-        Block
-        """
+        """Yield the text in blocks of whole lines."""
         line = 1
         rest = b""
         begun = False

@@ -88,20 +88,7 @@ def info(trace: BlockTrace) -> dict[str, Any]:
 
 
 def service_ns(trace: BlockTrace, *, is_write: bool | None = None) -> npt.NDArray[np.int64]:
-    """Return the recorded service times: dispatch to completion, one per completed command.
-
-    Parameters
-    ----------
-    trace : BlockTrace
-        The trace.
-    is_write : bool, optional
-        Only this direction; both when not given.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (commands,), int64 [ns]; empty where the format does not record dispatches.
-    """
+    """Return the recorded service times [ns], dispatch to completion, of completed commands (of a direction)."""
     if trace.commands is None:
         return np.empty(0, dtype=np.int64)
     rows = trace.commands
@@ -114,15 +101,7 @@ def service_ns(trace: BlockTrace, *, is_write: bool | None = None) -> npt.NDArra
 def sequential_fraction(requests: pl.DataFrame) -> float:
     """Return the share of requests that start where the one before them on the same device ended.
 
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        `BlockTrace.requests`.
-
-    Returns
-    -------
-    float
-        In [0, 1]; a device's first request counts as not sequential.
+    A device's first request counts as not sequential.
     """
     end = (pl.col("offset_bytes") + pl.col("length_bytes")).shift(1).over("device")
     follows = requests.select((pl.col("offset_bytes") == end).fill_null(False).alias("follows")).to_series()
@@ -131,16 +110,6 @@ def sequential_fraction(requests: pl.DataFrame) -> float:
 
 def footprint_bytes(requests: pl.DataFrame) -> int:
     """Return how many distinct bytes the requests touch: the size of the union of their extents.
-
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        `BlockTrace.requests`.
-
-    Returns
-    -------
-    int
-        [B], summed over devices.
 
     Notes
     -----
@@ -158,17 +127,6 @@ def footprint_bytes(requests: pl.DataFrame) -> int:
 
 def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
     """Return how requests arrive in time.
-
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        `BlockTrace.requests`.
-
-    Returns
-    -------
-    dict
-        `interarrival_mean_us`, `_p50_us`, `_p99_us`, `interarrival_cv2`, `dispersion`, `peak_to_mean`; null
-        where too few requests or too short a time say nothing.
 
     Notes
     -----
@@ -198,38 +156,14 @@ def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
 
 
 def counts_per_window(issue_ns: npt.NDArray[np.int64], window_ns: int) -> npt.NDArray[np.int64]:
-    """Return requests per window, whole windows from the first request on.
-
-    Parameters
-    ----------
-    issue_ns : numpy.ndarray
-        Shape (requests,), ascending [ns].
-    window_ns : int
-        Length of a window [ns].
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (windows,), int64.
-    """
+    """Return requests per window, whole windows from the first request on."""
     whole = int((issue_ns[-1] - issue_ns[0]) // window_ns)
     index = (issue_ns - issue_ns[0]) // window_ns
     return np.bincount(index[index < whole], minlength=whole).astype(np.int64)
 
 
 def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
-    """Return the windows, powers of ten, at which a trace's dispersion can be computed.
-
-    Parameters
-    ----------
-    issue_ns : numpy.ndarray
-        Shape (requests,), ascending [ns].
-
-    Returns
-    -------
-    list of int
-        [ns], from 1 ms up.
-    """
+    """Return the windows [ns], powers of ten from 1 ms up, at which a trace's dispersion can be computed."""
     if len(issue_ns) < WINDOWS_MIN:
         return []
     span = int(issue_ns[-1] - issue_ns[0])
@@ -237,20 +171,7 @@ def windows_ns(issue_ns: npt.NDArray[np.int64]) -> list[int]:
 
 
 def dispersion(issue_ns: npt.NDArray[np.int64], window_ns: int) -> float:
-    """Return the index of dispersion for counts at one window.
-
-    Parameters
-    ----------
-    issue_ns : numpy.ndarray
-        Shape (requests,), ascending [ns].
-    window_ns : int
-        Length of a window [ns].
-
-    Returns
-    -------
-    float
-        Variance / mean of requests per window.
-    """
+    """Return the index of dispersion at one window: variance / mean of requests per window."""
     counts = counts_per_window(issue_ns, window_ns)
     mean = float(counts.mean())
     return float(counts.var()) / mean if mean else 0.0
@@ -280,18 +201,7 @@ def _locality(requests: pl.DataFrame) -> dict[str, Any]:
 
 
 def depth_levels(requests: pl.DataFrame) -> npt.NDArray[np.float64]:
-    """Return the time spent with each number of requests in flight.
-
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        `BlockTrace.requests`.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (most in flight + 1,), [s]; empty where no completions are recorded.
-    """
+    """Return the time [s] spent with each number of requests in flight; empty without completions."""
     known = requests.drop_nulls(["issue_ns", "complete_ns"])
     if not known.height:
         return np.empty(0)

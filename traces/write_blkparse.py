@@ -15,19 +15,6 @@ _RANK = {"Q": 0, "D": 1, "C": 2}
 def write_blkparse(trace: BlockTrace, path: str | Path) -> None:
     """Write Q, D and C events in blkparse's default columns.
 
-    Parameters
-    ----------
-    trace : BlockTrace
-        Requests become Q events; commands become D and C. Where a format records completions but no
-        dispatches, C alone follows Q, as blkparse prints for stacked devices.
-    path : str or pathlib.Path
-        Text file to write.
-
-    Raises
-    ------
-    TraceError
-        When an extent is not made of whole sectors: the layout has no smaller unit.
-
     Notes
     -----
     Times count from the trace's first event. Device names that are no `major,minor` are numbered from

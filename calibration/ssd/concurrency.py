@@ -52,15 +52,6 @@ class Concurrency:
 def fit_concurrency(trace: BlockTrace) -> Concurrency:
     """Estimate channels from the rate of completions at each number of commands in flight.
 
-    Parameters
-    ----------
-    trace : BlockTrace
-        A trace with completed commands.
-
-    Returns
-    -------
-    Concurrency
-
     Notes
     -----
     With n in flight a device of c equal servers completes commands at rate min(n, c) / S. Completions C_n at

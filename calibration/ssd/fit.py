@@ -180,24 +180,7 @@ def fit_times(
 
 
 def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sample:
-    """Return the completed commands (service) or requests (response) of one direction.
-
-    Parameters
-    ----------
-    trace : BlockTrace
-        The trace.
-    operation, quantity : str
-        As for `fit_times`.
-
-    Returns
-    -------
-    Sample
-
-    Raises
-    ------
-    FitError
-        When there are fewer than `COMMANDS_MIN` with a time above 0.
-    """
+    """Return the completed commands (service) or requests (response) of one direction that took any time."""
     start = "dispatch_ns" if quantity == "service" else "issue_ns"
     rows = trace.commands if quantity == "service" else trace.requests
     found = 0
@@ -217,19 +200,7 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
 
 
 def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
-    """Return the mean of a sample in each of equally likely cells.
-
-    Parameters
-    ----------
-    factor : numpy.ndarray
-        Shape (n,), positive.
-    points : int
-        How many cells.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (points,), ascending, divided by its mean.
+    """Return the mean of a positive sample in each of equally likely cells, ascending, divided by their mean.
 
     Notes
     -----
@@ -252,22 +223,7 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
 
 
 def model_times_ns(line: Line, table: Floats, size_bytes: Floats) -> Floats:
-    """Return the model's times for given sizes, every cell of the table once per size, sorted.
-
-    Parameters
-    ----------
-    line : Line
-        The mean.
-    table : numpy.ndarray
-        Shape (cells,).
-    size_bytes : numpy.ndarray
-        Shape (n,) [B].
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n · cells,) [ns].
-    """
+    """Return the model's times for given sizes [ns], every cell of the table once per size, sorted."""
     return np.sort(np.outer(line.mean_ns(size_bytes), table), axis=None)
 
 

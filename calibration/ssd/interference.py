@@ -47,31 +47,12 @@ class Interference:
     slowdown_ci95: tuple[float, float] | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON.
-
-        Returns
-        -------
-        dict
-        """
+        """Return plain values for JSON."""
         return asdict(self)
 
 
 def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) -> tuple[Interference, ...]:
     """Compare service times by what else was in flight at dispatch.
-
-    Parameters
-    ----------
-    trace : BlockTrace
-        A trace that records dispatches and completions.
-    seed : int
-        Seed of the bootstrap.
-    bootstrap : int
-        How often to resample.
-
-    Returns
-    -------
-    tuple of Interference
-        By direction and company, those that at least `COMMANDS_MIN` commands met.
 
     Notes
     -----

@@ -22,22 +22,7 @@ _FITTED, _NEVER_SEEN = "first half (fitted)", "second half (held out)"
 
 
 def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
-    """Draw a fit against the trace it comes from.
-
-    Parameters
-    ----------
-    fit : ServiceFit
-        What `fit_reads` or `fit_times` returned.
-    trace : BlockTrace
-        The same trace.
-    path : str or pathlib.Path
-        Where to write; the suffix is replaced by `.svg` and `.png`.
-
-    Returns
-    -------
-    svg, png : pathlib.Path
-        The files written.
-    """
+    """Draw a fit against the trace it comes from."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -40,18 +40,7 @@ class Line:
     slope_identified: bool
 
     def mean_ns(self, size_bytes: npt.ArrayLike) -> Floats:
-        """Return the mean time of commands.
-
-        Parameters
-        ----------
-        size_bytes : array_like
-            Sizes [B], any shape.
-
-        Returns
-        -------
-        numpy.ndarray
-            Means [ns], same shape.
-        """
+        """Return the mean time of commands of given sizes [ns]."""
         mean: Floats = self.base_ns + self.ns_per_byte * np.asarray(size_bytes, dtype=np.float64)
         return mean
 
@@ -152,32 +141,14 @@ class ServiceFit:
     bootstrap: int
 
     def times_ns(self, size_bytes: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
-        """Return the model's times for uniform draws.
-
-        Parameters
-        ----------
-        size_bytes : array_like
-            Sizes [B].
-        u : array_like
-            Draws in [0, 1), same shape.
-
-        Returns
-        -------
-        numpy.ndarray
-            Times [ns].
-        """
+        """Return the model's times [ns] for sizes and uniform draws in [0, 1)."""
         table = np.asarray(self.factor_table)
         cell = (np.asarray(u) * len(table)).astype(np.int64)
         times: Floats = self.line.mean_ns(size_bytes) * table[cell]
         return times
 
     def summary(self) -> str:
-        """Return a few lines for a terminal.
-
-        Returns
-        -------
-        str
-        """
+        """Return a few lines for a terminal."""
         line, score = self.line, self.held_out
         base, slope = (
             [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)],
@@ -199,13 +170,7 @@ class ServiceFit:
         return "\n".join(listed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fit as plain data, with provenance.
-
-        Returns
-        -------
-        dict
-            Everything above and `provenance`: kind, source, rows, objective.
-        """
+        """Return the fit as plain data, with its provenance: kind, source, rows, objective."""
         return {
             **asdict(self),
             "provenance": {

@@ -75,12 +75,7 @@ class WorkloadFit:
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: the scores, and the model's size.
-
-        Returns
-        -------
-        dict
-        """
+        """Return plain values for JSON: the scores, and the model's size."""
         rows = [
             {
                 "name": score.name,
@@ -108,12 +103,7 @@ class WorkloadFit:
         }
 
     def summary(self) -> str:
-        """Return a table for a terminal.
-
-        Returns
-        -------
-        str
-        """
+        """Return a table for a terminal."""
         lines = [
             f"workload model, fitted to the first {self.model.requests} requests (synthetic seed {self.seed})"
         ]
@@ -160,20 +150,6 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
 
 def model_of(trace: BlockTrace) -> WorkloadModel:
     """Fit a workload model to a whole trace.
-
-    Parameters
-    ----------
-    trace : BlockTrace
-        The trace.
-
-    Returns
-    -------
-    WorkloadModel
-
-    Raises
-    ------
-    WorkloadError
-        As `fit_workload`.
 
     Notes
     -----

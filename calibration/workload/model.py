@@ -140,24 +140,7 @@ def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
 
 
 def plain_gaps(table: Floats, chain: Floats, n: int, rng: np.random.Generator) -> Floats:
-    """Draw gaps from a chain: a class, and within it a cell of the table.
-
-    Parameters
-    ----------
-    table : numpy.ndarray
-        Shape (cells,), ascending [ns].
-    chain : numpy.ndarray
-        Shape (classes, classes), rows sum to 1.
-    n : int
-        How many.
-    rng : numpy.random.Generator
-        Source of chance.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,) [ns].
-    """
+    """Draw gaps [ns] from a chain: a class, and within it a cell of the table (as in `WorkloadModel`)."""
     classes = _walk(np.cumsum(chain, axis=1), n, rng.random(n))
     at = (classes + rng.random(n)) / len(chain) * len(table)
     out: Floats = table[np.minimum(at.astype(np.int64), len(table) - 1)]

@@ -59,20 +59,7 @@ class WorkloadScore:
 
 
 def score_workload(first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace) -> tuple[WorkloadScore, ...]:
-    """Compare the characteristics of three traces.
-
-    Parameters
-    ----------
-    first, rest : BlockTrace
-        The part that was fitted, and the part that was not seen.
-    synthetic : BlockTrace
-        What the model wrote.
-
-    Returns
-    -------
-    tuple of WorkloadScore
-        Those characteristics that all three have.
-    """
+    """Compare the characteristics of three traces."""
     three = (first, rest, synthetic)
     listed = [_characteristics(trace) for trace in three]
     scores = [

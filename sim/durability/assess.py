@@ -205,14 +205,7 @@ def _together(system: System) -> str:
 
 
 def path_words(path: tuple[int, ...], system: System) -> str:
-    """Say what led to loss, level by level.
-
-    Parameters
-    ----------
-    path : tuple of int
-        Cause of each level from 1 on, as `walk_groups` numbers them.
-    system : System
-    """
+    """Say what led to loss, level by level."""
     if set(path) == {walk_groups.ELSEWHERE}:
         return _together(system)
     ordinals = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")

@@ -289,12 +289,9 @@ def _try_sets(  # pragma: no cover - compiled
     every: bool,
     seed: int,
 ) -> float:
-    """Strike sets of units, all or a sample; write the probability that each loses data.
+    """Strike sets of units, all or a sample; write the probability that each loses data into `found`.
 
-    Returns
-    -------
-    float
-        Shares of groups out of reach, added up.
+    Returns the sum over sets of the share of groups that are out of reach.
 
     Notes
     -----

@@ -145,13 +145,7 @@ def any_of(probability: float, copies: float) -> float:
 
 
 def absorption(rates: Floats, horizon_s: float) -> float:
-    """Probability to be absorbed within a time, from state 0.
-
-    Parameters
-    ----------
-    rates : ndarray, shape (states, states + 1)
-        As in `Chain`.
-    horizon_s : float
+    """Probability to be absorbed within a time, from state 0; rates [1/s] as in `Chain`.
 
     Notes
     -----
@@ -191,13 +185,7 @@ def absorption(rates: Floats, horizon_s: float) -> float:
 
 
 def mean_absorption(rates: Floats, reward: Floats | None = None) -> float:
-    """Mean of what is gathered before absorption from state 0: time [s], or reward times time.
-
-    Parameters
-    ----------
-    rates : ndarray, shape (states, states + 1)
-    reward : ndarray, shape (states,), optional
-        What a second in each state counts; left out: 1.
+    """Mean of what is gathered before absorption from state 0: time [s], or reward by state times time.
 
     References
     ----------
@@ -221,14 +209,8 @@ def mean_absorption(rates: Floats, reward: Floats | None = None) -> float:
 def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floats:
     """Rates of a chain over shards missing.
 
-    Parameters
-    ----------
-    up : list of float
-        From state i to i + 1 [1/s]; the last one is loss.
-    down : list of float
-        From state i + 1 to i [1/s], one fewer.
-    lethal : list of float
-        Share of each `up` that ends in loss at once.
+    `up` leads from state i to i + 1 [1/s], the last to loss; `down` from i + 1 to i, one fewer; `lethal` is the
+    share of each `up` that ends in loss at once.
     """
     size = len(up)
     rates = np.zeros((size, size + 1))

@@ -115,11 +115,7 @@ class Estimate:
 def prepare(system: System, *, biased: bool = True) -> Prepared:
     """Bring a system into the form that compiled walks take.
 
-    Parameters
-    ----------
-    system : System
-    biased : bool
-        Whether failures of the most exposed are drawn more often than they happen.
+    `biased`: failures of the most exposed are drawn more often than they happen.
     """
     code = system.code
     alone = system.placement == "clustered" and not system.bursts and system.spares is None
@@ -264,17 +260,7 @@ def _states(prepared: Prepared, count: int) -> Any:
 
 
 def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True) -> Batch:
-    """Run one batch of walks.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    seed, number : int
-        The batch's draws belong to both.
-    walks : int
-        Walks begun at each level.
-    levels : bool
-        Whether to split; else each walk goes from the beginning to loss or the horizon.
+    """Run one batch of so many walks at each level; without `levels` each goes on to loss or the horizon.
 
     Notes
     -----

@@ -326,25 +326,10 @@ def stage(  # pragma: no cover - compiled
     ends: States,
     weights: Floats,
 ) -> int:
-    """Walk from picked states until the target level or the horizon.
+    """Walk from picked states until the target level or the horizon; walk w ends in element w of `ends`.
 
-    Parameters
-    ----------
-    lay : Layout
-    starts, ends : States
-        Where walks begin, and room to record where they end: walk w in element w.
-    picks : ndarray of int64, shape (walks,)
-        Which start each walk has.
-    target : int
-        Level.
-    seed : int
-    weights : ndarray of float64, shape (walks,)
-        Written: the likelihood ratio of each walk that reached the level, 0 for others.
-
-    Returns
-    -------
-    int
-        Failures, repairs and strikes in all, or -1 if the list of failed drives overflowed.
+    Writes the likelihood ratio of each walk that reached the level (0 for others) into `weights`; returns the
+    failures, repairs and strikes in all, or -1 if the list of failed drives overflowed.
     """
     drives = len(lay.first) - 1
     groups, width = lay.members.shape

@@ -36,35 +36,11 @@ class AlibabaSsdFormat:
     name: str = "alibaba-ssd"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the heading has the table's columns.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            First lines.
-        data : bytes
-            Not used.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the heading has the table's columns."""
         return bool(lines) and set(_NEEDED) <= set(lines[0].strip().split(","))
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the table.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file; the zip of the publication will do.
-        log : FaultLog
-            Takes note of faults.
-
-        Returns
-        -------
-        FailureTrace
-        """
+        """Read the table."""
         columns: tuple[str, ...] | None = None
         parts = [pl.DataFrame(schema=EVENT_SCHEMA)]
         for block in source.blocks(log):

@@ -39,35 +39,11 @@ class BackblazeFormat:
     name: str = "backblaze"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the heading has the files' columns.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            First lines.
-        data : bytes
-            Not used.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the heading has the files' columns."""
         return bool(lines) and set(_NEEDED) <= set(lines[0].strip().split(","))
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the file.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Returns
-        -------
-        FailureTrace
-        """
+        """Read the file."""
         columns: tuple[str, ...] | None = None
         drives: pl.DataFrame | None = None
         for block in source.blocks(log):

@@ -78,18 +78,7 @@ class FailureTrace:
 
 
 def events_of(spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the events that begin spans.
-
-    Parameters
-    ----------
-    spans : polars.DataFrame
-        `SPAN_SCHEMA`.
-
-    Returns
-    -------
-    polars.DataFrame
-        `EVENT_SCHEMA`; a span that was cut on the left gives the state at the start of the record.
-    """
+    """Return the events that begin spans; one cut on the left gives the state at the start of the record."""
     return spans.select(pl.col("start_s").alias("time_s"), *list(EVENT_SCHEMA)[1:]).sort(
         "time_s", maintain_order=True
     )

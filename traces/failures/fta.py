@@ -48,19 +48,7 @@ class FtaFormat:
     name: str = "fta"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the lines have the table's columns.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            First lines.
-        data : bytes
-            Not used.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the lines have the table's columns."""
         rows = [line.split() for line in lines if not line.lstrip().startswith("#")]
         good = [
             len(row) == len(_COLUMNS) and row[5] in ("0", "1") and row[6].isdigit() and row[7].isdigit()
@@ -69,19 +57,7 @@ class FtaFormat:
         return 2 * sum(good) > len(rows)
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the table.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Returns
-        -------
-        FailureTrace
-        """
+        """Read the table."""
         parts = []
         for block in source.blocks(log):
             rows = split_lines(block, _COLUMNS, " ", log, comment="#")
@@ -105,40 +81,11 @@ class FtaSqliteFormat:
     name: str = "fta-sqlite"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the file is an SQLite data base.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            Not used.
-        data : bytes
-            First bytes.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the file is an SQLite data base."""
         return data.startswith(SQLITE_MAGIC)
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the table.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Returns
-        -------
-        FailureTrace
-
-        Raises
-        ------
-        TraceError
-            When the data base or its table cannot be read.
-        """
+        """Read the table."""
         log.unit = "row"
         try:
             with closing(sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro", uri=True)) as base:

@@ -53,35 +53,11 @@ class LanlFormat:
     name: str = "lanl"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the heading has the file's columns.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            First lines.
-        data : bytes
-            Not used.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the heading has the file's columns."""
         return bool(lines) and set(_NEEDED) <= {cell.strip() for cell in lines[0].split(",")}
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the file.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Returns
-        -------
-        FailureTrace
-        """
+        """Read the file."""
         nodes: dict[str, _Node] = {}
         sizes: dict[str, int] = {}
         for row in _rows(source, log):

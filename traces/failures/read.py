@@ -41,18 +41,7 @@ FAILURE_FORMATS: tuple[FailureFormat, ...] = (
 
 
 def failure_format(head: Head) -> FailureFormat | None:
-    """Tell a failure trace's format from how the file starts.
-
-    Parameters
-    ----------
-    head : Head
-        Start of the file.
-
-    Returns
-    -------
-    FailureFormat or None
-        None where no format takes it as its own.
-    """
+    """Recognise a failure trace's format from how the file starts; None where no format takes it."""
     if not head.data.strip():
         return None
     return next((form for form in FAILURE_FORMATS if form.sniff(head.lines, head.data)), None)

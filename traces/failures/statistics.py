@@ -24,19 +24,7 @@ REASONS_SHOWN = 10
 def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within_s: float) -> float | None:
     """Return the share of failures with another one in the same group within a time, before or after.
 
-    Parameters
-    ----------
-    trace : FailureTrace
-        The trace.
-    group : {"node", "rack"}
-        What they share.
-    within_s : float
-        Largest time between the two [s].
-
-    Returns
-    -------
-    float or None
-        In [0, 1]; None where no failure has the group recorded.
+    None where no failure has the group recorded.
 
     Notes
     -----
@@ -55,22 +43,6 @@ def expected_share(
     trace: FailureTrace, group: Literal["node", "rack"], within_s: float, *, seed: int = 1
 ) -> float | None:
     """Return what `correlated_share` would be if times were dealt to the failures at random.
-
-    Parameters
-    ----------
-    trace : FailureTrace
-        The trace.
-    group : {"node", "rack"}
-        What they share.
-    within_s : float
-        Largest time between the two [s].
-    seed : int
-        Seed of the shuffles.
-
-    Returns
-    -------
-    float or None
-        Mean of at most `SHUFFLES` shuffles; None where no failure has the group recorded.
 
     Notes
     -----

@@ -57,36 +57,12 @@ class BlkparseFormat:
     name: str = "blkparse"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether most of the first lines are events (blkparse's own notes aside).
-
-        Parameters
-        ----------
-        lines : tuple of str
-            First lines.
-        data : bytes
-            Not used.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether most of the first lines are events (blkparse's own notes aside)."""
         others = [line for line in lines if not re.match(_NOTE, line.strip())]
         return 2 * sum(_SNIFF.fullmatch(line) is not None for line in others) > len(others)
 
     def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield requests as they complete, block by block, and at the end those that never did.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Yields
-        ------
-        Chunk
-        """
+        """Yield requests as they complete, block by block, and at the end those that never did."""
         matcher = Matcher(log)
         clock = ClockWatch(log, ordered=True)
         for block in source.blocks(log):

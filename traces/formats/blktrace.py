@@ -43,35 +43,11 @@ class BlktraceFormat:
     name: str = "blktrace"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the file starts with the records' magic.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            Not used.
-        data : bytes
-            First bytes.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the file starts with the records' magic."""
         return is_blktrace(data)
 
     def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield requests as they complete, and at the end those that never did.
-
-        Parameters
-        ----------
-        source : TraceSource
-            One of the files.
-        log : FaultLog
-            Takes note of faults.
-
-        Yields
-        ------
-        Chunk
-        """
+        """Yield requests as they complete, and at the end those that never did."""
         log.unit = "byte"
         sources = [TraceSource(path, source.block_bytes) for path in per_cpu_files(source.path)]
         log.tally("files merged", len(sources) if len(sources) > 1 else 0)
@@ -88,18 +64,7 @@ class BlktraceFormat:
 
 
 def per_cpu_files(path: Path) -> list[Path]:
-    """Return the files of all CPUs that belong to one of them.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        One file; `STEM.blktrace.N`, or any other name, which stands alone.
-
-    Returns
-    -------
-    list of pathlib.Path
-        In order of CPU.
-    """
+    """Return the files of all CPUs that belong to one of them."""
     match = _PER_CPU.fullmatch(path.name)
     if match is None:
         return [path]

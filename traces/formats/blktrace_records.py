@@ -31,17 +31,7 @@ Records = npt.NDArray[np.void]
 
 
 def is_blktrace(data: bytes) -> bool:
-    """Whether bytes start with a record's magic, in either byte order.
-
-    Parameters
-    ----------
-    data : bytes
-        Start of a file.
-
-    Returns
-    -------
-    bool
-    """
+    """Whether bytes start with a record's magic, in either byte order."""
     return data[:4] in (MAGIC_LITTLE, MAGIC_LITTLE[::-1])
 
 
@@ -64,20 +54,7 @@ class _Stream:
 
 
 def merged(sources: list[TraceSource], log: FaultLog) -> Iterator[Records]:
-    """Yield the records of several files in order of time.
-
-    Parameters
-    ----------
-    sources : list of TraceSource
-        One per CPU.
-    log : FaultLog
-        Takes note of bytes that are no record.
-
-    Yields
-    ------
-    numpy.ndarray
-        Shape (n,), fields time [ns], sector, new_sector (of splits), bytes, action, device, error.
-    """
+    """Yield the records of several files in order of time."""
     streams = [_Stream(_records(source, log, len(sources) > 1), _EMPTY) for source in sources]
     while True:
         for stream in streams:

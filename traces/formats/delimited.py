@@ -103,19 +103,7 @@ class DelimitedFormat:
     skipped: Callable[[pl.Expr], pl.Expr] | None = None
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether most of the first lines have the format's columns.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            First lines.
-        data : bytes
-            Not used.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether most of the first lines have the format's columns."""
         if self.preamble_end is not None and any(self.preamble_end.match(line) for line in lines):
             return True
         if lines and self.header is not None and self.header.match(lines[0].strip()):
@@ -123,19 +111,7 @@ class DelimitedFormat:
         return self._most(lines)
 
     def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield one chunk per block of text.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Yields
-        ------
-        Chunk
-        """
+        """Yield one chunk per block of text."""
         zero: int | None = None
         clock = ClockWatch(log, ordered=self.ordered)
         blocks = source.blocks(log)
@@ -376,18 +352,7 @@ class DelimitedFormat:
 
 
 def one_of(reads: tuple[str, ...], writes: tuple[str, ...]) -> Callable[[pl.Expr], pl.Expr]:
-    """Return the usual `DelimitedFormat.is_write`: words for reads and for writes, in any case.
-
-    Parameters
-    ----------
-    reads, writes : tuple of str
-        Words in lower case.
-
-    Returns
-    -------
-    callable
-        Takes an expression of text, returns one of truth values; null for any other word.
-    """
+    """Return the usual `DelimitedFormat.is_write`: words for reads and for writes, in any case."""
     words = (*reads, *writes)
 
     def is_write(cell: pl.Expr) -> pl.Expr:

@@ -48,35 +48,11 @@ class FioIologFormat:
     name: str = "fio-iolog"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the first line is fio's.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            First lines.
-        data : bytes
-            Not used.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the first line is fio's."""
         return bool(lines) and _FIRST_LINE.fullmatch(lines[0]) is not None
 
     def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield one chunk per block of text.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Yields
-        ------
-        Chunk
-        """
+        """Yield one chunk per block of text."""
         version, header_line = 0, 0
         waited_ns = 0
         clock = ClockWatch(log, ordered=True)

@@ -61,35 +61,11 @@ class VscsiFormat:
     name: str = "vscsi"
 
     def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
-        """Whether the first records state one version.
-
-        Parameters
-        ----------
-        lines : tuple of str
-            Not used.
-        data : bytes
-            First bytes.
-
-        Returns
-        -------
-        bool
-        """
+        """Whether the first records state one version."""
         return _version(data) is not None
 
     def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield one chunk per block of records.
-
-        Parameters
-        ----------
-        source : TraceSource
-            The file.
-        log : FaultLog
-            Takes note of faults.
-
-        Yields
-        ------
-        Chunk
-        """
+        """Yield one chunk per block of records."""
         log.unit = "record"
         version = _version(source.head(), least=1)
         if version is None:
