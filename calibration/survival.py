@@ -230,8 +230,8 @@ def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
 def piecewise_hazard(lifetimes: Lifetimes, pieces: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return ages at which pieces begin [s] and the hazard of each [1/s], the last going on.
 
-    Each piece has about as many ends; its hazard, ends seen over time spent at risk, is the maximum likelihood
-    estimate.
+    Each piece has about as many ends. Its hazard, ends seen over time spent at risk, is the maximum
+    likelihood estimate.
 
     References
     ----------

@@ -2,15 +2,20 @@
 
 from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, Chunk
 from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
-from stripesim.traces.failures.read import FAILURE_FORMATS, read_failures
 from stripesim.traces.failures.statistics import correlated_share, failure_info
-from stripesim.traces.load import describe, load
 from stripesim.traces.problems import Fault, FaultLog, Faults, TraceError
-from stripesim.traces.read import iter_trace, read_trace
-from stripesim.traces.registry import FORMATS, TraceFormat
+from stripesim.traces.read import (
+    FAILURE_FORMATS,
+    FORMATS,
+    TraceFormat,
+    describe,
+    iter_trace,
+    load,
+    read_failures,
+    read_trace,
+)
 from stripesim.traces.statistics import info
-from stripesim.traces.write_blkparse import write_blkparse
-from stripesim.traces.write_columns import convert
+from stripesim.traces.write import convert, write_blkparse
 
 __all__ = [
     "COMMAND_SCHEMA",

@@ -1,4 +1,4 @@
-"""Tells times that run backwards."""
+"""Finds times that run backwards."""
 
 from __future__ import annotations
 
@@ -13,17 +13,9 @@ BACKWARD_COUNT = "lines earlier than the line above"
 class ClockWatch:
     """Compares each row's time with that of the row above it, across the chunks of a file.
 
-    Parameters
-    ----------
-    log : FaultLog
-        Takes note.
-    ordered : bool
-        Whether the format's rows are in order of time: if so each step backwards is a fault, else a count.
-
-    Notes
-    -----
-    The row stays in the trace, which is sorted in the end. Comparing with the row above, not with the latest
-    time so far, keeps one time far in the future from making faults of all that follow.
+    Where rows are in order of time each step backwards is a fault, else it is counted. The row stays in the
+    trace, which is sorted in the end. Comparing with the row above, not with the latest time so far, keeps
+    one time far in the future from making faults of all that follow.
     """
 
     def __init__(self, log: FaultLog, *, ordered: bool) -> None:
@@ -32,7 +24,7 @@ class ClockWatch:
         self._last_ns: int | None = None
 
     def check(self, times_ns: pl.Series, places: pl.Series) -> None:
-        """Look at one chunk."""
+        """Look at one chunk: times [ns] in file order, and the line or record of each."""
         if not len(times_ns):
             return
         above = times_ns.shift(1, fill_value=times_ns[0] if self._last_ns is None else self._last_ns)

@@ -33,20 +33,25 @@ INT64_MAX = 2**63 - 1
 LENGTH_BYTES_MAX = 1 << 40
 """A longer request is damage: sums over millions of them stay far below 2**63."""
 
+CHUNK_SCHEMA: dict[str, pl.DataType] = {ORDER_COLUMN: pl.Int64(), **REQUEST_SCHEMA}
+"""Columns of `Chunk.requests`."""
+
+
+def request_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Bring rows into `CHUNK_SCHEMA`; times that a format does not record become null."""
+    return rows.select(
+        (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in CHUNK_SCHEMA.items()
+    )
+
 
 @dataclass(frozen=True)
 class Chunk:
     """A bounded part of a trace, as a format's reader yields it.
 
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        `REQUEST_SCHEMA` plus `ORDER_COLUMN`. Times [ns] count from `zero_ns`, not from the first request.
-    commands : polars.DataFrame or None
-        `COMMAND_SCHEMA`, where the format tells device commands from requests.
-    zero_ns : int
-        Reading of the trace's clock where the chunk's times are 0 [ns]; the same in all chunks of a file.
-        A Python integer: nanoseconds since 1601 pass 2**63.
+    Requests have `CHUNK_SCHEMA`, commands (where the format knows them) `COMMAND_SCHEMA`. Times count from
+    `zero_ns` on the trace's clock, the same in all chunks of a file: a Python integer, for nanoseconds since
+    1601 pass 2**63.
     """
 
     requests: pl.DataFrame
@@ -100,9 +105,8 @@ def assemble(chunks: list[Chunk]) -> tuple[pl.DataFrame, pl.DataFrame | None, in
     first_ns = int(requests["issue_ns"][0])
     times = ("issue_ns", "dispatch_ns", "complete_ns")
     requests = requests.select(REQUEST_SCHEMA.keys()).with_columns(pl.col(times) - first_ns)
-    held = [chunk.commands for chunk in chunks if chunk.commands is not None]
-    commands: pl.DataFrame | None = None
-    if held:
+    commands = None
+    if held := [chunk.commands for chunk in chunks if chunk.commands is not None]:
         commands = pl.concat(held).sort("dispatch_ns", maintain_order=True)
         commands = commands.with_columns(pl.col("dispatch_ns", "complete_ns") - first_ns)
     return requests, commands, chunks[0].zero_ns + first_ns

@@ -1,14 +1,66 @@
-"""Lines of a block of text as cells, with the faulty ones reported."""
+"""Lines of a text as rows of cells, with the faulty ones reported."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import polars as pl
 
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import Block
+from stripesim.traces.source import Block, Head, TraceSource
+
+
+def numbered_lines(
+    block: Block,
+    log: FaultLog,
+    *,
+    comment: str | None = None,
+    heading: Callable[[str], bool] | None = None,
+) -> pl.DataFrame:
+    """Return `ORDER_COLUMN` and `text` of each line that may hold data, without blanks around it.
+
+    Blank lines, those that start with `comment`, and a first one that `heading` accepts, are counted.
+    """
+    lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
+        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN), pl.col("text").str.strip_chars()
+    )
+    rest = lines.filter(lines["text"] != "")
+    log.tally("blank lines", lines.height - rest.height)
+    if comment is not None:
+        remarks = rest["text"].str.starts_with(comment)
+        log.tally("comment lines", int(remarks.sum()))
+        rest = rest.filter(~remarks)
+    if heading is not None and rest.height and rest[ORDER_COLUMN][0] == 1 and heading(rest["text"][0]):
+        log.tally("header lines")
+        rest = rest.slice(1)
+    return rest
+
+
+def with_cells(lines: pl.DataFrame, columns: tuple[str, ...], separator: str) -> pl.DataFrame:
+    """Split `text` into a column per cell, null where empty; `whole` marks the lines with so many cells.
+
+    A separator of one blank stands for any run of blanks.
+    """
+    if separator == " ":
+        lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
+    last = len(columns) - 1
+    # A row with a cell too many must not pass on its first ones.
+    whole = pl.col("text").str.count_matches(separator, literal=True) == last
+    cells = pl.col("text").str.split_exact(separator, last).struct.rename_fields(list(columns))
+    rows = lines.with_columns(whole.alias("whole"), cells.alias("cells")).unnest("cells")
+    stripped = pl.col(columns).str.strip_chars()
+    return rows.with_columns(pl.when(pl.col("whole") & (stripped != "")).then(stripped))
+
+
+def sound_rows(
+    rows: pl.DataFrame, good: pl.Expr, log: FaultLog, explain: Callable[[str], tuple[str, str]]
+) -> pl.DataFrame:
+    """Return the rows that are good; note the others, explaining their `text` as (got, wanted)."""
+    mask = rows.select(good.fill_null(False).alias("good")).to_series()
+    odd = rows.filter(~mask)
+    log.add_lines(zip(odd[ORDER_COLUMN], odd["text"], strict=True), explain)
+    return rows.filter(mask)
 
 
 def split_lines(
@@ -20,39 +72,30 @@ def split_lines(
     comment: str | None = None,
     heading: Callable[[str], bool] | None = None,
 ) -> pl.DataFrame:
-    """Return the cells of each line that has the right number of them, as text; other lines are faults.
-
-    Lines that start with `comment`, and a first one that `heading` accepts, are counted and left out. A
-    separator of one blank stands for any run of blanks. The result has `ORDER_COLUMN`, `text` (the line) and a
-    column of text per cell, null where empty.
-    """
-    lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
-        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN),
-        pl.col("text").str.strip_chars(),
-    )
-    if separator == " ":
-        lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
-    drop = lines["text"] == ""
-    log.tally("blank lines", int(drop.sum()))
-    if comment is not None:
-        remarks = lines["text"].str.starts_with(comment)
-        log.tally("comment lines", int(remarks.sum()))
-        drop = drop | remarks
-    if heading is not None and block.first_line == 1 and lines.height and heading(lines["text"][0]):
-        log.tally("header lines")
-        drop = drop | (lines[ORDER_COLUMN] == 1)
-    lines = lines.filter(~drop)
-    last = len(columns) - 1
-    whole = lines.select(
-        (pl.col("text").str.count_matches(separator, literal=True) == last).alias("whole")
-    ).to_series()
+    """Return the cells of each line that has the right number of them; other lines are faults."""
+    lines = numbered_lines(block, log, comment=comment, heading=heading)
     wanted = f"{len(columns)} columns: {separator.join(columns)}"
-    odd = lines.filter(~whole)
-    log.add_lines(
-        zip(odd[ORDER_COLUMN], odd["text"], strict=True),
+    return sound_rows(
+        with_cells(lines, columns, separator),
+        pl.col("whole"),
+        log,
         lambda text: (f"{text.count(separator) + 1} columns in {shown(text)}", wanted),
     )
-    cells = pl.col("text").str.split_exact(separator, last).struct.rename_fields(list(columns))
-    rows = lines.filter(whole).with_columns(cells.alias("cells")).unnest("cells")
-    stripped = pl.col(columns).str.strip_chars()
-    return rows.with_columns(pl.when(stripped != "").then(stripped))
+
+
+def has_columns(head: Head, needed: tuple[str, ...]) -> bool:
+    """Whether the first line is a heading with all of these comma separated names."""
+    return bool(head.lines) and set(needed) <= {cell.strip() for cell in head.lines[0].split(",")}
+
+
+def rows_under_heading(source: TraceSource, needed: tuple[str, ...], log: FaultLog) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a comma separated file by the names in its first line, block by block."""
+    columns: tuple[str, ...] | None = None
+    for block in source.blocks(log):
+        if columns is None:
+            first = block.lines()[0].strip()
+            columns = tuple(first.split(","))
+            if not set(needed) <= set(columns) or len(set(columns)) != len(columns):
+                log.add(1, shown(first), f"a heading with {', '.join(needed)}, no name twice")
+                return
+        yield split_lines(block, columns, ",", log, heading=",".join(columns).__eq__)

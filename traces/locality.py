@@ -85,7 +85,7 @@ def reuse(requests: pl.DataFrame) -> Reuse:
 
 
 def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    """Mark the requests that start in a block untouched before; none past the first `ACCESSES_MAX` accesses."""
+    """Mark requests that start in a block untouched before; none past the first `ACCESSES_MAX` accesses."""
     found = reuse(requests)
     rows = requests.head(found.requests)
     first = (rows["offset_bytes"] // BLOCK_BYTES).to_numpy()
@@ -98,7 +98,7 @@ def first_touch(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 @numba.njit(cache=True)
 def stack_distances(names: Ints, blocks: int) -> Ints:
-    """Return, for a sequence of names from 0, the distinct other names since each one's last access; -1 at first."""
+    """Return, for names from 0, how many other names came since each one's last access; -1 at the first."""
     count = len(names)
     tree = np.zeros(count + 1, np.int64)
     last = np.full(blocks, -1, np.int64)

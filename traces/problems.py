@@ -21,24 +21,14 @@ def shown(text: str) -> str:
     >>> shown("a" * 200).count("a")
     80
     """
-    cut = text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
-    return repr(cut)
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
 
 
 @dataclass(frozen=True)
 class Fault:
     """One thing wrong in one place.
 
-    Parameters
-    ----------
-    source : str
-        File the fault is in.
-    line : int
-        Line counted from 1 in the decompressed text; 0 when the fault concerns the whole file.
-    got, wanted : str
-        What stood there, and what would have been right.
-    unit : str
-        What `line` counts: `line`, or in binary files `record`.
+    `line` counts from 1 in the decompressed text (0: the whole file), or, as `unit` says, records or bytes.
     """
 
     source: str
@@ -55,15 +45,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Faults:
-    """All faults of one file.
-
-    Parameters
-    ----------
-    count : int
-        How many there were.
-    first : tuple of Fault
-        The first ones, at most `KEPT_FAULTS`.
-    """
+    """How many faults one file has, and the first `KEPT_FAULTS` of them."""
 
     count: int = 0
     first: tuple[Fault, ...] = ()
@@ -78,15 +60,7 @@ class Faults:
 
 @dataclass
 class FaultLog:
-    """Collects faults, and counts of what was recognised but is no request, while a file is read.
-
-    Parameters
-    ----------
-    source : str
-        File being read, as it is named in messages.
-    unit : str
-        What places count: `line`, or in binary files `record`.
-    """
+    """Collects faults, and counts of what was recognised but is no request, while a file is read."""
 
     source: str
     unit: str = "line"
@@ -125,10 +99,4 @@ class FaultLog:
 
 
 class TraceError(ValueError):
-    """A trace cannot be used; its text has one line per problem.
-
-    Parameters
-    ----------
-    message : str
-        One line per problem, at most `KEPT_FAULTS` and a closing one.
-    """
+    """A trace cannot be used; its text has one line per problem, at most `KEPT_FAULTS` and a closing one."""

@@ -1,71 +1,201 @@
-"""Reading a trace file: whole, or in bounded chunks."""
+"""Reading a trace file: the formats, how one is recognised, whole or in bounded chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from stripesim.traces.columns import BlockTrace, Chunk, assemble
-from stripesim.traces.problems import FaultLog, TraceError
-from stripesim.traces.registry import by_name, detect
-from stripesim.traces.source import BLOCK_BYTES, TraceSource
+from stripesim.traces.failures.alibaba import AlibabaSsdFormat
+from stripesim.traces.failures.backblaze import BackblazeFormat
+from stripesim.traces.failures.columns import FailureTrace
+from stripesim.traces.failures.fta import FtaFormat, FtaSqliteFormat
+from stripesim.traces.failures.lanl import LanlFormat
+from stripesim.traces.failures.statistics import failure_info
+from stripesim.traces.formats import tables
+from stripesim.traces.formats.blkparse import BlkparseFormat
+from stripesim.traces.formats.blktrace import BlktraceFormat
+from stripesim.traces.formats.fio_iolog import FioIologFormat
+from stripesim.traces.formats.vscsi import VscsiFormat
+from stripesim.traces.problems import FaultLog, TraceError, shown
+from stripesim.traces.source import BLOCK_BYTES, Head, TraceSource
+from stripesim.traces.statistics import info
+
+Result_co = TypeVar("Result_co", covariant=True)
 
 
-def iter_trace(
-    path: str | Path, log: FaultLog, *, format: str | None = None, block_bytes: int = BLOCK_BYTES
-) -> Iterator[Chunk]:
-    """Yield a trace in chunks, holding one block of text and the requests in flight."""
-    source = TraceSource(locate(Path(path)), block_bytes)
-    reader = by_name(format) if format is not None else detect(source)
-    yield from reader.chunks(source, log)
+class TraceFormat(Protocol[Result_co]):
+    """What a format must offer: block formats yield chunks, failure formats give a whole trace."""
+
+    @property
+    def name(self) -> str:
+        """Its name for `--format`."""
+
+    def sniff(self, head: Head) -> bool:
+        """Whether a file that starts so is of this format."""
+
+    def read(self, source: TraceSource, log: FaultLog) -> Result_co:
+        """Read a file, noting faults in `log`."""
 
 
-def read_trace(path: str | Path, *, format: str | None = None, strict: bool = False) -> BlockTrace:
-    """Read a block trace.
+FORMATS: tuple[TraceFormat[Iterator[Chunk]], ...] = (
+    BlktraceFormat(),
+    BlkparseFormat(),
+    tables.MSR,
+    FioIologFormat(),
+    tables.SPC,
+    tables.SYSTOR,
+    tables.ALIBABA,
+    # Before Tencent's, whose columns are numbers too but for the operation code.
+    tables.CLOUDPHYSICS,
+    tables.TENCENT,
+    tables.BLKREPLAY,
+    tables.DISKSIM,
+    tables.SSDSIM,
+    VscsiFormat(),
+)
+"""All formats of block traces, in the order in which they are asked."""
+
+FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
+    FtaSqliteFormat(),
+    LanlFormat(),
+    AlibabaSsdFormat(),
+    BackblazeFormat(),
+    FtaFormat(),
+)
+"""All formats of failure traces, likewise."""
+
+
+def load(path: str | Path, *, format: str | None = None, strict: bool = False) -> BlockTrace | FailureTrace:
+    """Read a trace of any format.
 
     Parameters
     ----------
     path : str or pathlib.Path
-        Plain or compressed with gz, xz, bz2, zstd or zip (one file in it). For binary blktrace one of the
-        per-CPU files, or their common name without `.blktrace.N`.
+        Plain or compressed with gz, xz, bz2, zstd or zip (one file in it); SQLite files plain only. For
+        binary blktrace one of the per-CPU files, or their common name without `.blktrace.N`.
     format : str, optional
-        One of the names in `FORMATS`; recognised from the start of the file when not given.
+        One of the names in `FORMATS` or `FAILURE_FORMATS`; recognised from the start of the file when not
+        given.
     strict : bool
         Refuse a file with any fault. Otherwise faulty lines are left out, counted and located in `.faults`.
 
     Returns
     -------
-    BlockTrace
+    BlockTrace or FailureTrace
 
     Raises
     ------
     TraceError
-        When the file cannot be read, its format is not known, it holds no valid request, or (`strict`) it
-        holds a fault. One line per problem.
+        When the file cannot be read, its format is not known, it holds no valid request or event, or
+        (`strict`) it holds a fault. One line per problem.
     """
-    source = TraceSource(locate(Path(path)))
-    reader = by_name(format) if format is not None else detect(source)
+    if format is None:
+        head = TraceSource(_located(path)).head()
+        failures = bool(head.data.strip()) and any(form.sniff(head) for form in FAILURE_FORMATS)
+    else:
+        failures = _named(format, (*FORMATS, *FAILURE_FORMATS)) in FAILURE_FORMATS
+    return (read_failures if failures else read_trace)(path, format=format, strict=strict)
+
+
+def read_trace(path: str | Path, *, format: str | None = None, strict: bool = False) -> BlockTrace:
+    """Read a block trace; see `load`."""
+    source = TraceSource(_located(path))
+    reader = _reader(source, format, FORMATS, "block")
     log = FaultLog(str(path))
     chunks = [
-        chunk for chunk in reader.chunks(source, log) if chunk.requests.height or chunk.commands is not None
+        chunk for chunk in reader.read(source, log) if chunk.requests.height or chunk.commands is not None
     ]
-    faults = log.close()
-    if strict and faults.count:
-        raise TraceError("\n".join(faults.lines()))
+    _refuse_faults(log, strict)
     if not any(chunk.requests.height for chunk in chunks):
         seen = ", ".join(f"{count} {what}" for what, count in log.counts.items()) or "nothing of the format"
-        none = f"{path}: got no valid request ({seen}), wanted at least one in format {reader.name}"
-        raise TraceError("\n".join([none, *faults.lines()]))
+        raise _nothing(log, f"no valid request ({seen})", reader.name)
     requests, commands, origin_ns = assemble(chunks)
-    return BlockTrace(requests, commands, reader.name, str(path), origin_ns, faults, dict(log.counts))
+    return BlockTrace(requests, commands, reader.name, str(path), origin_ns, log.close(), dict(log.counts))
 
 
-def locate(path: Path) -> Path:
-    """Return the first per-CPU file where blktrace's common name was given."""
-    if path.exists():
-        return path
-    for suffix in (".blktrace.0", ".0"):
-        first = path.with_name(path.name + suffix)
-        if first.exists():
-            return first
-    return path
+def iter_trace(
+    path: str | Path, log: FaultLog, *, format: str | None = None, block_bytes: int = BLOCK_BYTES
+) -> Iterator[Chunk]:
+    """Yield a block trace in chunks, holding one block of text and the requests in flight.
+
+    Rows come in the order in which they are known in full: for blkparse that of completion. Sort by
+    `issue_ns`, then `order`, for the order of issue.
+    """
+    source = TraceSource(_located(path), block_bytes)
+    yield from _reader(source, format, FORMATS, "block").read(source, log)
+
+
+def read_failures(path: str | Path, *, format: str | None = None, strict: bool = False) -> FailureTrace:
+    """Read a failure trace; see `load`."""
+    source = TraceSource(Path(path))
+    reader = _reader(source, format, FAILURE_FORMATS, "failure")
+    log = FaultLog(str(path))
+    trace = reader.read(source, log)
+    _refuse_faults(log, strict)
+    if not trace.events.height:
+        raise _nothing(log, "no event", reader.name)
+    return replace(trace, faults=log.close(), counts=dict(log.counts))
+
+
+def describe(trace: BlockTrace | FailureTrace) -> dict[str, Any]:
+    """Sum up a trace of either kind.
+
+    Parameters
+    ----------
+    trace : BlockTrace or FailureTrace
+        The trace.
+
+    Returns
+    -------
+    dict
+        What `info` or `failure_info` returns.
+    """
+    return failure_info(trace) if isinstance(trace, FailureTrace) else info(trace)
+
+
+def _located(path: str | Path) -> Path:
+    """Return the first per-CPU file where blktrace's common name was given, else the path itself."""
+    path = Path(path)
+    beside = [path.with_name(path.name + suffix) for suffix in (".blktrace.0", ".0")]
+    return next((one for one in (path, *beside) if one.exists()), path)
+
+
+def _named(name: str, formats: Sequence[TraceFormat[Result_co]]) -> TraceFormat[Result_co]:
+    for one in formats:
+        if one.name == name:
+            return one
+    raise TraceError(f"--format: got {shown(name)}, wanted one of {_names(formats)}")
+
+
+def _reader(
+    source: TraceSource, name: str | None, formats: Sequence[TraceFormat[Result_co]], kind: str
+) -> TraceFormat[Result_co]:
+    """Return the format of that name, or the first that takes the file as its own."""
+    if name is not None:
+        return _named(name, formats)
+    head = source.head()
+    if not head.data.strip():
+        raise TraceError(f"{source.path}: got an empty file, wanted a {kind} trace")
+    for one in formats:
+        if one.sniff(head):
+            return one
+    first = shown(head.lines[0] if head.lines else "")
+    wanted = f"wanted a {kind} trace ({_names(formats)}); --format forces one"
+    raise TraceError(f"{source.path}:1: got {first}, {wanted}")
+
+
+def _names(formats: Sequence[TraceFormat[Any]]) -> str:
+    return ", ".join(one.name for one in formats)
+
+
+def _refuse_faults(log: FaultLog, strict: bool) -> None:
+    if strict and log.count:
+        raise TraceError("\n".join(log.close().lines()))
+
+
+def _nothing(log: FaultLog, got: str, name: str) -> TraceError:
+    none = f"{log.source}: got {got}, wanted at least one in format {name}"
+    return TraceError("\n".join([none, *log.close().lines()]))

@@ -8,8 +8,8 @@ import importlib
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ LINE_BYTES_MAX = 1 << 16
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """Some editors put it before UTF-8 text; it belongs to no cell."""
 
-HEAD_BYTES = 1 << 16
+HEAD_BYTES, HEAD_LINES = 1 << 16, 64
 """How much of a file is looked at to recognise its format."""
 
 EXPANDED_BYTES_MAX = 64 << 20
@@ -54,16 +54,16 @@ class ByteStream(Protocol):
 
 
 @dataclass(frozen=True)
-class Block:
-    """Consecutive whole lines of a text file.
+class Head:
+    """The start of a file: first decompressed bytes, and first lines that are not blank."""
 
-    Parameters
-    ----------
-    first_line : int
-        Number of the first line, counted from 1.
-    data : bytes
-        The lines; the last may lack its newline.
-    """
+    data: bytes
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive whole lines of a text file, numbered from 1; the last may lack its newline."""
 
     first_line: int
     data: bytes
@@ -77,16 +77,9 @@ class Block:
 def _open(path: Path) -> ByteStream:
     with path.open("rb") as file:
         magic = file.read(6)
-    if magic.startswith(b"\x1f\x8b"):
-        return gzip.open(path, "rb")
-    if magic.startswith(b"\xfd7zXZ\x00"):
-        return lzma.open(path, "rb")
-    if magic.startswith(b"BZh"):
-        return bz2.open(path, "rb")
-    if magic.startswith(b"PK\x03\x04"):
-        return _open_zip(path)
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
-        return _Zstd(path)
+    for start, opener in _OPENERS.items():
+        if magic.startswith(start):
+            return opener(path)
     return path.open("rb")
 
 
@@ -146,15 +139,18 @@ class _Zstd:
         self._file.close()
 
 
+_OPENERS: dict[bytes, Callable[[Path], ByteStream]] = {
+    b"\x1f\x8b": gzip.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"BZh": bz2.open,
+    b"PK\x03\x04": _open_zip,
+    b"\x28\xb5\x2f\xfd": _Zstd,
+}
+
+
 @dataclass(frozen=True)
 class Break:
-    """Why a stream ends before its time.
-
-    Parameters
-    ----------
-    got, wanted : str
-        As in a `Fault`.
-    """
+    """Why a stream ends before its time, as in a `Fault`."""
 
     got: str
     wanted: str
@@ -162,15 +158,7 @@ class Break:
 
 @dataclass(frozen=True)
 class TraceSource:
-    """A trace file.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Where it lies. Compression is recognised by the first bytes, never by its name.
-    block_bytes : int
-        Text per block [B].
-    """
+    """A trace file, read in blocks of so many bytes; compression is recognised by content, not by name."""
 
     path: Path
     block_bytes: int = BLOCK_BYTES
@@ -183,17 +171,18 @@ class TraceSource:
             reason = error.strerror or type(error).__name__
             raise TraceError(f"{self.path}: got {reason!r}, wanted a readable file") from None
 
-    def head(self) -> bytes:
-        """Return the first decompressed bytes, at most `HEAD_BYTES`."""
+    def head(self) -> Head:
+        """Return the start, at most `HEAD_BYTES` and `HEAD_LINES`."""
         data = b""
-        with closing(self.open()) as stream:
-            try:
-                while len(data) < HEAD_BYTES and (piece := stream.read1(HEAD_BYTES - len(data))):
-                    data += piece
-            except _BROKEN:
-                # What could be read is enough to recognise the format; reading on will locate the break.
-                return data
-        return data
+        # What could be read is enough to recognise the format; reading on will locate a break.
+        with closing(self.open()) as stream, suppress(*_BROKEN):
+            while len(data) < HEAD_BYTES and (piece := stream.read1(HEAD_BYTES - len(data))):
+                data += piece
+        text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+        lines = [line for line in text.split("\n") if line.strip()]
+        # The last line of a full head is cut anywhere and would only mislead.
+        complete = lines[:-1] if len(data) == HEAD_BYTES and len(lines) > 1 else lines
+        return Head(data, tuple(complete[:HEAD_LINES]))
 
     def pieces(self, piece_bytes: int = _PIECE_BYTES) -> Iterator[bytes | Break]:
         """Yield the decompressed bytes as they come; where they end too early, a `Break` as the last item."""

@@ -88,7 +88,7 @@ def info(trace: BlockTrace) -> dict[str, Any]:
 
 
 def service_ns(trace: BlockTrace, *, is_write: bool | None = None) -> npt.NDArray[np.int64]:
-    """Return the recorded service times [ns], dispatch to completion, of completed commands (of a direction)."""
+    """Return the service times [ns], dispatch to completion, of completed commands (of one direction)."""
     if trace.commands is None:
         return np.empty(0, dtype=np.int64)
     rows = trace.commands

@@ -175,7 +175,7 @@ def _of_numbers(given: AgeingSpec, until_s: float) -> Lifetime:
 def _fitted(path: str, trace_format: str | None, pieces: int | None, until_s: float) -> Lifetime:
     """Fit lifetimes to a failure trace: a piecewise hazard, or the better of exponential and Weibull."""
     from stripesim.calibration.survival import fit_lifetimes, lifetimes_of, piecewise_hazard
-    from stripesim.traces.failures.read import read_failures
+    from stripesim.traces import read_failures
 
     try:
         lived = lifetimes_of(read_failures(path, format=trace_format), "up")

@@ -237,7 +237,7 @@ def _fitted(path: str, trace_format: str | None) -> tuple[LifetimeSpec, Lifetime
     """Fit both distributions to a trace, once."""
     from stripesim.calibration.survival import fit_survival
     from stripesim.scenarios.schema.faults import LifetimeSpec
-    from stripesim.traces.failures.read import read_failures
+    from stripesim.traces import read_failures
 
     try:
         trace = read_failures(path, format=trace_format)
@@ -280,7 +280,7 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
 @cached_by_content(maxsize=4)
 def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, float | None]]:
     """Read the outages of each node [s from the trace's start]; those that overlap or touch are one."""
-    from stripesim.traces.failures.read import read_failures
+    from stripesim.traces import read_failures
 
     try:
         trace = read_failures(path, format=trace_format)

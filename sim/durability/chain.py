@@ -209,8 +209,8 @@ def mean_absorption(rates: Floats, reward: Floats | None = None) -> float:
 def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floats:
     """Rates of a chain over shards missing.
 
-    `up` leads from state i to i + 1 [1/s], the last to loss; `down` from i + 1 to i, one fewer; `lethal` is the
-    share of each `up` that ends in loss at once.
+    `up` leads from state i to i + 1 [1/s], the last to loss; `down` from i + 1 to i, one fewer; `lethal` is
+    the share of each `up` that ends in loss at once.
     """
     size = len(up)
     rates = np.zeros((size, size + 1))

@@ -8,7 +8,7 @@ from stripesim.scenarios.studies.ceph16.device_trace import device_traces, mix_o
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import predict_run
 from stripesim.traces.read import read_trace
-from stripesim.traces.write_blkparse import write_blkparse
+from stripesim.traces.write import write_blkparse
 
 REAL = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/block-traces"
 # The measured runs and the recorded ones used the same load on images of another size.

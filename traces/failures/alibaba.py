@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import EVENT_SCHEMA, FailureTrace
-from stripesim.traces.lines import split_lines
+from stripesim.traces.lines import has_columns, rows_under_heading, sound_rows
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import TraceSource
+from stripesim.traces.source import Head, TraceSource
 
 _NEEDED = ("model", "failure_time", "failure", "app", "disk_id", "node_id", "rack_id")
 _WANTED = "YYYY-MM-DD hh:mm:ss and failure 1"
@@ -35,33 +34,19 @@ class AlibabaSsdFormat:
 
     name: str = "alibaba-ssd"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the heading has the table's columns."""
-        return bool(lines) and set(_NEEDED) <= set(lines[0].strip().split(","))
+        return has_columns(head, _NEEDED)
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the table."""
-        columns: tuple[str, ...] | None = None
+        """Read the table; the zip of the publication will do."""
         parts = [pl.DataFrame(schema=EVENT_SCHEMA)]
-        for block in source.blocks(log):
-            if columns is None:
-                first = block.lines()[0].strip()
-                columns = tuple(first.split(","))
-                missing = [name for name in _NEEDED if name not in columns]
-                if missing or len(set(columns)) != len(columns):
-                    log.add(1, shown(first), f"a heading with {', '.join(_NEEDED)}, no name twice")
-                    break
-            rows = split_lines(block, columns, ",", log, heading=lambda text: text.startswith("model,"))
+        for table in rows_under_heading(source, _NEEDED, log):
             time = pl.col("failure_time").str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)
-            rows = rows.with_columns(time.dt.epoch("s").alias("time_s"))
+            rows = table.with_columns(time.dt.epoch("s").alias("time_s"))
             known = pl.col("time_s").is_not_null() & pl.col("failure").is_in(["0", "1"])
             known = known & pl.col("disk_id").is_not_null()
-            mask = rows.select(known.fill_null(False).alias("known")).to_series()
-            odd = rows.filter(~mask)
-            log.add_lines(
-                zip(odd[ORDER_COLUMN], odd["text"], strict=True), lambda text: (shown(text), _WANTED)
-            )
-            rows = rows.filter(mask)
+            rows = sound_rows(rows, known, log, lambda text: (shown(text), _WANTED))
             failed = rows["failure"] == "1"
             log.tally("healthy drives", int((~failed).sum()))
             parts.append(

@@ -8,13 +8,12 @@ import polars as pl
 
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
-from stripesim.traces.lines import split_lines
+from stripesim.traces.lines import has_columns, rows_under_heading, sound_rows
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import TraceSource
+from stripesim.traces.source import Head, TraceSource
 
 DAY_S = 86400
 _NEEDED = ("date", "serial_number", "model", "failure")
-_HOURS = "smart_9_raw"
 _HOURS_MAX = 10**6
 _WANTED = "YYYY-MM-DD, a serial number, failure 0 or 1"
 
@@ -38,73 +37,44 @@ class BackblazeFormat:
 
     name: str = "backblaze"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the heading has the files' columns."""
-        return bool(lines) and set(_NEEDED) <= set(lines[0].strip().split(","))
+        return has_columns(head, _NEEDED)
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
         """Read the file."""
-        columns: tuple[str, ...] | None = None
-        drives: pl.DataFrame | None = None
-        for block in source.blocks(log):
-            if columns is None:
-                first = block.lines()[0].strip()
-                columns = tuple(first.split(","))
-                missing = [name for name in _NEEDED if name not in columns]
-                if missing or len(set(columns)) != len(columns):
-                    log.add(1, shown(first), f"a heading with {', '.join(_NEEDED)}, no name twice")
-                    break
-            heading = ",".join(columns)
-            rows = split_lines(block, columns, ",", log, heading=heading.__eq__)
-            part = _aggregated(_days(rows, log))
-            drives = part if drives is None else _joined(pl.concat([drives, part]))
-        if drives is None:
-            drives = _joined(_aggregated(_days(pl.DataFrame(schema=_EMPTY), log)))
+        drives = _days(pl.DataFrame(schema=_EMPTY), log)
+        for rows in rows_under_heading(source, _NEEDED, log):
+            drives = _joined(pl.concat([drives, _days(rows, log)]))
         return _trace(drives, self.name, source)
 
 
-_EMPTY: dict[str, pl.DataType] = {
-    ORDER_COLUMN: pl.Int64(),
-    "text": pl.String(),
-    **dict.fromkeys(_NEEDED, pl.String()),
-}
+_EMPTY = dict.fromkeys((ORDER_COLUMN, "text", *_NEEDED), pl.String())
 
 
 def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
-    have = set(rows.columns)
-    day = pl.col("date").str.to_date("%Y-%m-%d", strict=False).cast(pl.Int64) * DAY_S
-    hours = pl.col(_HOURS).cast(pl.Float64, strict=False) if _HOURS in have else pl.lit(None, pl.Float64)
-    rows = rows.with_columns(
-        day.alias("day_s"),
-        hours.alias("hours"),
-        *(
-            (pl.col(name) if name in have else pl.lit(None, pl.String)).alias(new)
-            for name, new in (("pod_id", "node"), ("vault_id", "rack"))
-        ),
-    )
-    good = (
-        (pl.col("day_s") >= 0) & pl.col("serial_number").is_not_null() & pl.col("failure").is_in(["0", "1"])
-    )
-    mask = rows.select(good.fill_null(False).alias("good")).to_series()
-    odd = rows.filter(~mask)
-    log.add_lines(zip(odd[ORDER_COLUMN], odd["text"], strict=True), lambda text: (shown(text), _WANTED))
-    rows = rows.filter(mask)
+    """Return a row per drive of what a block says of its days."""
+
+    def optional(name: str) -> pl.Expr:
+        return pl.col(name) if name in rows.columns else pl.lit(None, pl.String)
+
+    day_s = pl.col("date").str.to_date("%Y-%m-%d", strict=False).cast(pl.Int64) * DAY_S
+    hours = optional("smart_9_raw").cast(pl.Float64, strict=False)
+    good = (day_s >= 0) & pl.col("serial_number").is_not_null() & pl.col("failure").is_in(["0", "1"])
+    rows = sound_rows(rows, good, log, lambda text: (shown(text), _WANTED))
     log.tally("drive-days", rows.height)
-    return rows
-
-
-def _aggregated(rows: pl.DataFrame) -> pl.DataFrame:
-    rows = rows.select(
-        pl.concat_str("model", "serial_number", separator=".", ignore_nulls=True).alias("component"),
-        "node",
-        "rack",
-        pl.col("day_s").alias("first_s"),
-        pl.col("day_s").alias("last_s"),
-        pl.when(pl.col("failure") == "1").then("day_s").alias("failed_s"),
-        pl.when(pl.col("hours").is_between(0, _HOURS_MAX)).then("hours").alias("hours"),
-        pl.lit(1, pl.Int64).alias("days"),
+    return _joined(
+        rows.select(
+            pl.concat_str("model", "serial_number", separator=".", ignore_nulls=True).alias("component"),
+            optional("pod_id").alias("node"),
+            optional("vault_id").alias("rack"),
+            day_s.alias("first_s"),
+            day_s.alias("last_s"),
+            pl.when(pl.col("failure") == "1").then(day_s).alias("failed_s"),
+            pl.when(hours.is_between(0, _HOURS_MAX)).then(hours).alias("hours"),
+            pl.lit(1, pl.Int64).alias("days"),
+        )
     )
-    return _joined(rows)
 
 
 def _joined(rows: pl.DataFrame) -> pl.DataFrame:

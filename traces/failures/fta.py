@@ -11,9 +11,9 @@ import polars as pl
 
 from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
-from stripesim.traces.lines import split_lines
+from stripesim.traces.lines import sound_rows, split_lines
 from stripesim.traces.problems import FaultLog, TraceError, shown
-from stripesim.traces.source import TraceSource
+from stripesim.traces.source import Head, TraceSource
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 SECONDS_MAX = 1 << 40
@@ -47,9 +47,9 @@ class FtaFormat:
 
     name: str = "fta"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the lines have the table's columns."""
-        rows = [line.split() for line in lines if not line.lstrip().startswith("#")]
+        rows = [line.split() for line in head.lines if not line.lstrip().startswith("#")]
         good = [
             len(row) == len(_COLUMNS) and row[5] in ("0", "1") and row[6].isdigit() and row[7].isdigit()
             for row in rows
@@ -80,9 +80,9 @@ class FtaSqliteFormat:
 
     name: str = "fta-sqlite"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the file is an SQLite data base."""
-        return data.startswith(SQLITE_MAGIC)
+        return head.data.startswith(SQLITE_MAGIC)
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
         """Read the table."""
@@ -156,10 +156,7 @@ def _sound(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
         & pl.col("node_id").is_not_null()
         & pl.col("component_id").is_not_null()
     )
-    mask = rows.select(good.fill_null(False).alias("good")).to_series()
-    odd = rows.filter(~mask)
-    log.add_lines(zip(odd[ORDER_COLUMN], odd["text"], strict=True), _explain)
-    return rows.filter(mask)
+    return sound_rows(rows, good, log, _explain)
 
 
 def _explain(text: str) -> tuple[str, str]:

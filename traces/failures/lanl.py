@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 import polars as pl
 
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
+from stripesim.traces.lines import has_columns
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import TraceSource
+from stripesim.traces.source import Head, TraceSource
 
 _CAUSES = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
 _NEEDED = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
@@ -52,9 +53,9 @@ class LanlFormat:
 
     name: str = "lanl"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the heading has the file's columns."""
-        return bool(lines) and set(_NEEDED) <= {cell.strip() for cell in lines[0].split(",")}
+        return has_columns(head, _NEEDED)
 
     def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
         """Read the file."""

@@ -10,9 +10,10 @@ import polars as pl
 
 from stripesim.traces.clock import ClockWatch
 from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, Chunk
+from stripesim.traces.lines import numbered_lines, sound_rows
 from stripesim.traces.matching import SECTOR_BYTES, Matcher
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import Block, TraceSource
+from stripesim.traces.source import Block, Head, TraceSource
 
 SECTORS_MAX = 1 << 23
 """The kernel counts a request's bytes in 32 bits; anything longer than this is damage."""
@@ -56,12 +57,12 @@ class BlkparseFormat:
 
     name: str = "blkparse"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether most of the first lines are events (blkparse's own notes aside)."""
-        others = [line for line in lines if not re.match(_NOTE, line.strip())]
+        others = [line for line in head.lines if not re.match(_NOTE, line.strip())]
         return 2 * sum(_SNIFF.fullmatch(line) is not None for line in others) > len(others)
 
-    def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
         """Yield requests as they complete, block by block, and at the end those that never did."""
         matcher = Matcher(log)
         clock = ClockWatch(log, ordered=True)
@@ -95,10 +96,7 @@ def _events(block: Block, log: FaultLog) -> pl.DataFrame:
 
 def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
     """Split lines into columns; note what is no event, and leave it out."""
-    lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
-        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN),
-        pl.col("text").str.strip_chars(),
-    )
+    lines = numbered_lines(block, log)
     rows = lines.with_columns(pl.col("text").str.extract_groups(_EVENT).alias("event")).unnest("event")
     payload = pl.when(pl.col("action").is_in(_MATCHED)).then(pl.col("rest")).str.extract_groups(_PAYLOAD)
     rows = (
@@ -111,7 +109,6 @@ def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
             pl.col("sector").cast(pl.UInt64, strict=False),
         )
     )
-    blank = pl.col("text") == ""
     note = pl.col("device").is_null() & pl.col("text").str.contains(_NOTE)
     within = pl.col("sector") <= INT64_MAX // SECTOR_BYTES - SECTORS_MAX
     whole = pl.col("process").is_not_null() & (
@@ -125,14 +122,9 @@ def _parse(block: Block, log: FaultLog) -> pl.DataFrame:
         .then(whole & pl.col("new_sector").is_null())
         .otherwise(pl.col("action").is_in(_ACTIONS))
     )
-    marks = rows.select(
-        blank.alias("blank"), (note & ~blank).alias("note"), event.fill_null(False).alias("event")
-    )
-    log.tally("blank lines", int(marks["blank"].sum()))
-    log.tally("summary lines", int(marks["note"].sum()))
-    faulty = rows.filter(~(marks["blank"] | marks["note"] | marks["event"]))
-    log.add_lines(zip(faulty[ORDER_COLUMN], faulty["text"], strict=True), _explain)
-    return rows.filter(marks["event"])
+    notes = rows.select(note.alias("note")).to_series()
+    log.tally("summary lines", int(notes.sum()))
+    return sound_rows(rows.filter(~notes), event, log, _explain)
 
 
 def _tally(rows: pl.DataFrame, held: pl.Series, log: FaultLog) -> None:

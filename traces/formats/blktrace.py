@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from stripesim.traces.columns import INT64_MAX, Chunk
-from stripesim.traces.formats.blktrace_records import Records, is_blktrace, merged
+from stripesim.traces.formats.blktrace_records import MAGIC, Records, merged
 from stripesim.traces.matching import SECTOR_BYTES, Event, Matcher
 from stripesim.traces.problems import FaultLog
-from stripesim.traces.source import TraceSource
+from stripesim.traces.source import Head, TraceSource
 
 # The lower half of `action` says what happened, the upper half to what kind of request.
 _NAMES = {1: "Q", 6: "R", 7: "D", 8: "C", 13: "X"}
@@ -42,11 +42,11 @@ class BlktraceFormat:
 
     name: str = "blktrace"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the file starts with the records' magic."""
-        return is_blktrace(data)
+        return head.data[:4] in (MAGIC, MAGIC[::-1])
 
-    def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
         """Yield requests as they complete, and at the end those that never did."""
         log.unit = "byte"
         sources = [TraceSource(path, source.block_bytes) for path in per_cpu_files(source.path)]

@@ -13,7 +13,7 @@ from stripesim.traces.problems import FaultLog
 from stripesim.traces.source import Break, TraceSource
 
 HEADER_BYTES = 48
-MAGIC_LITTLE = b"\x07tae"
+MAGIC = b"\x07tae"
 """0x65617407, the magic 'eat' and version 7, as a little-endian machine writes it; reversed on others."""
 
 _FIELDS = (
@@ -28,11 +28,6 @@ _MERGED = np.dtype(
 )
 _EMPTY = np.empty(0, dtype=_MERGED)
 Records = npt.NDArray[np.void]
-
-
-def is_blktrace(data: bytes) -> bool:
-    """Whether bytes start with a record's magic, in either byte order."""
-    return data[:4] in (MAGIC_LITTLE, MAGIC_LITTLE[::-1])
 
 
 @dataclass
@@ -74,9 +69,9 @@ def merged(sources: list[TraceSource], log: FaultLog) -> Iterator[Records]:
 
 
 def _records(source: TraceSource, log: FaultLog, several: bool) -> Iterator[Records]:
-    little = source.head()[:4] != MAGIC_LITTLE[::-1]
+    little = source.head().data[:4] != MAGIC[::-1]
     layout = np.dtype([(name, ("<" if little else ">") + kind) for name, kind in _FIELDS])
-    magic = np.frombuffer(MAGIC_LITTLE if little else MAGIC_LITTLE[::-1], dtype=np.uint8)
+    magic = np.frombuffer(MAGIC if little else MAGIC[::-1], dtype=np.uint8)
     where = f" of {source.path.name}" if several else ""
     done, rest = 0, b""
     for piece in source.pieces(max(HEADER_BYTES, min(source.block_bytes, 1 << 20))):

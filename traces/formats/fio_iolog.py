@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from stripesim.traces.clock import ClockWatch
-from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, REQUEST_SCHEMA, Chunk
+from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, Chunk, request_rows
+from stripesim.traces.lines import numbered_lines, sound_rows
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import Block, TraceSource
+from stripesim.traces.source import Block, Head, TraceSource
 
 MICROSECOND_NS = 1000
 """Times of version 3 and waits of version 2 are microseconds."""
@@ -47,11 +48,11 @@ class FioIologFormat:
 
     name: str = "fio-iolog"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the first line is fio's."""
-        return bool(lines) and _FIRST_LINE.fullmatch(lines[0]) is not None
+        return bool(head.lines) and _FIRST_LINE.fullmatch(head.lines[0]) is not None
 
-    def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
         """Yield one chunk per block of text."""
         version, header_line = 0, 0
         waited_ns = 0
@@ -72,7 +73,18 @@ class FioIologFormat:
                 rows = rows.with_columns((pl.col("time") * MICROSECOND_NS).alias("issue_ns"))
             requests = rows.filter(pl.col("action").is_in(["read", "write"]))
             if requests.height:
-                chunk = Chunk(_requests(requests))
+                chunk = Chunk(
+                    request_rows(
+                        requests.select(
+                            ORDER_COLUMN,
+                            "issue_ns",
+                            pl.col("file").alias("device"),
+                            pl.col("offset").alias("offset_bytes"),
+                            pl.col("length").alias("length_bytes"),
+                            (pl.col("action") == "write").alias("is_write"),
+                        )
+                    )
+                )
                 clock.check(chunk.requests["issue_ns"], chunk.requests[ORDER_COLUMN])
                 yield chunk
 
@@ -93,15 +105,10 @@ def _version(block: Block, log: FaultLog) -> tuple[int, int]:
 
 
 def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.DataFrame:
-    lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
-        pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN),
-        pl.col("text").str.strip_chars(),
-    )
-    blank = lines["text"] == ""
-    log.tally("blank lines", int(blank.sum()))
+    lines = numbered_lines(block, log)
     numbers = ("offset", "length") if version == 2 else ("time", "offset", "length")
     rows = (
-        lines.filter(~(blank | (lines[ORDER_COLUMN] == header_line)))
+        lines.filter(lines[ORDER_COLUMN] != header_line)
         .with_columns(pl.col("text").str.extract_groups(_PATTERN[version]).alias("cells"))
         .unnest("cells")
         .with_columns(pl.col(numbers).cast(pl.Int64, strict=False))
@@ -119,27 +126,8 @@ def _parse(block: Block, version: int, header_line: int, log: FaultLog) -> pl.Da
     late = (pl.col("action") == "wait") & (pl.col("offset") > 10**15)
     if version == 3:
         late = late | (pl.col("time") > 10**15)
-    good = good & ~late
-    mask = rows.select(good.fill_null(False).alias("good")).to_series()
-    faulty = rows.filter(~mask)
-    log.add_lines(
-        zip(faulty[ORDER_COLUMN], faulty["text"], strict=True), lambda text: (shown(text), _WANTED[version])
-    )
-    rows = rows.filter(mask)
+    rows = sound_rows(rows, good & ~late, log, lambda text: (shown(text), _WANTED[version]))
     for action, count in rows.group_by("action").len().sort("action").iter_rows():
         if action not in ("read", "write"):
             log.tally(f"{action} actions", count)
     return rows
-
-
-def _requests(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(
-        pl.col(ORDER_COLUMN).cast(pl.Int64),
-        pl.col("issue_ns"),
-        pl.lit(None, pl.Int64).alias("dispatch_ns"),
-        pl.lit(None, pl.Int64).alias("complete_ns"),
-        pl.col("file").alias("device"),
-        pl.col("offset").alias("offset_bytes"),
-        pl.col("length").alias("length_bytes"),
-        (pl.col("action") == "write").alias("is_write"),
-    ).select(ORDER_COLUMN, *REQUEST_SCHEMA)

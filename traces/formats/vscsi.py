@@ -10,34 +10,22 @@ import numpy.typing as npt
 import polars as pl
 
 from stripesim.traces.clock import ClockWatch
-from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, REQUEST_SCHEMA, Chunk
-from stripesim.traces.formats.scsi import READS, WRITES
+from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, Chunk, request_rows
+from stripesim.traces.formats.tables import SCSI_READS, SCSI_WRITES
 from stripesim.traces.problems import FaultLog
-from stripesim.traces.records import record_blocks
-from stripesim.traces.source import TraceSource
+from stripesim.traces.source import Break, Head, TraceSource
 
 MICROSECOND_NS = 1000
 BLOCK_BYTES = 512
 
-_V1 = np.dtype(
-    [
-        ("sn", "<u4"),
-        ("len", "<u4"),
-        ("nsg", "<u4"),
-        ("cmd", "<u2"),
-        ("ver", "<u2"),
-        ("lbn", "<u8"),
-        ("ts", "<u8"),
-    ]
-)
-_V2 = np.dtype(
-    [
-        *(("cmd", "<u2"), ("ver", "<u2"), ("sn", "<u4"), ("len", "<u4"), ("nsg", "<u4")),
-        *(("lbn", "<u8"), ("ts", "<u8"), ("rt", "<u8")),
-    ]
-)
-_LAYOUTS = {1: _V1, 2: _V2}
-_KNOWN = np.array(READS + WRITES)
+_LAYOUTS = {
+    version: np.dtype([tuple(field.split(":")) for field in fields.split()])
+    for version, fields in (
+        (1, "sn:<u4 len:<u4 nsg:<u4 cmd:<u2 ver:<u2 lbn:<u8 ts:<u8"),
+        (2, "cmd:<u2 ver:<u2 sn:<u4 len:<u4 nsg:<u4 lbn:<u8 ts:<u8 rt:<u8"),
+    )
+}
+_KNOWN = np.array(SCSI_READS + SCSI_WRITES)
 _REACH_US = INT64_MAX // MICROSECOND_NS // 4
 _LBN_MAX = INT64_MAX // BLOCK_BYTES // 2
 
@@ -60,20 +48,20 @@ class VscsiFormat:
 
     name: str = "vscsi"
 
-    def sniff(self, lines: tuple[str, ...], data: bytes) -> bool:
+    def sniff(self, head: Head) -> bool:
         """Whether the first records state one version."""
-        return _version(data) is not None
+        return _version(head.data) is not None
 
-    def chunks(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
         """Yield one chunk per block of records."""
         log.unit = "record"
-        version = _version(source.head(), least=1)
+        version = _version(source.head().data, least=1)
         if version is None:
             log.add(1, "neither version's mark", "records of vscsi version 1 or 2")
             return
         clock = ClockWatch(log, ordered=True)
         zero: int | None = None
-        for first, records in record_blocks(source, _LAYOUTS[version], log):
+        for first, records in _record_blocks(source, _LAYOUTS[version], log):
             place = np.arange(first, first + len(records))
             stated = records["ver"] >> 8 == version
             for at in np.flatnonzero(~stated):
@@ -131,17 +119,37 @@ def _requests(
     records: npt.NDArray[np.void], place: npt.NDArray[np.int64], zero: int, version: int
 ) -> pl.DataFrame:
     issue_ns = (records["ts"].astype(np.int64) - zero) * MICROSECOND_NS
-    complete = pl.Series([None] * len(records), dtype=pl.Int64)
-    if version == 2:
-        complete = pl.Series(issue_ns + records["rt"].astype(np.int64) * MICROSECOND_NS)
     columns = {
         ORDER_COLUMN: place,
         "issue_ns": issue_ns,
-        "dispatch_ns": pl.Series([None] * len(records), dtype=pl.Int64),
-        "complete_ns": complete,
-        "device": pl.repeat("0", len(records), eager=True),
+        "device": ["0"] * len(records),
         "offset_bytes": records["lbn"].astype(np.int64) * BLOCK_BYTES,
         "length_bytes": records["len"].astype(np.int64),
-        "is_write": np.isin(records["cmd"] & 0xFF, WRITES),
+        "is_write": np.isin(records["cmd"] & 0xFF, SCSI_WRITES),
     }
-    return pl.DataFrame(columns, schema={ORDER_COLUMN: pl.Int64(), **REQUEST_SCHEMA})
+    if version == 2:
+        columns["complete_ns"] = issue_ns + records["rt"].astype(np.int64) * MICROSECOND_NS
+    return request_rows(pl.DataFrame(columns))
+
+
+def _record_blocks(
+    source: TraceSource, dtype: np.dtype[np.void], log: FaultLog
+) -> Iterator[tuple[int, npt.NDArray[np.void]]]:
+    """Yield a file's records in blocks, with the number of the first, counted from 1."""
+    first, rest = 1, b""
+    for piece in source.pieces(max(dtype.itemsize, min(source.block_bytes, 1 << 20))):
+        if isinstance(piece, Break):
+            log.add(first + len(rest) // dtype.itemsize, piece.got, piece.wanted)
+            break
+        rest += piece
+        whole = len(rest) // dtype.itemsize
+        if whole and len(rest) >= min(source.block_bytes, 1 << 20):
+            yield first, np.frombuffer(rest, dtype=dtype, count=whole)
+            first += whole
+            rest = rest[whole * dtype.itemsize :]
+    whole = len(rest) // dtype.itemsize
+    if whole:
+        yield first, np.frombuffer(rest, dtype=dtype, count=whole)
+    cut = len(rest) - whole * dtype.itemsize
+    if cut:
+        log.add(first + whole, f"{cut} bytes", f"a record of {dtype.itemsize} bytes")

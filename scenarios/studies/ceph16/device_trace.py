@@ -126,7 +126,7 @@ def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
     -------
     dict of int to BlockTrace
         OSD → its commands, in order of time; OSDs without any are left out. Write them with
-        `stripesim.traces.write_blkparse.write_blkparse`.
+        `stripesim.traces.write.write_blkparse`.
     """
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes)
     book = Book(pool.bindings())
