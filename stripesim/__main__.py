@@ -8,6 +8,12 @@ import sys
 
 def main() -> None:
     """Run the command line."""
+    if sys.argv[1:] == ["--version"]:
+        # Asked for by scripts, often: nothing is loaded for it.
+        from stripesim._version import __version__
+
+        print(__version__)
+        sys.exit(0)
     from stripesim.cli.app import app
 
     for name in ("stdout", "stderr"):

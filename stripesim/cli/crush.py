@@ -8,15 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 import typer.core
 
 from stripesim.cli.options import JsonOption
-
-if TYPE_CHECKING:
-    from stripesim.models.placement import CrushMap
 
 Mapping = tuple[int, list[int]]
 
@@ -56,46 +53,23 @@ def crush(
     json_to: JsonOption = None,
 ) -> None:
     """Map inputs to OSDs as `crushtool --test --show-mappings` does."""
-    number, found = mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
+    number, found = _mappings(map_file, rule, num_rep, min_x, max_x, weights or [])
     if json_to is None:
-        print_mappings(number, found)
+        for x, osds in found:
+            print(f"CRUSH rule {number} x {x} [{','.join(map(str, osds))}]")
+    elif json_to == "-":
+        _write_document(sys.stdout, found)
     else:
-        write_mappings(json_to, found)
+        with Path(json_to).open("w", encoding="utf-8") as file:
+            _write_document(file, found)
 
 
-def find_rule(crush_map: CrushMap, rule: str) -> int:
-    """Id of the rule that ``--rule`` names, by id or by name."""
-    return crush_map.rule(int(rule) if re.fullmatch(r"[0-9]{1,9}", rule) else rule).id
-
-
-def mappings(
+def _mappings(
     map_file: Path, rule: str, num_rep: int, min_x: int, max_x: int, weights: Sequence[str]
 ) -> tuple[int, Iterator[Mapping]]:
-    """Map inputs through a rule.
+    """Return the rule's id, and the mappings as crushtool prints them.
 
-    Parameters
-    ----------
-    map_file : Path
-        CRUSH map as text.
-    rule : str
-        Id or name.
-    num_rep : int
-        OSDs wanted.
-    min_x, max_x : int
-        First and last input, from −2³¹ to 2³² − 1.
-    weights : sequence of str
-        ``OSD=WEIGHT`` or ``OSD WEIGHT``.
-
-    Returns
-    -------
-    tuple of int and iterator of (x, [osd, ...])
-        The rule's id, and the mappings as crushtool prints them: short where firstn found too few,
-        2147483647 in an empty slot of indep.
-
-    Raises
-    ------
-    ValueError
-        If the map, the rule, the range or a weight is wrong.
+    They are short where firstn found too few; an empty slot of indep is 2147483647.
     """
     import numpy as np
 
@@ -107,7 +81,7 @@ def mappings(
     if max_x < min_x:
         raise ValueError(f"--max-x: got {max_x}, wanted at least --min-x ({min_x})")
     crush_map = load_map(map_file)
-    number = find_rule(crush_map, rule)
+    number = crush_map.rule(int(rule) if re.fullmatch(r"[0-9]{1,9}", rule) else rule).id
     reweights = dict(_weight(text) for text in weights) or None
 
     def chunk(start: int) -> Iterator[Mapping]:
@@ -120,22 +94,8 @@ def mappings(
     return number, chain(first, chain.from_iterable(map(chunk, starts[1:])))
 
 
-def print_mappings(number: int, found: Iterator[Mapping]) -> None:
-    """Print mappings in crushtool's form."""
-    for x, osds in found:
-        print(f"CRUSH rule {number} x {x} [{','.join(map(str, osds))}]")
-
-
-def write_mappings(target: str, found: Iterator[Mapping]) -> None:
-    """Write the JSON document ``{"mappings": [[x, [osd, ...]], ...]}`` to a file, or to stdout for ``-``."""
-    if target == "-":
-        _write_document(sys.stdout, found)
-        return
-    with Path(target).open("w", encoding="utf-8") as file:
-        _write_document(file, found)
-
-
 def _write_document(file: TextIO, found: Iterator[Mapping]) -> None:
+    """Write ``{"mappings": [[x, [osd, ...]], ...]}`` as it goes: a range may be longer than memory holds."""
     separator = '{"mappings": [\n'
     for x, osds in found:
         file.write(f"{separator}{json.dumps([x, osds])}")

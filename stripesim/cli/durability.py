@@ -1,25 +1,20 @@
-"""What `stripesim durability` does between reading options and printing."""
+"""`stripesim durability`."""
 
 from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stripesim.cli.options import JsonOption, OutOption, SeedOption, SetOption
-from stripesim.cli.output import console, list_written, progress, write_json
+from stripesim.cli.options import DaskOption, JsonOption, OutOption, SeedOption, SetOption
+from stripesim.cli.output import console, list_written, progress, table, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from rich.table import Table
-
-__all__ = ["durability"]
 
 
 class Method(enum.StrEnum):
@@ -42,9 +37,7 @@ def durability(
     walks: Annotated[
         int, typer.Option(min=10, help="Walks that each of 20 batches begins at every level.")
     ] = 1000,
-    dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler to run on, or its scheduler file.")
-    ] = None,
+    dask: DaskOption = None,
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
@@ -63,11 +56,12 @@ def durability(
     written = [] if out is None else _write(out, document)
     if write_json(json_to, document):
         return
-    terminal = console()
-    terminal.print(_table(document["rows"]))
-    for row in document["rows"]:
-        for line in lines_of(row):
-            print(line)
+    columns = ("scheme", "method", "nines", "95 % interval", "P(any loss)", "MTTDL [h]", "lost [B/year]",
+               "unavailable", "walks", "time [s]")  # fmt: skip
+    rows = document["rows"]
+    console().print(table(columns, map(_cells, rows), numbers=range(2, len(columns))))
+    for line in (line for row in rows for line in _lines(row)):
+        print(line)
     for line in document["skipped"]:
         print(f"left out: {line}")
     list_written(written)
@@ -86,17 +80,6 @@ def _write(out: Path, document: Mapping[str, Any]) -> list[Path]:
     return written + save_figures({"nines": draw_nines(document["rows"])}, out)
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    from stripesim.cli.tables import text_table
-
-    columns = ("scheme", "method", "nines", "95 % interval", "P(any loss)", "MTTDL [h]", "lost [B/year]",
-               "unavailable", "walks", "time [s]")  # fmt: skip
-    table = text_table(columns, [_cells(row) for row in rows])
-    for column in table.columns[2:]:
-        column.justify = "right"
-    return table
-
-
 def _cells(row: Mapping[str, Any]) -> list[str]:
     def number(value: float | None, form: str = ".3g") -> str:
         return "–" if value is None else f"{value:{form}}"
@@ -112,7 +95,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def lines_of(row: Mapping[str, Any]) -> list[str]:
+def _lines(row: Mapping[str, Any]) -> list[str]:
     """Say how data is lost and what the numbers rest on."""
     where = f"{row['scheme']} {row['method']}"
     path = [] if row["dominant_path"] is None else [f"{where}: {row['dominant_path']}"]

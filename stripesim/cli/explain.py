@@ -1,14 +1,19 @@
-"""What `stripesim explain` prints and writes."""
+"""`stripesim explain`."""
 
 from __future__ import annotations
 
+import enum
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stripesim.cli.options import JsonOption, OutOption, SetOption
+from stripesim.cli.output import console, list_written, table, write_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from stripesim.scenarios.explain.request import Timeline
@@ -19,73 +24,104 @@ _STYLES = {
 }  # fmt: skip
 
 
-def extent(size: str, offset: str) -> tuple[int, int]:
-    """Read ``--size`` and ``--offset`` [B].
+class Request(enum.StrEnum):
+    """What can be explained."""
 
-    Raises
-    ------
-    ValueError
-        If one is no size.
-    """
-    from stripesim.scenarios.schema.units import parse_size_bytes
-
-    found = []
-    for option, text in (("--size", size), ("--offset", offset)):
-        try:
-            found.append(0 if option == "--offset" and text.strip() == "0" else parse_size_bytes(text))
-        except ValueError as error:
-            raise ValueError(f"{option}: {error}") from None
-    return found[0], found[1]
+    WRITE = "write"
+    READ = "read"
+    REPAIR = "repair"
 
 
-def size(option: str, text: str | None) -> int | None:
-    """Read an option that is a size [B]; None where it is left out.
+def explain(
+    op: Annotated[Request, typer.Argument(help="One request of this kind.")],
+    schemes: Annotated[
+        list[str] | None, typer.Option("--scheme", help="Such as rep:3 or rs:6,3; several on one time axis.")
+    ] = None,
+    size: Annotated[str, typer.Option(help="Of the request; of a repair, of the object. Such as 4k.")] = "4k",
+    offset: Annotated[str, typer.Option(help="Where in the image the request begins.")] = "0",
+    generation: Annotated[
+        list[str] | None,
+        typer.Option(help="Ceph release, such as squid or tentacle; several on one time axis."),
+    ] = None,
+    stripe_unit: Annotated[str | None, typer.Option(help="Of a stripe, on one shard, such as 16k.")] = None,
+    direct_reads: Annotated[
+        bool, typer.Option("--direct-reads", help="The client reads shards itself (generation umbrella).")
+    ] = False,
+    state: Annotated[str, typer.Option(help="healthy, or degraded: one shard is down.")] = "healthy",
+    image: Annotated[str, typer.Option(help="prefilled or pristine: do the objects exist?")] = "prefilled",
+    lost_shard: Annotated[int, typer.Option(help="Shard that is down, or is rebuilt; from 0.")] = 1,
+    scenario: Annotated[
+        str | None, typer.Option(help="Cluster of this scenario; left out: a host for each shard.")
+    ] = None,
+    sets: SetOption = None,
+    steps: Annotated[bool, typer.Option(help="Print the table of steps.")] = True,
+    out: OutOption = None,
+    json_to: JsonOption = None,
+) -> None:
+    """Follow one request: each step, its time, its bytes, its locks, and where each number comes from."""
+    from stripesim.scenarios.explain.request import explain as timelines_of
 
-    Raises
-    ------
-    ValueError
-        If it is no size.
-    """
+    timelines = timelines_of(
+        op.value, schemes or ["rep:3", "rs:6,3"], _bytes("--size", size),
+        offset_bytes=0 if offset.strip() == "0" else _bytes("--offset", offset),
+        generation=generation or None, state=state, image=image, lost_shard=lost_shard, scenario=scenario,
+        sets=sets or (), direct_reads=direct_reads,
+        stripe_unit_bytes=None if stripe_unit is None else _bytes("--stripe-unit", stripe_unit),
+    )  # fmt: skip
+    document = {"requests": [timeline.to_json() for timeline in timelines]}
+    written = [] if out is None else _write(out, op.value, timelines, document)
+    if not write_json(json_to, document):
+        _print(timelines, steps=steps)
+        list_written(written)
+
+
+def _bytes(option: str, text: str) -> int:
+    """Read an option that is a size [B]."""
     from stripesim.scenarios.schema.units import parse_size_bytes
 
     try:
-        return None if text is None else parse_size_bytes(text)
+        return parse_size_bytes(text)
     except ValueError as error:
         raise ValueError(f"{option}: {error}") from None
 
 
-def document(timelines: Sequence[Timeline]) -> dict[str, Any]:
-    """Return what ``--json`` writes."""
-    return {"requests": [timeline.to_json() for timeline in timelines]}
+def _write(out: Path, op: str, timelines: Sequence[Timeline], document: dict[str, Any]) -> list[Path]:
+    """Write the figure (SVG, PNG), its caption and the steps (JSON) into a folder."""
+    from stripesim.scenarios.explain.draw import draw_timelines
+    from stripesim.scenarios.figures.results import save_figures
+    from stripesim.scenarios.run.results import write_files
+
+    written = write_files(out, {f"explain-{op}.json": (json.dumps(document, indent=1) + "\n").encode()})
+    return written + save_figures({f"explain-{op}": draw_timelines(timelines)}, out)
 
 
-def print_timelines(timelines: Sequence[Timeline], console: Console, *, steps: bool = True) -> None:
+def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
     """Print drawing, latency and table of steps of each timeline."""
     from rich.text import Text
 
     from stripesim.scenarios.explain.text import GLYPHS, WORDS, drawing, heading, latency_words, shard_words
 
+    screen = console()
     end_ns = max(timeline.end_ns for timeline in timelines)
     for timeline in timelines:
-        console.print(Text(heading(timeline), style="bold"))
-        for line in drawing(timeline, columns=min(console.width, 140), end_ns=end_ns):
-            console.print(_coloured(line), soft_wrap=True)
-        console.print(f"{latency_words(timeline)}; {shard_words(timeline)}", highlight=False)
+        screen.print(Text(heading(timeline), style="bold"))
+        for line in drawing(timeline, columns=min(screen.width, 140), end_ns=end_ns):
+            screen.print(_coloured(line), soft_wrap=True)
+        screen.print(f"{latency_words(timeline)}; {shard_words(timeline)}", highlight=False)
         if timeline.kernel_stand_in:
-            console.print(
+            screen.print(
                 f"{timeline.scheme} was never timed: coding costs are those of {timeline.kernel_stand_in}; "
                 f"`stripesim kernel --scheme {timeline.scheme} --save` measures them",
                 highlight=False,
             )
-        console.print()
+        screen.print()
     legend = "   ".join(f"{glyph} {WORDS[name]}" for name, glyph in GLYPHS.items())
-    console.print(f"{legend}   L PG lock held", highlight=False)
-    if steps:
-        for timeline in timelines:
-            console.print()
-            console.print(_table(timeline))
-    console.print()
-    console.print(_sources(timelines))
+    screen.print(f"{legend}   L PG lock held", highlight=False)
+    for timeline in timelines if steps else ():
+        screen.print()
+        screen.print(_steps(timeline))
+    screen.print()
+    screen.print(_sources(timelines))
 
 
 def _coloured(line: str) -> Any:
@@ -102,74 +138,47 @@ def _coloured(line: str) -> Any:
     return text
 
 
-def _span(low: int, high: int) -> str:
-    if high == 0:
+def _span(low_ns: int, high_ns: int) -> str:
+    if high_ns == 0:
         return ""
-    return f"{high / 1e3:,.1f}" if low == high else f"{low / 1e3:,.1f}–{high / 1e3:,.1f}"
+    return f"{high_ns / 1e3:,.1f}" if low_ns == high_ns else f"{low_ns / 1e3:,.1f}–{high_ns / 1e3:,.1f}"
 
 
-def _table(timeline: Timeline) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+def _steps(timeline: Timeline) -> Table:
     from stripesim.scenarios.explain.text import byte_words, heading, reply_word, table_rows
 
-    table = Table(title=heading(timeline), title_justify="left", pad_edge=False, box=SIMPLE_HEAD)
-    for title in ("lane", "what"):
-        table.add_column(title)
-    for title in ("n", "start [µs]", "takes [µs]", "waits [µs]"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("bytes, all n")
-    table.add_column("from [ns each]")
+    columns = ("lane", "what", "n", "start [µs]", "takes [µs]", "waits [µs]", "bytes, all n",
+               "from [ns each]")  # fmt: skip
+    shown = table(columns, numbers=range(2, 6), title=heading(timeline))
+    for column in shown.columns[2:6]:
+        column.no_wrap = True
     replied = False
     for row in table_rows(timeline):
         if row.after_reply and not replied:
-            table.add_section()
-            table.add_row(
-                "",
-                f"{reply_word(timeline)} {timeline.latency_ns / 1e3:,.1f} µs; nobody waits for the rest:",
-            )
-            table.add_section()
+            moment = f"{reply_word(timeline)} {timeline.latency_ns / 1e3:,.1f} µs"
+            shown.add_section()
+            shown.add_row("", f"{moment}; nobody waits for the rest:")
+            shown.add_section()
             replied = True
         sources = ", ".join(f"{name} {ns:+,}" for name, ns in row.sources[:3])
         more = f" and {len(row.sources) - 3} more" if len(row.sources) > 3 else ""
-        table.add_row(
+        shown.add_row(
             row.lane, row.what, f"{row.count}", f"{row.start_ns / 1e3:,.1f}", _span(*row.duration_ns),
             _span(*row.wait_ns), byte_words(row.counted), sources + more,
         )  # fmt: skip
-    return table
+    return shown
 
 
 def _sources(timelines: Sequence[Timeline]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(
-        title="Where the numbers come from",
-        title_justify="left",
-        caption="from: how much longer the step takes if the parameter is doubled; "
-        "for a term of a sum that is the term",
-        caption_justify="left",
-        pad_edge=False,
-        box=SIMPLE_HEAD,
-    )
-    for title in ("parameter", "value", "provenance", "source"):
-        table.add_column(title, justify="right" if title == "value" else "left")
     found = {name: parameter for timeline in timelines for name, parameter in timeline.parameters.items()}
+    rows = []
     for name, parameter in sorted(found.items()):
         unit = "" if parameter["unit"] == "1" else parameter["unit"]
         value = "table" if parameter["value"] is None else f"{parameter['value']:,.6g} {unit}".rstrip()
-        table.add_row(name, value, parameter["provenance"], parameter["source"])
-    return table
-
-
-def write_timelines(timelines: Sequence[Timeline], out: Path) -> list[Path]:
-    """Write the figure (SVG, PNG), its caption and the steps (JSON) into a folder."""
-    from stripesim.scenarios.explain.draw import draw_timelines
-    from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import write_files
-
-    op = timelines[0].op
-    text = json.dumps(document(timelines), indent=1) + "\n"
-    written = write_files(out, {f"explain-{op}.json": text.encode()})
-    return written + save_figures({f"explain-{op}": draw_timelines(timelines)}, out)
+        rows.append((name, value, parameter["provenance"], parameter["source"]))
+    return table(
+        ("parameter", "value", "provenance", "source"), rows, numbers=[1],
+        title="Where the numbers come from",
+        caption="from: how much longer the step takes if the parameter is doubled; for a term of a sum that "
+        "is the term",
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from stripesim.cli.options import JsonOption
-from stripesim.cli.output import console, list_written, write_json
+from stripesim.cli.output import console, list_written, table, write_json
 
 import_app = typer.Typer(
     help="Read a cluster that exists, or a workload that was measured.", no_args_is_help=True
@@ -51,63 +51,46 @@ def ceph_report(
 
 
 def _print_cluster(document: dict[str, Any]) -> None:
-    from rich.table import Table
+    from stripesim.scenarios.report.words import bytes_text
 
     screen = console()
-    pools = Table("pool", "scheme", "groups", "domain", "usable", "safe", "room for", title="Pools")
-    for pool, room in zip(document["pools"], document["capacity"]["pools"], strict=True):
-        pools.add_row(
-            pool["name"],
-            pool["scheme"],
-            str(pool["pg_num"]),
+    pools = [
+        [
+            pool["name"], pool["scheme"], f"{pool['pg_num']}",
             f"{pool['failure_domain']} × {room['failure_domains']}",
-            _tb(room["usable_bytes_full"]),
-            _tb(room["usable_bytes_safe"]),
-            _tb(room["more_bytes"]),
-        )
-    screen.print(pools)
-    classes = Table(
-        "class", "OSDs", "raw", "in", "fullest", "stranded", "after upmap", title="Device classes"
-    )
+            *(bytes_text(room[key]) for key in ("usable_bytes_full", "usable_bytes_safe", "more_bytes")),
+        ]
+        for pool, room in zip(document["pools"], document["capacity"]["pools"], strict=True)
+    ]  # fmt: skip
+    columns = ("pool", "scheme", "groups", "domain", "usable", "safe", "room for")
+    screen.print(table(columns, pools, numbers=(2, 4, 5, 6), title="Pools"))
+    classes = []
     for row in document["capacity"]["classes"]:
         now, then = row["now"], row["after_upmap"]
         fullest = "–" if now["fullest_osd"] is None else f"osd.{now['fullest_osd']}, "
         if now["fullest_over_mean"] is not None:
             fullest += f"{now['fullest_over_mean']:.2f} × mean"
-        classes.add_row(
-            row["class"],
-            str(row["osds"]),
-            _tb(row["raw_bytes"]),
-            _tb(row["in_bytes"]),
-            fullest,
-            _tb(now["stranded_bytes"]),
-            _tb(then["stranded_bytes"]),
-        )
-    screen.print(classes)
+        classes.append([
+            row["class"], f"{row['osds']}", bytes_text(row["raw_bytes"]), bytes_text(row["in_bytes"]),
+            fullest, bytes_text(now["stranded_bytes"]), bytes_text(then["stranded_bytes"]),
+        ])  # fmt: skip
+    columns = ("class", "OSDs", "raw", "in", "fullest", "stranded", "after upmap")
+    screen.print(table(columns, classes, numbers=(1, 2, 3, 5, 6), title="Device classes"))
     domains = document["capacity"]["domains"]
     stuck = [row for row in domains if not row["heals"]]
     print(f"Room to heal: {len(domains) - len(stuck)} of {len(domains)} failure domains")
     for row in stuck[:8]:
-        why = (
-            row["reason"]
-            or f"holds {_tb(row['held_bytes'])}, the others have room for {_tb(row['room_bytes'])}"
-        )
+        held, room = bytes_text(row["held_bytes"]), bytes_text(row["room_bytes"])
+        why = row["reason"] or f"holds {held}, the others have room for {room}"
         print(f"  {row['domain']} ({row['class']}): {why}")
     counts = document["pgs_by_osd"]
-    equal = [
-        row
-        for row in counts
-        if row["acting_pgs"] == row.get("reported_acting_pgs", row["acting_pgs"])
-        and row["primary_pgs"] == row.get("reported_primary_pgs", row["primary_pgs"])
-    ]
     if counts and "reported_acting_pgs" in counts[0]:
-        print(f"Placement groups: as the cluster counts them on {len(equal)} of {len(counts)} OSDs")
+        equal = sum(
+            all(row[key] == row[f"reported_{key}"] for key in ("acting_pgs", "primary_pgs")) for row in counts
+        )
+        print(f"Placement groups: as the cluster counts them on {equal} of {len(counts)} OSDs")
     for line in document["hardware"]:
         print(line)
-
-
-def _tb(size: float) -> str:
-    return f"{size / 1e12:.3g} TB"
 
 
 @import_app.command()

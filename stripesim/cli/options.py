@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Engine", "EngineOption", "JsonOption", "OutOption", "ReportOption", "SeedOption", "SetOption"]
-
 
 class Engine(enum.StrEnum):
     """The two engines; they give the same answer."""
@@ -18,6 +16,9 @@ class Engine(enum.StrEnum):
     SIMPY = "simpy"
 
 
+DaskOption = Annotated[
+    str | None, typer.Option("--dask", help="Address of a Dask scheduler to run on, or its scheduler file.")
+]
 EngineOption = Annotated[Engine, typer.Option(help="compiled is fast; simpy is for reading and extending.")]
 JsonOption = Annotated[
     str | None,
@@ -26,6 +27,9 @@ JsonOption = Annotated[
 OutOption = Annotated[Path | None, typer.Option("--out", help="Folder for tables, provenance and figures.")]
 ReportOption = Annotated[
     bool, typer.Option("--report", help="Write report.html, one page to share, into --out.")
+]
+ScenarioArgument = Annotated[
+    str, typer.Argument(help="A TOML file, or one that ships, such as quickstart.", show_default=False)
 ]
 SeedOption = Annotated[int | None, typer.Option(help="Seed of offsets and service times.")]
 SetOption = Annotated[

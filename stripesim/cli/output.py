@@ -1,25 +1,16 @@
-"""What every command does with its outcome: JSON, files written, progress, a console of the right width."""
+"""What every command does with its outcome: JSON, files written, progress, tables of the right width."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "NO_FOLDER_FOR_REPORT",
-    "check_out",
-    "console",
-    "list_written",
-    "progress",
-    "warn_outside",
-    "write_json",
-]
-
-#: What is said to ``--report`` without ``--out``.
-NO_FOLDER_FOR_REPORT = "--report: got no --out, wanted the folder to write report.html into"
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 
 def write_json(target: str | None, document: dict[str, Any]) -> bool:
@@ -41,7 +32,7 @@ def _plain(value: object) -> object:
     raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
-def console() -> Any:
+def console() -> Console:
     """Return a console as wide as the terminal."""
     from rich.console import Console
 
@@ -49,14 +40,35 @@ def console() -> Any:
     return Console(width=None if sys.stdout.isatty() else 160)
 
 
-def check_out(out: Path | None) -> None:
-    """Refuse a folder for results that cannot be one, before anything runs.
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]] = (),
+    *,
+    numbers: Iterable[int] = (),
+    title: str = "",
+    caption: str = "",
+) -> Table:
+    """Lay out rows of text; the columns listed in `numbers` (from 0) are set to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
 
-    Raises
-    ------
-    ValueError
-        If a file stands there, or above it.
-    """
+    laid_out = Table(
+        box=SIMPLE_HEAD, pad_edge=False, title=title or None, title_justify="left", caption=caption or None,
+        caption_justify="left",
+    )  # fmt: skip
+    right = set(numbers)
+    for number, column in enumerate(columns):
+        laid_out.add_column(escape(column), justify="right" if number in right else "left", overflow="fold")
+    for row in rows:
+        laid_out.add_row(*map(escape, row))
+    return laid_out
+
+
+def check_out(out: Path | None, *, report: bool = False) -> None:
+    """Refuse, before anything runs, a folder for results that cannot be one, or a report without a folder."""
+    if report and out is None:
+        raise ValueError("--report: got no --out, wanted the folder to write report.html into")
     for path in () if out is None else (out, *out.parents):
         if path.exists() and not path.is_dir():
             raise ValueError(f"--out: {out}: got the file {path}, wanted a folder")
@@ -71,12 +83,8 @@ def list_written(paths: list[Path]) -> None:
 def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:
     """Say on standard error, in one line, what lies outside the range that the models were calibrated in.
 
-    Parameters
-    ----------
-    warnings : sequence of str
-        Each begins with a key, or a parameter set, and a colon.
-    report : Path, optional
-        Folder of the report that has them in full; left out: none was written.
+    Each warning begins with a key, or a parameter set, and a colon; `report` is the folder of the report that
+    has them in full, if one was written.
     """
     if not warnings:
         return
@@ -99,13 +107,9 @@ class progress:  # noqa: N801 - used as a function in `with`
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
-        )
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=Console(stderr=True), disable=not sys.stderr.isatty(),
+        )  # fmt: skip
         self._title = title
         # Until something is done it may be compiling, which takes a minute, once.
         self._task = self._bar.add_task(f"{title}: a first run compiles the engine", total=total)
@@ -120,8 +124,5 @@ class progress:  # noqa: N801 - used as a function in `with`
     def __call__(self, words: str, total: int | None = None) -> None:
         """Go one step on, with a few words about it, and `total` steps in all if that is known now."""
         # The words are cut so that the time left stays on a narrow terminal.
-        description = f"{self._title}: {words}"[:44]
-        if total is None:
-            self._bar.update(self._task, advance=1, description=description)
-        else:
-            self._bar.update(self._task, advance=1, description=description, total=total)
+        known: dict[str, Any] = {} if total is None else {"total": total}
+        self._bar.update(self._task, advance=1, description=f"{self._title}: {words}"[:44], **known)

@@ -1,4 +1,4 @@
-"""What `stripesim plan` does between reading options and printing."""
+"""`stripesim plan`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,10 @@ from stripesim.cli.options import (
     SeedOption,
     SetOption,
 )
-from stripesim.cli.output import (
-    NO_FOLDER_FOR_REPORT,
-    check_out,
-    console,
-    list_written,
-    warn_outside,
-    write_json,
-)
+from stripesim.cli.output import check_out, console, list_written, table, warn_outside, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["plan"]
 
 
 def plan(
@@ -43,9 +34,7 @@ def plan(
     json_to: JsonOption = None,
 ) -> None:
     """Which cluster to buy: candidates, what each fails, and one recommendation with its reasons."""
-    if report and out is None:
-        raise ValueError(NO_FOLDER_FOR_REPORT)
-    check_out(out)
+    check_out(out, report=report)
     from stripesim.scenarios.planning.plan import make_plan
     from stripesim.scenarios.report.plan import rows_of
     from stripesim.scenarios.schema.loader import load_scenario
@@ -55,21 +44,17 @@ def plan(
     written = [] if out is None else _write(out, loaded.name, loaded.description, document, report)
     if write_json(json_to, document):
         return
-    from stripesim.cli.tables import text_table
-
     warn_outside(document["warnings"], report=out if report else None)
     columns, rows = rows_of(document)
-    console().print(text_table(columns, rows))
+    console().print(table(columns, rows))
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
         print(f"  {line}")
     for one in document["candidates"]:
         if one is not best and not one["meets"]:
-            print(
-                f"{one['scheme']} {one['hosts']} × {one['osds_per_host']} {one['ssd']}: "
-                + "; ".join(one["fails"])
-            )
+            named = f"{one['scheme']} {one['hosts']} × {one['osds_per_host']} {one['ssd']}"
+            print(f"{named}: {'; '.join(one['fails'])}")
     for line in document["assumptions"]:
         print(f"assumes: {line}")
     list_written(written)

@@ -1,4 +1,4 @@
-"""What `stripesim serve` does: a page on this machine alone."""
+"""`stripesim serve`: a page on this machine alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from stripesim.cli.options import SetOption
-
-__all__ = ["serve"]
 
 
 def serve(

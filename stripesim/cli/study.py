@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
-from stripesim.cli.options import EngineOption, JsonOption, OutOption, SetOption
-from stripesim.cli.output import console, list_written, progress, write_json
-from stripesim.scenarios.studies.base import Option, Study, StudyResult
-from stripesim.scenarios.studies.registry import STUDIES
+from stripesim.cli.options import Engine, EngineOption, JsonOption, OutOption, SetOption
+from stripesim.cli.output import console, list_written, progress, table, write_json
 
-__all__ = ["study_app"]
+if TYPE_CHECKING:
+    from stripesim.scenarios.studies.base import Option, Study, StudyResult
+
+
+@cache
+def _commands() -> dict[str, Any]:
+    from stripesim.scenarios.studies.registry import STUDIES
+
+    app = typer.Typer()
+    for study in STUDIES.values():
+        app.command(study.name)(_command(study))
+    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return commands
+
+
+class _Studies(typer.core.TyperGroup):
+    """A group that loads the studies when its commands are asked for: the program's own help is faster."""
+
+    @property
+    def commands(self) -> dict[str, Any]:  # type: ignore[override]
+        return _commands()
+
+    @commands.setter
+    def commands(self, _: Any) -> None:
+        """Leave what is set aside: the studies are the commands."""
+
 
 study_app = typer.Typer(
-    help="Reproduce a published study and judge each of its claims.", no_args_is_help=True
+    cls=_Studies, help="Reproduce a published study and judge each of its claims.", no_args_is_help=True
 )
 
 
@@ -27,18 +52,13 @@ def _command(study: Study) -> Callable[..., None]:
         out, json_to, everything = given.pop("out"), given.pop("json_to"), given.pop("everything")
         with progress(f"study {study.name}", None) as step:
             result = study.run(
-                engine=given.pop("engine").value,
-                sets=given.pop("sets") or (),
-                ablate=given.pop("ablate") or (),
-                jobs=given.pop("jobs"),
-                progress=step,
-                **given,
-            )
+                engine=given.pop("engine").value, sets=given.pop("sets") or (),
+                ablate=given.pop("ablate") or (), jobs=given.pop("jobs"), progress=step, **given,
+            )  # fmt: skip
         written = study.save(result, out) if out is not None else []
-        if write_json(json_to, result.to_json()):
-            return
-        _show(result, everything=everything)
-        list_written(written)
+        if not write_json(json_to, result.to_json()):
+            _show(result, everything=everything)
+            list_written(written)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -54,63 +74,30 @@ def _command(study: Study) -> Callable[..., None]:
 
 def _own(option: Option) -> tuple[str, Any, Any]:
     kind: Any = option.kind
-    default = False if kind is bool else None
-    wanted = list[kind] | None if option.several else kind if kind is bool else kind | None
-    return (
-        option.name,
-        Annotated[wanted, typer.Option(option.flag, help=option.help, show_default=False)],
-        default,
-    )
+    wanted: Any = list[kind] | None if option.several else kind if kind is bool else kind | None
+    annotation = Annotated[wanted, typer.Option(option.flag, help=option.help, show_default=False)]
+    return option.name, annotation, False if kind is bool else None
 
 
-def _shared(study: Study) -> Sequence[tuple[str, Any, Any]]:
-    from stripesim.cli.options import Engine
-
+def _shared(study: Study) -> Iterator[tuple[str, Any, Any]]:
+    """The options that every study has: name, annotation, default."""
+    yield "sets", SetOption, None
     names = ", ".join(study.ablations) or "none"
-    return (
-        ("sets", SetOption, None),
-        (
-            "ablate",
-            Annotated[
-                list[str] | None,
-                typer.Option(
-                    "--ablate", help=f"Compare with this mechanism changed; may be repeated, or all: {names}."
-                ),
-            ],
-            None,
-        ),
-        ("engine", EngineOption, Engine.COMPILED),
-        (
-            "jobs",
-            Annotated[
-                int | None,
-                typer.Option(
-                    help=f"Worker processes; left out: {'all cores' if study.jobs is None else study.jobs}.",
-                    show_default=False,
-                ),
-            ],
-            None,
-        ),
-        (
-            "everything",
-            Annotated[bool, typer.Option("--all", help="Show the claims that do not count, too.")],
-            False,
-        ),
-        ("out", OutOption, None),
-        ("json_to", JsonOption, None),
-    )
+    words = f"Compare with this mechanism changed; may be repeated, or all: {names}."
+    yield "ablate", Annotated[list[str] | None, typer.Option("--ablate", help=words)], None
+    yield "engine", EngineOption, Engine.COMPILED
+    words = f"Worker processes; left out: {'all cores' if study.jobs is None else study.jobs}."
+    yield "jobs", Annotated[int | None, typer.Option(help=words, show_default=False)], None
+    words = "Show the claims that do not count, too."
+    yield "everything", Annotated[bool, typer.Option("--all", help=words)], False
+    yield "out", OutOption, None
+    yield "json_to", JsonOption, None
 
 
 def _show(result: StudyResult, *, everything: bool) -> None:
     """Print the ledger and what tables the study has beside it."""
-    from stripesim.cli.tables import text_table
-
     terminal = console()
     if result.rows.height:
         result.ledger.print_ledger(terminal, everything=everything)
     for columns, rows in result.terminal_tables():
-        terminal.print(text_table(columns, rows))
-
-
-for _study in STUDIES.values():
-    study_app.command(_study.name)(_command(_study))
+        terminal.print(table(columns, rows))

@@ -1,239 +1,189 @@
-"""The logic behind ``stripesim sweep``: options checked, rows kept, what to say on standard error."""
+"""`stripesim sweep`."""
 
 from __future__ import annotations
 
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from stripesim.cli.output import NO_FOLDER_FOR_REPORT
-from stripesim.scenarios.sweep.plan import SweepError, SweepPlan, plan_sweep
-from stripesim.scenarios.sweep.run import SweepResult, run_sweep
+import typer
+
+from stripesim.cli.options import (
+    DaskOption,
+    Engine,
+    EngineOption,
+    JsonOption,
+    OutOption,
+    ReportOption,
+    ScenarioArgument,
+    SeedOption,
+    SetOption,
+)
+from stripesim.cli.output import check_out, console, list_written, progress, table, warn_outside, write_json
 
 if TYPE_CHECKING:
-    import polars as pl
-    from rich.console import Console
-
-    from stripesim.scenarios.sweep.task import Outcome
-
-__all__ = ["SweepOptions", "print_aggregated", "sweep"]
-
-EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
-
-Progress = Callable[[str, int], AbstractContextManager[Callable[[str], None]]]
+    from stripesim.scenarios.sweep.plan import SweepPlan
+    from stripesim.scenarios.sweep.run import SweepResult
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepOptions:
-    """The options of the command, as typed."""
+def sweep(
+    scenario: ScenarioArgument,
+    over: Annotated[
+        list[str] | None,
+        typer.Option("--over", help="Key and its values: a.b=V,V,...; several --over make a grid."),
+    ] = None,
+    zipped: Annotated[
+        list[str] | None, typer.Option("--zip", help="As --over, but all --zip keys move together.")
+    ] = None,
+    points: Annotated[
+        Path | None, typer.Option("--list", help="CSV file of points: a line of keys, then lines of values.")
+    ] = None,
+    sets: SetOption = None,
+    replications: Annotated[int, typer.Option(help="Runs of each cell; run r, from 0, has seed + r.")] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(help="Worker processes; left out: all cores.", show_default=False)
+    ] = None,
+    dask: DaskOption = None,
+    dask_timeout_s: Annotated[
+        float,
+        typer.Option("--dask-timeout", help="Seconds to wait once all Dask workers have gone.", min=1.0),
+    ] = 300.0,
+    engine: EngineOption = Engine.COMPILED,
+    seed: SeedOption = None,
+    out: OutOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the sweep in --out; rows there are kept.")
+    ] = False,
+    report: ReportOption = False,
+    json_to: JsonOption = None,
+) -> None:
+    """Run a scenario at each point of a grid or list, on all cores; each row is kept as it comes."""
+    from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
+    from stripesim.scenarios.sweep.run import run_sweep
+    from stripesim.scenarios.sweep.store import PartStore
 
-    scenario: str
-    over: Sequence[str] = ()
-    zipped: Sequence[str] = ()
-    list_file: Path | None = None
-    sets: Sequence[str] = ()
-    seed: int | None = None
-    engine: str = "compiled"
-    replications: int = 1
-    jobs: int | None = None
-    dask: str | None = None
-    dask_timeout_s: float = 300.0
-    out: Path | None = None
-    resume: bool = False
-    report: bool = False
-
-
-def sweep(options: SweepOptions, progress: Progress) -> tuple[SweepResult, SweepPlan, list[Path], int]:
-    """Plan, run and keep a sweep.
-
-    Parameters
-    ----------
-    options : SweepOptions
-    progress : callable
-        Title and number of steps → a context manager whose value is called after each step.
-
-    Returns
-    -------
-    tuple
-        Result, plan, files written, exit status: 0, 1 if tasks failed or the cluster went away, 130 if it was
-        interrupted.
-
-    Raises
-    ------
-    ValueError
-        If the options or the scenario are faulty; all faults at once, one line each.
-    """
-    faults = list(_option_faults(options))
-    plan = _plan(options, faults)
-    if plan is None or faults:
-        raise SweepError("\n".join(faults))
-    with ExitStack() as stack:
-        store = None
-        if options.out is not None:
-            from stripesim.scenarios.sweep.store import PartStore
-
-            store = stack.enter_context(PartStore(options.out, resume=options.resume))
-        missing = sum(store is None or task.task_id not in store.rows for task in plan.tasks)
-        title = (
-            plan.name if missing == len(plan.tasks) else f"{plan.name} (+{len(plan.tasks) - missing} kept)"
-        )
-        with _sigterm_as_interrupt(), progress(title, missing) as step:
-            result = run_sweep(
-                plan,
-                jobs=options.jobs,
-                dask=options.dask,
-                dask_timeout_s=options.dask_timeout_s,
-                store=store,
-                progress=lambda outcome: step(_words(outcome)),
-            )
-        # From here on a second Ctrl-C could only spoil what the first one is to leave behind.
-        with _interrupts_held():
-            written = [] if options.out is None else _write(options.out, plan, result, report=options.report)
-    _warn(plan, result, options)
-    if result.stopped == "interrupted":
-        return result, plan, written, EXIT_INTERRUPTED
-    return result, plan, written, EXIT_FAILED if result.failed or result.stopped else 0
-
-
-def _option_faults(options: SweepOptions) -> Iterator[str]:
-    if options.jobs is not None and options.jobs < 1:
-        yield f"--jobs: got {options.jobs}, wanted a number of at least 1"
-    if options.jobs is not None and options.dask is not None:
-        yield "--dask: got --jobs too, wanted one of them: a Dask cluster has its own workers"
-    if options.resume and options.out is None:
-        yield "--resume: got no --out, wanted the folder of the sweep to go on with"
-    if options.report and options.out is None:
-        yield NO_FOLDER_FOR_REPORT
-
-
-def _plan(options: SweepOptions, faults: list[str]) -> SweepPlan | None:
+    problems = _problems(out, report=report, resume=resume, jobs=jobs, dask=dask)
     try:
-        return plan_sweep(
-            options.scenario,
-            over=options.over,
-            zipped=options.zipped,
-            list_file=options.list_file,
-            sets=options.sets,
-            seed=options.seed,
-            replications=options.replications,
-            engine=options.engine,
-        )
+        plan = plan_sweep(
+            scenario, over=over or (), zipped=zipped or (), list_file=points, sets=sets or (), seed=seed,
+            replications=replications, engine=engine.value,
+        )  # fmt: skip
     except ValueError as error:
-        faults += str(error).splitlines()
-        return None
+        raise SweepError("\n".join([*problems, *str(error).splitlines()])) from None
+    if problems:
+        raise SweepError("\n".join(problems))
+    with ExitStack() as stack:
+        store = None if out is None else stack.enter_context(PartStore(out, resume=resume))
+        missing = sum(store is None or task.task_id not in store.rows for task in plan.tasks)
+        kept = len(plan.tasks) - missing
+        with (
+            _on_signal(signal.SIGTERM, _interrupt),
+            progress(plan.name + (f" (+{kept} kept)" if kept else ""), missing) as step,
+        ):
+            result = run_sweep(
+                plan, jobs=jobs, dask=dask, dask_timeout_s=dask_timeout_s, store=store,
+                progress=lambda done: step(("" if done.reason is None else "failed: ") + done.task.label),
+            )  # fmt: skip
+        # From here on a second Ctrl-C could only spoil what the first one is to leave behind.
+        with _on_signal(signal.SIGINT, signal.SIG_IGN):
+            written = [] if out is None else _write(out, plan, result, report=report)
+    _warn(plan, result, out)
+    if not write_json(json_to, result.to_json()):
+        warn_outside(result.warnings, report=out if report else None)
+        _print(plan, result)
+        list_written(written)
+    raise typer.Exit(130 if result.stopped == "interrupted" else 1 if result.failed or result.stopped else 0)
 
 
-def _words(outcome: Outcome) -> str:
-    return outcome.task.label if outcome.reason is None else f"failed: {outcome.task.label}"
+def _problems(
+    out: Path | None, *, report: bool, resume: bool, jobs: int | None, dask: str | None
+) -> list[str]:
+    """List all that is wrong with the options: it is reported together with the scenario's problems."""
+    found = []
+    if jobs is not None and jobs < 1:
+        found.append(f"--jobs: got {jobs}, wanted a number of at least 1")
+    if jobs is not None and dask is not None:
+        found.append("--dask: got --jobs too, wanted one of them: a Dask cluster has its own workers")
+    if resume and out is None:
+        found.append("--resume: got no --out, wanted the folder of the sweep to go on with")
+    try:
+        check_out(out, report=report)
+    except ValueError as error:
+        found.append(str(error))
+    return found
 
 
 def _write(out: Path, plan: SweepPlan, result: SweepResult, *, report: bool) -> list[Path]:
     """Write tables, provenance, figures and, where asked, the report; also when the sweep ended early."""
-    from stripesim.scenarios.run.results import write_results
-
-    written = write_results(
-        out,
-        result.rows,
-        result.provenance,
-        {
-            "aggregated.csv": result.aggregated.write_csv(),
-            "failed.json": json.dumps(result.failed, indent=1) + "\n",
-        },
-    )
     from stripesim.scenarios.figures.results import save_figures
+    from stripesim.scenarios.run.results import write_files, write_results
     from stripesim.scenarios.sweep.figures import draw_sweep
 
+    extra = {
+        "aggregated.csv": result.aggregated.write_csv(),
+        "failed.json": json.dumps(result.failed, indent=1) + "\n",
+    }
+    written = write_results(out, result.rows, result.provenance, extra)
     figure = draw_sweep(result.aggregated, plan.keys)
     if figure is not None:
         written += save_figures({"sweep": figure}, out)
     if report:
-        from stripesim.scenarios.run.results import write_files
         from stripesim.scenarios.sweep.report import report_of_sweep
 
         written += write_files(out, {"report.html": report_of_sweep(plan, result, figure).encode()})
     return written
 
 
-def _warn(plan: SweepPlan, result: SweepResult, options: SweepOptions) -> None:
+def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
     """Say on standard error what a reader of the table must know."""
+    lines = []
     if result.damaged:
-        _say(f"warning: {result.damaged} damaged rows in {options.out} were not used; their cells ran again")
+        lines.append(f"warning: {result.damaged} damaged rows in {out} were not used; their cells ran again")
     unsteady = [] if result.rows.is_empty() else result.rows.filter(~result.rows["steady"]).to_dicts()
     if unsteady:
         first = unsteady[0]
         where = [str(first[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if first[key]]
         where += [f"{key}={first[key]}" for key in plan.keys]
-        _say(
+        lines.append(
             f"warning: {len(unsteady)} of {result.rows.height} rows did not reach a steady state; the first: "
             f"{' '.join(where)}: {first['unsteady_reason']}"
         )
     for failed in result.failed:
         where = [f"{key}={value}" for key, value in failed.items() if key not in ("task", "reason")]
-        _say(f"failed: {' '.join(where)}: {failed['reason']}")
+        lines.append(f"failed: {' '.join(where)}: {failed['reason']}")
     if result.stopped:
-        _say(f"stopped: {result.stopped}; {result.rows.height} of {len(plan.tasks)} rows are done")
-        if options.out is not None:
-            _say(f"the same command with --resume goes on from {options.out}")
+        lines.append(f"stopped: {result.stopped}; {result.rows.height} of {len(plan.tasks)} rows are done")
+        if out is not None:
+            lines.append(f"the same command with --resume goes on from {out}")
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-@contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Batch systems say stop with SIGTERM; treat it as Ctrl-C, so that it leaves a valid result too."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _interrupt(*_: object) -> None:
+    """Batch systems say stop with SIGTERM; as Ctrl-C it leaves a valid result too."""
+    raise KeyboardInterrupt
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _on_signal(number: signal.Signals, handler: Any) -> Iterator[None]:
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
 
 
-def print_aggregated(aggregated: pl.DataFrame, keys: Sequence[str], console: Console) -> None:
-    """Print a sweep's means for people.
-
-    Parameters
-    ----------
-    aggregated : polars.DataFrame
-        From `stripesim.scenarios.sweep.run.aggregate`.
-    keys : sequence of str
-        Swept keys, the first columns.
-    console : rich.console.Console
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
+def _print(plan: SweepPlan, result: SweepResult) -> None:
+    """Print the means of each point."""
     from stripesim.scenarios.sweep.table import NOTE, aggregated_table
 
-    columns, rows = aggregated_table(aggregated, keys)
-    table = Table(box=SIMPLE_HEAD, caption=NOTE, caption_justify="left", pad_edge=False)
-    for name in columns[:-1]:
-        # A unit stands below its name; what has one is a number.
-        number = " [" in name
-        header = escape(name.replace(" [", "\n["))
-        table.add_column(header, justify="right" if number else "left", no_wrap=True)
-    table.add_column(columns[-1])
-    for row in rows:
-        table.add_row(*map(escape, row))
-    console.print(table)
+    columns, rows = aggregated_table(result.aggregated, plan.keys)
+    # A unit stands below its name; what has one is a number.
+    numbers = [number for number, name in enumerate(columns) if " [" in name]
+    console().print(
+        table([name.replace(" [", "\n[") for name in columns], rows, numbers=numbers, caption=NOTE)
+    )

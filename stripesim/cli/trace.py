@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,11 +29,10 @@ def info(
     json_to: JsonOption = None,
 ) -> None:
     """Say what a trace holds; with --out, draw it."""
-    from stripesim.traces import BlockTrace, describe, load
+    from stripesim.traces import BlockTrace, describe
 
-    trace = load(file, format=form, strict=strict)
+    trace = _load(file, form, strict)
     summary = describe(trace)
-    _warn_of_faults(trace.faults.lines())
     written: list[Path] = []
     if out is not None:
         from stripesim.scenarios.run.results import write_files
@@ -64,10 +63,8 @@ def fit(
 ) -> None:
     """Fit what a trace allows: service times and workload (scored on the unseen half), or lifetimes."""
     from stripesim.calibration.trace_fit import fit_trace, write_fit
-    from stripesim.traces import load
 
-    trace = load(file, format=form, strict=strict)
-    _warn_of_faults(trace.faults.lines())
+    trace = _load(file, form, strict)
     found = fit_trace(trace, seed=seed)
     written = [] if out is None else write_fit(found, trace, out)
     if write_json(json_to, found.to_dict()):
@@ -87,10 +84,8 @@ def convert(
 ) -> None:
     """Write a trace as columns (Parquet or CSV) or as blkparse text, into --out or the current folder."""
     from stripesim.traces import convert as write
-    from stripesim.traces import load
 
-    trace = load(file, format=form, strict=strict)
-    _warn_of_faults(trace.faults.lines())
+    trace = _load(file, form, strict)
     folder = Path() if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     written = write(trace, folder / f"{file.name.split('.')[0]}.{to}")
@@ -99,6 +94,11 @@ def convert(
         list_written(written)
 
 
-def _warn_of_faults(lines: list[str]) -> None:
-    for line in lines:
+def _load(file: Path, form: str | None, strict: bool) -> Any:
+    """Read a trace and say on standard error which of its lines could not be read."""
+    from stripesim.traces import load
+
+    trace = load(file, format=form, strict=strict)
+    for line in trace.faults.lines():
         print(line, file=sys.stderr)
+    return trace

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
-from stripesim.cli.output import NO_FOLDER_FOR_REPORT, warn_outside
+from stripesim.cli.output import warn_outside
 
 SCENARIO = """\
 schemes = ["rep:3"]
@@ -105,7 +105,9 @@ def test_a_sweep_has_a_report_too(run, refused, tmp_path):
         assert line.split(":")[0] in page
     assert page.count("<figure") == 1 and "workload.queue_depth" in page
     assert page.count(">rand<") == len(json.loads(out)["aggregated"]) == 2
-    assert refused(*asked, "--report") == [NO_FOLDER_FOR_REPORT]
+    assert refused(*asked, "--report") == [
+        "--report: got no --out, wanted the folder to write report.html into"
+    ]
 
 
 def test_a_report_lands_beside_the_results(run, tmp_path):

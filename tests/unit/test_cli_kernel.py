@@ -12,7 +12,7 @@ from stripesim.calibration.kernels import bench as kernel_bench
 from stripesim.calibration.kernels import isal as kernel_raw
 from stripesim.calibration.kernels.codec import available_backends
 from stripesim.calibration.kernels.store import default_table
-from stripesim.cli import kernel as cli_kernel
+from stripesim.cli.kernel import kernel as timed
 from stripesim.scenarios.figures.kernels import charge_of, draw_kernels
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import load_scenario
@@ -32,12 +32,8 @@ def _small(monkeypatch):
 
 
 def kernel(capsys, **given):
-    options = {
-        "schemes": ["rs:4,2"], "sizes": ["4k"], "backends": ["isa_l_rs_vand"], "cold": False,
-        "all_cores": False, "sweep": False, "rounds": 1, "against": None, "source_columns": False,
-        "save": False, "out": None,
-    }  # fmt: skip
-    cli_kernel.kernel(cli_kernel.KernelOptions(**{**options, **given}), "-")
+    options = {"schemes": ["rs:4,2"], "sizes": ["4k"], "backends": ["isa_l_rs_vand"], "rounds": 1}
+    timed(**{**options, **given}, json_to="-")
     return json.loads(capsys.readouterr().out)
 
 
