@@ -31,8 +31,8 @@ def _commands() -> dict[str, Any]:
 class _Studies(typer.core.TyperGroup):
     """A group that loads the studies when its commands are asked for: the program's own help is faster."""
 
-    @property
-    def commands(self) -> dict[str, Any]:  # type: ignore[override]
+    @property  # type: ignore[override]
+    def commands(self) -> dict[str, Any]:
         return _commands()
 
     @commands.setter
