@@ -1,4 +1,9 @@
-"""Worker processes that may die: the task of a dead one is given to another."""
+"""Worker processes that may die: the item of a dead one is given to another.
+
+Light to import: a worker sets its environment before it loads what it is to do. The pools of pebble and loky
+were tried: pebble's workers (5.2) share one pipe and one lock, so that one killed at a bad moment stops the
+sweep for good, and one death fails all items of loky (3.7). Here each worker has a pipe of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +12,25 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from stripesim.scenarios.sweep.worker import work
-
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: A task whose workers died this often is given up.
+#: An item whose workers died this often is given up.
 ATTEMPTS_MAX: Final = 3
-
 #: Deaths before any worker got ready, after which starting more of them is pointless.
 _FALSE_STARTS_MAX: Final = 3
-
 _STOP_TIMEOUT_S: Final = 5.0
+#: A worker for each core: more threads inside them would only get in each other's way.
+_ONE_THREAD: Final = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
+)  # fmt: skip
 
 
 class PoolError(ValueError):
@@ -32,7 +38,7 @@ class PoolError(ValueError):
 
 
 class Death(NamedTuple):
-    """A task was given up because its workers died."""
+    """An item was given up because its workers died."""
 
     reason: str
 
@@ -44,14 +50,36 @@ class _Job(NamedTuple, Generic[T]):
     deaths: int
 
 
+def _work(pipe: connection.Connection[Any, Any], pickled: bytes) -> None:
+    """Say that all is loaded (None), then answer each item with a result until the pipe ends."""
+    for name in _ONE_THREAD:
+        os.environ.setdefault(name, "1")
+    # The parent alone decides what a Ctrl-C means; it ends workers with SIGTERM.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    do: Callable[[Any], Any] = pickle.loads(pickled)
+    with contextlib.suppress(EOFError, ConnectionError):
+        pipe.send(None)
+        while True:
+            pipe.send(do(pipe.recv()))
+
+
+def _follow_parent() -> None:
+    """End with the parent, even in the middle of a long item, should it be killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+
 class _Worker(Generic[T]):
     """A process, the pipe to it, and what it is doing."""
 
-    def __init__(self, do: bytes) -> None:
+    def __init__(self, pickled: bytes) -> None:
         # Numba's and Polars' threads do not survive a fork, so a fresh interpreter is started.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=work, args=(theirs, do), daemon=True)
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs, pickled), daemon=True)
         # A Ctrl-C reaches every process of the terminal. Blocked here, the signal is blocked in the child
         # from its first instruction, and reaches this process right afterwards.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -71,10 +99,10 @@ class _Worker(Generic[T]):
             self.pipe.send(job.item)
 
     def answer(self) -> tuple[Any] | None:
-        """Take what the worker sent; None if it has died."""
+        """Take what the worker sent; None if it has died, be it in the middle of a message."""
         try:
             return (self.pipe.recv(),)
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             return None
 
     def stop(self) -> None:
@@ -104,12 +132,11 @@ def cores_usable() -> int:
 def run_pool(
     do: Callable[[T], R], items: Iterable[T], *, jobs: int, attempts_max: int = ATTEMPTS_MAX
 ) -> Generator[tuple[T, R | Death], None, None]:
-    """Do something with each item in worker processes.
+    """Yield each item with what `do` makes of it, in order of completion, or with a `Death`.
 
-    Notes
-    -----
-    Closing the iterator, or an exception in it such as KeyboardInterrupt, stops all workers at once;
-    what they were doing is lost. Should this process be killed, workers end by themselves.
+    `do` is a function of a module that workers can import and must not raise. Closing the iterator, or an
+    exception in it such as KeyboardInterrupt, stops all workers at once; what they were doing is lost. Raises
+    `PoolError` if worker after worker dies before it is ready.
     """
     waiting = deque(_Job(item, 0) for item in items)
     workers: list[_Worker[T]] = []

@@ -49,7 +49,18 @@ def test_the_item_of_a_killed_worker_is_done_by_another() -> None:
     assert not any(isinstance(answer, Death) for _, answer in rest)
 
 
-def test_workers_that_cannot_start_are_told_at_once() -> None:
+def test_a_worker_killed_in_the_middle_of_its_answer_loses_no_item() -> None:
+    answers = run_pool(bytes, [10, 5_000_000], jobs=1)
+    assert next(answers) == (10, bytes(10))
+    (worker,) = multiprocessing.active_children()
+    # The worker writes until the pipe is full, since nobody reads; then half of an answer is in it.
+    time.sleep(0.5)
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGKILL)
+    assert list(answers) == [(5_000_000, bytes(5_000_000))]
+
+
+def test_workers_that_cannot_start_are_reported_at_once() -> None:
     class Unloadable:
         def __reduce__(self) -> tuple[object, ...]:
             return os._exit, (7,)
