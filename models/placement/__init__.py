@@ -19,13 +19,11 @@ from stripesim.models.placement.crush.elements import Tunables as Tunables
 from stripesim.models.placement.crush.map import CrushMap as CrushMap
 from stripesim.models.placement.crush.map import Reweights as Reweights
 from stripesim.models.placement.crush.text import load_map as load_map
-from stripesim.models.placement.crush.text import map_to_text as map_to_text
 from stripesim.models.placement.crush.text import parse_map as parse_map
+from stripesim.models.placement.crush.to_text import map_to_text as map_to_text
 from stripesim.models.placement.osdmap import object_hash as object_hash
 from stripesim.models.placement.osdmap import pg_mappings as pg_mappings
-from stripesim.models.placement.osdmap import pg_of_object as pg_of_object
 from stripesim.models.placement.osdmap import pgs_of_objects as pgs_of_objects
-from stripesim.models.placement.osdmap import placement_seed as placement_seed
 from stripesim.models.placement.osdmap import placement_seeds as placement_seeds
 from stripesim.models.placement.osdmap import stable_mod as stable_mod
 from stripesim.models.placement.pg_sets import OsdMap as OsdMap

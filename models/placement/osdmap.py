@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from stripesim.models.placement.crush.elements import PlacementError
 from stripesim.models.placement.crush.map import CrushMap, Reweights
-from stripesim.models.placement.crush.rjenkins import hash_byte_rows, hash_bytes, hash_pair
+from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash_bytes, hash_pair
 
 _NAMESPACE_END = "\x1f"
 _INDEX_DIGITS = 16
@@ -21,22 +21,8 @@ _PG_NUM_MAX = 1 << 30
 
 
 def object_hash(name: str, *, namespace: str = "") -> int:
-    """Hash an object's name, as pools do by default (``object_hash rjenkins``).
+    """Hash an object's name (or its locator key) into [0, 2**32), as pools do by default (``rjenkins``).
 
-    Parameters
-    ----------
-    name : str
-        The object's name (or its locator key, where it has one).
-    namespace : str
-        Its RADOS namespace.
-
-    Returns
-    -------
-    int
-        Hash in [0, 2**32).
-
-    Examples
-    --------
     >>> hex(object_hash("a"))
     '0x29eec818'
     """
@@ -44,19 +30,19 @@ def object_hash(name: str, *, namespace: str = "") -> int:
     return hash_bytes(full.encode())
 
 
-def stable_mod(value: int, count: int) -> int:
-    """Fold a hash into [0, count) so that few values move when count grows.
+def stable_mod(values: Word, count: int) -> Word:
+    """Fold hashes into [0, count) so that few values move when count grows.
 
     Parameters
     ----------
-    value : int
-        The hash, at least 0.
+    values : int or ndarray of int64
+        The hashes, at least 0.
     count : int
         How many buckets, at least 1.
 
     Returns
     -------
-    int
+    int or ndarray of int64
         value modulo the power of two at or above count, or modulo half of it where that is too large. So
         all buckets hold equal shares only if count is a power of two.
 
@@ -66,32 +52,14 @@ def stable_mod(value: int, count: int) -> int:
     [11, 4, 5, 11]
     """
     _check_count("count", count)
-    mask = _mask(count)
-    folded = value & mask
-    return folded if folded < count else value & (mask >> 1)
-
-
-def stable_mod_many(values: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-    """`stable_mod` of an array of hashes, any shape."""
-    _check_count("count", count)
-    mask = _mask(count)
-    folded = values & mask
-    return np.where(folded < count, folded, values & (mask >> 1))
-
-
-def pg_of_object(name: str, pg_num: int, *, namespace: str = "") -> int:
-    """Placement group (number within its pool) of an object.
-
-    Examples
-    --------
-    >>> pg_of_object("a", 32)
-    24
-    """
-    return stable_mod(object_hash(name, namespace=namespace), pg_num)
+    modulus = 1 << (count - 1).bit_length()
+    folded = values % modulus
+    # A value at or above count has the top bit set.
+    return folded - (folded >= count) * (modulus >> 1)
 
 
 def object_hashes(prefix: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Hashes of the objects ``prefix.%016x``; parameters as `pgs_of_objects`, values in [0, 2**32)."""
+    """Hashes in [0, 2**32) of the objects ``prefix.%016x``; parameters as `pgs_of_objects`."""
     numbers = np.asarray(indices)
     if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
         raise PlacementError(
@@ -131,34 +99,17 @@ def pgs_of_objects(prefix: str, indices: npt.ArrayLike, pg_num: int) -> npt.NDAr
     PlacementError
         For indices that are not whole numbers from 0, or a pg_num below 1.
     """
-    return stable_mod_many(object_hashes(prefix, indices), pg_num)
+    return stable_mod(object_hashes(prefix, indices), pg_num)
 
 
-def placement_seed(pg: int, pool_id: int, pgp_num: int) -> int:
-    """Input that CRUSH maps for a placement group.
+def placement_seeds(pgs: Word, pool_id: int, pgp_num: int) -> Word:
+    """Inputs in [0, 2**32) that CRUSH maps for placement groups, by their numbers.
 
-    Parameters
-    ----------
-    pg : int
-        The PG's number.
-    pool_id : int
-        The pool's id, so that PGs of different pools with the same number lie apart (flag hashpspool, which
-        all pools have had by default since Dumpling).
-    pgp_num : int
-        PGs for placement, normally the pool's pg_num.
-
-    Returns
-    -------
-    int
-        Seed in [0, 2**32).
+    The pool's id sets PGs of different pools with the same number apart (flag hashpspool, which all pools
+    have had by default since Dumpling); `pgp_num` are PGs for placement, normally the pool's pg_num.
     """
-    return hash_pair(stable_mod(pg, pgp_num), pool_id & 0xFFFFFFFF)
-
-
-def placement_seeds(pgs: npt.NDArray[np.int64], pool_id: int, pgp_num: int) -> npt.NDArray[np.int64]:
-    """`placement_seed` of an array of PG numbers."""
-    folded = stable_mod_many(pgs, pgp_num)
-    return hash_pair(folded, np.full_like(folded, pool_id & 0xFFFFFFFF))
+    folded = stable_mod(pgs, pgp_num)
+    return hash_pair(folded, folded * 0 + (pool_id & 0xFFFFFFFF))
 
 
 def pg_mappings(
@@ -203,10 +154,6 @@ def pg_mappings(
         np.arange(pg_num, dtype=np.int64), pool_id, pg_num if pgp_num is None else pgp_num
     )
     return crush.map_many(rule, seeds, width, reweights)
-
-
-def _mask(count: int) -> int:
-    return (1 << (count - 1).bit_length()) - 1
 
 
 def _check_count(name: str, count: int) -> None:

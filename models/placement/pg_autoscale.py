@@ -51,17 +51,9 @@ class PgAutoscaleModel(MeasuredModel):
     def wanted(self, *, raw_used_fraction: float, osds: int, width: int) -> int:
         """Placement groups that equation (1) gives, to the nearest power of two.
 
-        Parameters
-        ----------
-        raw_used_fraction : float
-            Part of the raw capacity that the pool takes, 0 to 1; 1 for a pool marked ``bulk``.
-        osds : int
-            OSDs that the pool's rule can reach.
-        width : int
-            Shards or copies of an object.
+        `raw_used_fraction` is the part of the raw capacity that the pool takes, 1 for a pool marked ``bulk``;
+        `osds` those that its rule can reach; `width` the shards or copies of an object.
 
-        Examples
-        --------
         >>> pg_autoscale_model().wanted(raw_used_fraction=0.042, osds=90, width=12)
         32
         """

@@ -8,9 +8,9 @@ Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and what it calls) and sr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,10 @@ import numpy.typing as npt
 from stripesim.models.placement.crush.elements import NONE, WEIGHT_ONE
 from stripesim.models.placement.crush.map import CrushMap
 from stripesim.models.placement.crush.rjenkins import hash_pair
-from stripesim.models.placement.osdmap import placement_seeds, stable_mod_many
+from stripesim.models.placement.osdmap import placement_seeds, stable_mod
 
 Pg = tuple[int, int]
+Entry = TypeVar("Entry")
 Rows = npt.NDArray[np.int32]
 
 
@@ -28,20 +29,9 @@ Rows = npt.NDArray[np.int32]
 class PlacedPool:
     """What of a pool decides where its groups lie.
 
-    Attributes
-    ----------
-    id : int
-    name : str
-    kind : {"replicated", "erasure"}
-        In an erasure-coded pool a slot without OSD stays empty; in a replicated one the others move up.
-    size : int
-        OSDs of a group: replicas, or k + m.
-    pg_num, pgp_num : int
-        Groups, and groups for placement.
-    rule : int
-        Id of its CRUSH rule.
-    hashpspool : bool
-        Whether the pool's id is hashed into the seed (all pools since Dumpling) or added to it.
+    In an erasure-coded pool a slot without OSD stays empty; in a replicated one the others move up. `size`
+    is the OSDs of a group (replicas, or k + m), `rule` the id of its CRUSH rule; `hashpspool` says whether
+    the pool's id is hashed into the seed (all pools since Dumpling) or added to it.
     """
 
     id: int
@@ -124,30 +114,15 @@ class PgSets:
 
 
 def pg_sets(osd_map: OsdMap, pool: PlacedPool) -> PgSets:
-    """Compute the up and acting set of each of a pool's groups.
-
-    Parameters
-    ----------
-    osd_map : OsdMap
-        The cluster's state.
-    pool : PlacedPool
-        The pool.
-
-    Returns
-    -------
-    PgSets
-        Row p is group p.
-    """
+    """Compute the up and acting sets of a pool's groups; row p is group p."""
     groups = np.arange(pool.pg_num, dtype=np.int64)
     if pool.hashpspool:
         seeds = placement_seeds(groups, pool.id, pool.pgp_num)
     else:
-        seeds = stable_mod_many(groups, pool.pgp_num) + pool.id
-    known_rules = {rule.id for rule in osd_map.crush.rules}
-    if pool.rule in known_rules:
-        rows = osd_map.crush.map_many(
-            pool.rule, seeds, pool.size, osd_map.reweight_vector(), pool=pool.id
-        ).copy()
+        seeds = stable_mod(groups, pool.pgp_num) + pool.id
+    if any(rule.id == pool.rule for rule in osd_map.crush.rules):
+        weights = osd_map.reweight_vector()
+        rows = osd_map.crush.map_many(pool.rule, seeds, pool.size, weights, pool=pool.id).copy()
     else:
         rows = np.full((pool.pg_num, pool.size), NONE, dtype=np.int32)
     shift = pool.kind == "replicated"
@@ -196,27 +171,33 @@ def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
         return changed.setdefault(group, rows[group].tolist())
 
     rejected: set[int] = set()
-    for (pool_id, group), osds in osd_map.pg_upmap.items():
-        if pool_id == pool.id and group < pool.pg_num:
-            if any(osd_map.is_out(osd) for osd in osds):
-                # Ceph then leaves the group to CRUSH altogether.
-                rejected.add(group)
-            else:
-                changed[group] = list(osds)
-    for (pool_id, group), pairs in osd_map.pg_upmap_items.items():
-        if pool_id == pool.id and group < pool.pg_num and group not in rejected:
-            osds = row(group)
-            for old, new in pairs:
-                if new not in osds and old in osds and (new == NONE or not osd_map.is_out(new)):
-                    osds[osds.index(old)] = new
-    for (pool_id, group), primary in osd_map.pg_upmap_primaries.items():
-        if pool_id == pool.id and group < pool.pg_num and group not in rejected:
-            osds = row(group)
-            in_cluster = 0 <= primary < len(osd_map.weights) and not osd_map.is_out(primary)
-            if in_cluster and primary in osds[1:]:
-                place = osds.index(primary, 1)
-                osds[0], osds[place] = primary, osds[0]
+    for group, osds in _of_pool(pool, osd_map.pg_upmap):
+        if any(osd_map.is_out(osd) for osd in osds):
+            # Ceph then leaves the group to CRUSH altogether.
+            rejected.add(group)
+        else:
+            changed[group] = list(osds)
+    for group, pairs in _of_pool(pool, osd_map.pg_upmap_items, rejected):
+        mapped = row(group)
+        for old, new in pairs:
+            if new not in mapped and old in mapped and (new == NONE or not osd_map.is_out(new)):
+                mapped[mapped.index(old)] = new
+    for group, primary in _of_pool(pool, osd_map.pg_upmap_primaries, rejected):
+        mapped = row(group)
+        in_cluster = 0 <= primary < len(osd_map.weights) and not osd_map.is_out(primary)
+        if in_cluster and primary in mapped[1:]:
+            place = mapped.index(primary, 1)
+            mapped[0], mapped[place] = primary, mapped[0]
     return _with_rows(rows, changed)
+
+
+def _of_pool(
+    pool: PlacedPool, entries: Mapping[Pg, Entry], without: Collection[int] = ()
+) -> Iterator[tuple[int, Entry]]:
+    """Entries for groups that the pool has."""
+    for (pool_id, group), entry in entries.items():
+        if pool_id == pool.id and group < pool.pg_num and group not in without:
+            yield group, entry
 
 
 def _with_rows(rows: Rows, changed: Mapping[int, Sequence[int]]) -> Rows:
@@ -260,14 +241,8 @@ def _with_temps(
 ) -> tuple[Rows, Rows]:
     """Apply pg_temp and primary_temp."""
     changed: dict[int, list[int]] = {}
-    primaries = {
-        group: osd
-        for (pool_id, group), osd in osd_map.primary_temp.items()
-        if pool_id == pool.id and group < pool.pg_num
-    }
-    for (pool_id, group), osds in osd_map.pg_temp.items():
-        if pool_id != pool.id or group >= pool.pg_num:
-            continue
+    primaries = dict(_of_pool(pool, osd_map.primary_temp))
+    for group, osds in _of_pool(pool, osd_map.pg_temp):
         alive = [
             osd if 0 <= osd < len(osd_map.up) and osd_map.exists[osd] and osd_map.up[osd] else NONE
             for osd in osds

@@ -5,8 +5,13 @@ import math
 
 import numpy as np
 
-from stripesim.models.placement.crush.straw2_log import _coarse_log, _fine_log, straw2_log_table
-from stripesim.models.placement.crush.straw2_log_data import EXCESS_AT, USUAL_EXCESS
+from stripesim.models.placement.crush.straw2_log import (
+    EXCESS_AT,
+    USUAL_EXCESS,
+    _coarse_log,
+    _fine_log,
+    straw2_log_table,
+)
 
 FINE_SHA256 = "56fecbea65b1d35d0d20f0327d783a870652a56356e9a5326b6ab16d6c31b6ca"
 COARSE_SHA256 = "2c5d48357edc321c43ac43a2bf4caf715d767ad49b948a8729f140756c5d8f57"

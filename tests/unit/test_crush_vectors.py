@@ -15,8 +15,8 @@ from stripesim.models.placement import (
     load_map,
     object_hash,
     pg_mappings,
-    pg_of_object,
-    placement_seed,
+    placement_seeds,
+    stable_mod,
 )
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/crush"
@@ -67,7 +67,7 @@ def test_object_names_reach_the_osds_of_the_running_cluster():
     for row in rows:
         pool, pg_num, pgp_num, size = (int(row[key]) for key in ("pool_id", "pg_num", "pgp_num", "size"))
         hashed = object_hash(row["object"], namespace=row["namespace"])
-        pg = pg_of_object(row["object"], pg_num, namespace=row["namespace"])
+        pg = stable_mod(hashed, pg_num)
         assert f"{pool}.{hashed:x}" == row["raw_pgid"]
         assert f"{pool}.{pg:x}" == row["pgid"]
         if pool not in tables:
@@ -75,7 +75,7 @@ def test_object_names_reach_the_osds_of_the_running_cluster():
         up = tables[pool][pg].tolist()
         assert up == [int(osd) for osd in row["up"].split()]
         assert up[0] == int(row["up_primary"])
-        seed = placement_seed(pg, pool, pgp_num)
+        seed = placement_seeds(pg, pool, pgp_num)
         assert crush.map_many(pools[pool], [seed], size)[0].tolist() == up
 
 

@@ -108,7 +108,7 @@ def _hash2(a: Any, b: Any) -> Any:
 
 @inlined
 def _hash3(a: Any, b: Any, c: Any) -> Any:
-    """`rjenkins.hash_triple` on 32-bit words."""
+    """Hash of three 32-bit words, in the manner of `_hash2`."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -122,7 +122,7 @@ def _hash3(a: Any, b: Any, c: Any) -> Any:
 
 @inlined
 def _hash4(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Hash of four 32-bit words, in the manner of `_hash3`."""
+    """Hash of four 32-bit words, in the manner of `_hash2`."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c ^ d)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)

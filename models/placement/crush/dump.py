@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from stripesim.models.placement.crush.choose_args import misfit
 from stripesim.models.placement.crush.elements import (
+    CHOOSE_OPS,
     WEIGHT_ONE,
     Alg,
     Bucket,
     BucketArgs,
-    CrushMapError,
     Device,
     Rule,
     RuleKind,
@@ -21,17 +20,19 @@ from stripesim.models.placement.crush.elements import (
     Tunables,
 )
 from stripesim.models.placement.crush.map import CrushMap
+from stripesim.models.placement.crush.problems import (
+    COUNT_MAX,
+    ID_MAX,
+    TUNABLE_MAX,
+    VALUE_MAX,
+    Problems,
+    depth_first,
+    misfit,
+)
 
 _KINDS: dict[int, RuleKind] = {1: "replicated", 3: "erasure", 4: "msr_firstn", 5: "msr_indep"}
 _ALGS = {alg.name.lower(): alg for alg in Alg}
 _STEPS = {op.name.lower(): op for op in StepOp} | {"choosemsr": StepOp.CHOOSE_MSR}
-_CHOOSE = {
-    StepOp.CHOOSE_FIRSTN,
-    StepOp.CHOOSE_INDEP,
-    StepOp.CHOOSELEAF_FIRSTN,
-    StepOp.CHOOSELEAF_INDEP,
-    StepOp.CHOOSE_MSR,
-}
 # Steps that a release has no words for come as numbers: Ceph v16.2.15, src/crush/crush.h (crush_opcodes).
 _OPCODES = {
     10: StepOp.SET_CHOOSE_LOCAL_TRIES,
@@ -39,35 +40,24 @@ _OPCODES = {
     12: StepOp.SET_CHOOSELEAF_VARY_R,
     13: StepOp.SET_CHOOSELEAF_STABLE,
 }
-_ID_MAX = 1_000_000
-_COUNT_MAX = 4096
-_VALUE_MAX = 2**31 - 1
 _WEIGHT_MAX = 2**32 - 1
 
 
-class _Reader:
+class _Reader(Problems):
     """Takes values out of a JSON document; each problem is noted with the key it stands under."""
-
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.problems: list[str] = []
-
-    def add(self, key: str, got: object, wanted: str) -> None:
-        self.problems.append(f"{self.source}: {key}: got {str(got)[:80]}, wanted {wanted}")
 
     def whole(self, entry: Mapping[str, Any], key: str, name: str, least: int, most: int) -> int:
         value = entry.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        got = "nothing" if value is None else repr(value)
-        self.add(f"{key}.{name}", got, f"a whole number from {least} to {most}")
+        self.add(f"{key}.{name}", _shown(value), f"a whole number from {least} to {most}")
         return least
 
     def rows(self, entry: Mapping[str, Any], key: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Objects of a list, each with its key."""
         value = entry.get(name)
         if not isinstance(value, list):
-            self.add(f"{key}.{name}", "nothing" if value is None else type(value).__name__, "a list")
+            self.add(f"{key}.{name}", _shown(value), "a list")
             return
         for number, row in enumerate(value):
             if isinstance(row, dict):
@@ -99,11 +89,11 @@ def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: s
     """
     reader = _Reader(source)
     devices = tuple(
-        Device(reader.whole(row, at, "id", 0, _ID_MAX), str(row.get("name", "")), row.get("class") or None)
+        Device(reader.whole(row, at, "id", 0, ID_MAX), str(row.get("name", "")), row.get("class") or None)
         for at, row in reader.rows(document, key, "devices")
     )
     types = tuple(
-        (reader.whole(row, at, "type_id", 0, _ID_MAX), str(row.get("name", "")))
+        (reader.whole(row, at, "type_id", 0, ID_MAX), str(row.get("name", "")))
         for at, row in reader.rows(document, key, "types")
     )
     buckets = _with_class_ids([_bucket(reader, at, row) for at, row in reader.rows(document, key, "buckets")])
@@ -112,12 +102,9 @@ def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: s
     nameless = sorted({item for b in buckets for item in b.items if item >= 0} - named)
     devices += tuple(Device(item, f"osd.{item}") for item in nameless)
     known = {device.id for device in devices} | {bucket.id for bucket in buckets}
-    for bucket in buckets:
-        for item in bucket.items:
-            if item not in known:
-                reader.add(
-                    f"{key}.buckets", f"item {item} in {bucket.name!r}", "the id of a device or bucket"
-                )
+    for name, item in ((bucket.name, item) for bucket in buckets for item in bucket.items):
+        if item not in known:
+            reader.add(f"{key}.buckets", f"item {item} in {name!r}", "the id of a device or bucket")
     if len(known) < len(devices) + len(buckets):
         reader.add(f"{key}.buckets", "ids that occur twice", "one device or bucket for each id")
     rules = tuple(
@@ -126,12 +113,15 @@ def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: s
     )
     tunables = _tunables(reader, f"{key}.tunables", document.get("tunables"))
     choose_args = _choose_args(reader, f"{key}.choose_args", document.get("choose_args"), buckets)
-    if not reader.problems:
-        cycle = _cycle(buckets)
-        if cycle is not None:
-            reader.add(f"{key}.buckets", f"{cycle!r}, which holds itself", "a hierarchy without cycles")
-    if reader.problems:
-        raise CrushMapError("\n".join(dict.fromkeys(reader.problems)))
+    reader.finish()
+    names = {bucket.id: bucket.name for bucket in buckets}
+    below = {bucket.id: bucket.items for bucket in buckets}
+    finished: dict[int, None] = {}
+    for bucket_id in below:
+        for _, item in depth_first(bucket_id, below, finished):
+            got = f"{names[item]!r}, which holds itself"
+            reader.add(f"{key}.buckets", got, "a hierarchy without cycles")
+    reader.finish()
     return CrushMap(devices, types, buckets, rules, tunables, choose_args)
 
 
@@ -144,12 +134,12 @@ def _bucket(reader: _Reader, key: str, row: Mapping[str, Any]) -> Bucket:
         reader.add(f"{key}.hash", repr(hashed), "rjenkins1")
     items, weights = [], []
     for at, item in reader.rows(row, key, "items"):
-        items.append(reader.whole(item, at, "id", -_ID_MAX, _ID_MAX))
+        items.append(reader.whole(item, at, "id", -ID_MAX, ID_MAX))
         weights.append(reader.whole(item, at, "weight", 0, _WEIGHT_MAX))
     return Bucket(
-        reader.whole(row, key, "id", -_ID_MAX, -1),
+        reader.whole(row, key, "id", -ID_MAX, -1),
         str(row.get("name", "")),
-        reader.whole(row, key, "type_id", 1, _ID_MAX),
+        reader.whole(row, key, "type_id", 1, ID_MAX),
         tuple(items),
         tuple(weights),
         alg=_ALGS.get(alg, Alg.STRAW2),
@@ -172,7 +162,7 @@ def _rule(
     kind = row.get("type")
     if kind not in _KINDS:
         reader.add(f"{key}.type", repr(kind), f"one of {', '.join(map(str, _KINDS))}")
-    number = reader.whole(row, key, "rule_id", 0, _ID_MAX)
+    number = reader.whole(row, key, "rule_id", 0, ID_MAX)
     found = [_step(reader, at, step, type_ids, known) for at, step in reader.rows(row, key, "steps")]
     steps = tuple(step for step in found if step is not None)
     return Rule(number, str(row.get("rule_name", number)), _KINDS.get(kind or 0, "replicated"), steps)
@@ -184,32 +174,32 @@ def _step(
     name = row.get("op")
     op = _STEPS.get(str(name))
     if op is None and row.get("opcode") in _OPCODES:
-        first, second = (reader.whole(row, key, arg, -_VALUE_MAX, _VALUE_MAX) for arg in ("arg1", "arg2"))
+        first, second = (reader.whole(row, key, arg, -VALUE_MAX, VALUE_MAX) for arg in ("arg1", "arg2"))
         return Step(_OPCODES[row["opcode"]], first, second)
     if op is None:
         if name != "noop":
             reader.add(f"{key}.op", repr(name or row.get("opcode")), f"one of {', '.join(_STEPS)}")
         return None
     if op is StepOp.TAKE:
-        item = reader.whole(row, key, "item", -_ID_MAX, _ID_MAX)
+        item = reader.whole(row, key, "item", -ID_MAX, ID_MAX)
         if item not in known:
             reader.add(f"{key}.item", item, "the id of a device or bucket")
         return Step(op, item)
-    if op not in _CHOOSE:
-        return Step(op, 0 if op is StepOp.EMIT else reader.whole(row, key, "num", 0, _VALUE_MAX))
+    if op not in CHOOSE_OPS:
+        return Step(op, 0 if op is StepOp.EMIT else reader.whole(row, key, "num", 0, VALUE_MAX))
     type_name = str(row.get("type"))
     if type_name not in type_ids:
         reader.add(f"{key}.type", repr(type_name), f"one of {', '.join(type_ids)}")
-    count = reader.whole(row, key, "num", -_COUNT_MAX, _COUNT_MAX)
+    count = reader.whole(row, key, "num", -COUNT_MAX, COUNT_MAX)
     return Step(op, count, type_ids.get(type_name, 0))
 
 
 def _tunables(reader: _Reader, key: str, value: object) -> Tunables:
     if not isinstance(value, dict):
-        reader.add(key, "nothing" if value is None else repr(value), "an object with the tunables")
+        reader.add(key, _shown(value), "an object with the tunables")
         return Tunables()
     given = {
-        f.name: reader.whole(value, key, f.name, 0, 32 if f.name == "chooseleaf_vary_r" else _VALUE_MAX)
+        f.name: reader.whole(value, key, f.name, 0, TUNABLE_MAX.get(f.name, VALUE_MAX))
         for f in fields(Tunables)
         if f.name in value
     }
@@ -220,8 +210,9 @@ def _choose_args(
     reader: _Reader, key: str, value: object, buckets: Iterable[Bucket]
 ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
     by_id = {bucket.id: bucket for bucket in buckets}
+    sets = value if isinstance(value, dict) else {}
     found = []
-    for name in value if isinstance(value, dict) else ():
+    for name in sets:
         try:
             # The default set is number −1, which some releases print without its sign.
             index = (int(name) + 2**63) % 2**64 - 2**63
@@ -229,7 +220,7 @@ def _choose_args(
             reader.add(f"{key}.{name}", repr(name), "the id of a pool or -1")
             continue
         changes = []
-        for at, row in reader.rows(value if isinstance(value, dict) else {}, key, name):
+        for at, row in reader.rows(sets, key, name):
             change = _change(reader, at, row)
             bucket = by_id.get(change.bucket_id)
             if bucket is None or bucket.alg is not Alg.STRAW2:
@@ -253,29 +244,11 @@ def _change(reader: _Reader, key: str, row: Mapping[str, Any]) -> BucketArgs:
         # Printed as decimals, of which the nearest 16.16 number is the one that was meant.
         sets.append(tuple(round(w * WEIGHT_ONE) for w in weights))
     ids = row.get("ids") or []
-    if not all(isinstance(i, int) and abs(i) < _VALUE_MAX for i in ids):
+    if not all(isinstance(i, int) and abs(i) < VALUE_MAX for i in ids):
         reader.add(f"{key}.ids", repr(ids), "a list of ids")
         ids = []
-    return BucketArgs(reader.whole(row, key, "bucket_id", -_ID_MAX, -1), tuple(sets), tuple(ids))
+    return BucketArgs(reader.whole(row, key, "bucket_id", -ID_MAX, -1), tuple(sets), tuple(ids))
 
 
-def _cycle(buckets: Iterable[Bucket]) -> str | None:
-    """Name of a bucket that is below itself, if there is one (without recursion)."""
-    by_id = {bucket.id: bucket for bucket in buckets}
-    finished: set[int] = set()
-    for start, top in by_id.items():
-        path = [(start, iter(top.items))]
-        on_path = {start}
-        while path and start not in finished:
-            here, rest = path[-1]
-            item = next(rest, None)
-            if item is None:
-                finished.add(here)
-                on_path.discard(here)
-                path.pop()
-            elif item in on_path:
-                return by_id[item].name
-            elif item < 0 and item not in finished:
-                path.append((item, iter(by_id[item].items)))
-                on_path.add(item)
-    return None
+def _shown(value: object) -> str:
+    return "nothing" if value is None else repr(value)[:80]

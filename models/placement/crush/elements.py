@@ -59,6 +59,16 @@ class StepOp(IntEnum):
     SET_MSR_COLLISION_TRIES = 14
 
 
+#: Operations that choose so many items of a type.
+CHOOSE_OPS = (
+    StepOp.CHOOSE_FIRSTN,
+    StepOp.CHOOSE_INDEP,
+    StepOp.CHOOSELEAF_FIRSTN,
+    StepOp.CHOOSELEAF_INDEP,
+    StepOp.CHOOSE_MSR,
+)
+
+
 @dataclass(frozen=True)
 class Step:
     """One step of a rule.

@@ -33,11 +33,10 @@ _UNDECIDED = 0x7FFFFFFE
 OUT_OF_BUDGET = -1
 
 # Codes of a rule's steps as plain integers; those that set a tunable come in the order of the Q_ places.
-OP_TAKE, OP_CHOOSE_FIRSTN, OP_CHOOSE_INDEP, OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP, OP_EMIT = (
-    int(op) for op in list(StepOp)[:6]
-)
-OP_SET_CHOOSE_TRIES = int(StepOp.SET_CHOOSE_TRIES)
-OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSELEAF_TRIES)
+(
+    OP_TAKE, OP_CHOOSE_FIRSTN, OP_CHOOSE_INDEP, OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP, OP_EMIT,
+    OP_SET_CHOOSE_TRIES, OP_SET_CHOOSELEAF_TRIES,
+) = (int(op) for op in list(StepOp)[:8])  # fmt: skip
 
 
 @inlined
@@ -109,21 +108,6 @@ def _firstn_one(
                 return False
             here = top
             local = 0
-
-
-@compiled
-def choose_firstn(
-    t: Any, reweights: Any, top: Any, x: Any, count: Any, kind: Any, to_leaf: Any, out: Any, leaves: Any,
-    start: Any, limit: Any, q: Any, scratch: Any,
-) -> Any:  # fmt: skip
-    """Fill out[start:] with up to `count` distinct items, closing gaps; return where it stopped."""
-    stop = start
-    for rep in range(count):
-        if stop >= limit:
-            break
-        if _firstn_one(t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch):
-            stop += 1
-    return stop
 
 
 @compiled
@@ -208,9 +192,13 @@ def _choose(
         if bucket < 0:
             continue
         if firstn:
-            filled = choose_firstn(
-                t, reweights, bucket, x, count, kind, to_leaf, out, leaves, filled, limit, q, scratch
-            )
+            # Distinct items close up: a replica that finds none leaves no gap. Another bucket starts anew.
+            start = filled
+            for rep in range(count):
+                if filled < limit:
+                    filled += _firstn_one(
+                        t, reweights, bucket, x, rep, kind, to_leaf, out, leaves, start, filled, q, scratch
+                    )
         else:
             width = min(count, limit - filled)
             choose_indep(
@@ -237,30 +225,12 @@ def map_rows(
     t: Any, steps: Any, tunables: Any, descend_once: Any, xs: Any, reweights: Any, out: Any, lengths: Any,
     work: Any, scratch: Any,
 ) -> None:  # fmt: skip
-    """Run a rule for every input.
+    """Run a rule for every input of `xs` (uint32), into `out` (n, width), NONE where a row is short.
 
-    Parameters
-    ----------
-    t : Tables
-        The map.
-    steps : ndarray of int64, shape (steps, 3)
-        Operation code and its two arguments.
-    tunables : ndarray of int64, shape (6,)
-        The map's tunables at their ``Q_`` places; 0 leaf descents mean that nothing is set.
-    descend_once : bool
-        The tunable chooseleaf_descend_once.
-    xs : ndarray of uint32, shape (n,)
-        Inputs.
-    reweights : ndarray of int64, shape (devices,)
-        16.16 fixed point.
-    out : ndarray of int32, shape (n, width)
-        Result; written in full, NONE where a row is short.
-    lengths : ndarray of int32, shape (n,)
-        Result: items in each row.
-    work : ndarray of int64, shape (width + width + width + 6,)
-        Room: what the last step gave, what the present one gives, its leaves, tunables as changed so far.
-    scratch : ndarray of uint32
-        Room for the hashes of the largest bucket, padded.
+    `steps` holds an operation code and its two arguments a row; `tunables` the map's at their ``Q_`` places,
+    where 0 leaf descents mean that nothing is set; `reweights` are 16.16 fixed point; `lengths` takes the
+    items in each row. `work` is room for what the last step gave, what the present one gives, its leaves
+    (width each) and the tunables as changed so far, `scratch` for the hashes of the largest bucket, padded.
     """
     width = out.shape[1]
     taken = work[:width]
@@ -293,20 +263,9 @@ def map_rows(
                 set_tries = q[Q_LEAF_DESCENTS]
                 q[Q_LEAF_DESCENTS] = _settle_leaf_tries(q, op, descend_once)
                 n_taken = _choose(
-                    t,
-                    reweights,
-                    x,
-                    op,
-                    argument,
-                    steps[s, 2],
-                    q,
-                    taken,
-                    n_taken,
-                    chosen,
-                    leaves,
-                    width,
+                    t, reweights, x, op, argument, steps[s, 2], q, taken, n_taken, chosen, leaves, width,
                     scratch,
-                )
+                )  # fmt: skip
                 q[Q_LEAF_DESCENTS] = set_tries
                 for i in range(n_taken):
                     taken[i] = chosen[i]

@@ -143,7 +143,9 @@ class CrushMap:
 
         found = self.rule(rule)
         inputs = _checked_inputs(xs)
-        _check_num_rep(num_rep)
+        whole = isinstance(num_rep, (int, np.integer)) and not isinstance(num_rep, bool)
+        if not (whole and 1 <= num_rep <= _NUM_REP_MAX):
+            raise PlacementError(f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}")
         shares = self.reweight_vector(reweights)
         return run_rule(self._tables(pool), self.tunables, found, inputs, num_rep, shares)
 
@@ -155,13 +157,7 @@ class CrushMap:
         return [row[:length] for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
-        """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,).
-
-        Raises
-        ------
-        PlacementError
-            For an OSD the map does not have, a wrong number of values, or a value outside [0, 1].
-        """
+        """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,)."""
         size = self.max_devices
         vector = np.full(size, WEIGHT_ONE, dtype=np.int64)
         if reweights is None:
@@ -170,20 +166,20 @@ class CrushMap:
             # In fixed point already, as in Ceph's own map of OSDs.
             return reweights.astype(np.int64, copy=False)
         if isinstance(reweights, Mapping):
+            shares = dict(reweights)
             known = {device.id for device in self.devices}
-            for osd, share in reweights.items():
-                if osd not in known:
-                    raise PlacementError(
-                        f"reweights: got OSD {osd}, wanted one of the map's {len(known)} OSDs"
-                    )
-                vector[osd] = _fixed_share(osd, share)
-            return vector
-        if len(reweights) != size:
+            for osd in set(shares) - known:
+                raise PlacementError(f"reweights: got OSD {osd}, wanted one of the map's {len(known)} OSDs")
+        elif len(reweights) == size:
+            shares = {osd: float(share) for osd, share in enumerate(reweights)}
+        else:
             raise PlacementError(
                 f"reweights: got {len(reweights)} values, wanted {size} (one for each OSD id)"
             )
-        for osd, share in enumerate(reweights):
-            vector[osd] = _fixed_share(osd, float(share))
+        for osd, share in shares.items():
+            if not (math.isfinite(share) and 0 <= share <= 1):
+                raise PlacementError(f"reweights: got {share} for OSD {osd}, wanted a share in [0, 1]")
+            vector[osd] = int(share * WEIGHT_ONE)
         return vector
 
     def _tables(self, pool: int) -> Tables:
@@ -200,18 +196,6 @@ class CrushMap:
     @cached_property
     def _laid_flat(self) -> dict[int | None, Tables]:
         return {}
-
-
-def _fixed_share(osd: int, share: float) -> int:
-    if not (math.isfinite(share) and 0 <= share <= 1):
-        raise PlacementError(f"reweights: got {share} for OSD {osd}, wanted a share in [0, 1]")
-    return int(share * WEIGHT_ONE)
-
-
-def _check_num_rep(num_rep: int) -> None:
-    most = _NUM_REP_MAX
-    if isinstance(num_rep, bool) or not isinstance(num_rep, (int, np.integer)) or not 1 <= num_rep <= most:
-        raise PlacementError(f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {most}")
 
 
 def _checked_inputs(xs: npt.ArrayLike) -> npt.NDArray[np.uint32]:

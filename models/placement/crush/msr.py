@@ -158,25 +158,13 @@ def map_rows_msr(
     t: Any, blocks: Any, firstn: Any, tunables: Any, xs: Any, reweights: Any, out: Any, lengths: Any,
     used: Any, dropped: Any, frames: Any, filled: Any, q: Any, scratch: Any,
 ) -> None:  # fmt: skip
-    """Run an MSR rule for every input.
+    """Run an MSR rule for every input; parameters not named here are those of `kernel.map_rows`.
 
-    Parameters
-    ----------
-    t, xs, reweights, out, lengths, scratch
-        As in `kernel.map_rows`.
-    blocks : ndarray of int64, shape (blocks, 1 + steps, 3)
-        For each block a row (choosemsr steps, 1, item taken), then its steps (code, count, type).
-    firstn : bool
-        Results close up (msr_firstn) or keep their places (msr_indep).
-    tunables : ndarray of int64, shape (3,)
-        Descents, tries after a collision, budget of hashes.
-    used, dropped : ndarray of int64, shape (steps, width)
-    frames : ndarray of int64, shape (steps, 7)
-        Room.
-    filled : ndarray of int64, shape (2,)
-        Room: positions filled; whether results close up.
-    q : ndarray of int64
-        Room in the form that `descend` reads.
+    `blocks` (blocks, 1 + steps, 3) holds for each block a row (choosemsr steps, 1, item taken), then its
+    steps (code, count, type). Results close up (`firstn`, msr_firstn) or keep their places (msr_indep).
+    `tunables` are descents, tries after a collision, and the budget of hashes. The others are room: `used`
+    and `dropped` (steps, width), `frames` (steps, 7), `filled` for the positions filled and whether results
+    close up, `q` in the form that `descend` reads.
     """
     width = out.shape[1]
     for i in range(q.size):

@@ -1,7 +1,7 @@
 """Robert Jenkins' 1996 mixing hash, in the two forms Ceph uses: of a few integers and of a string.
 
 One implementation serves Python integers and int64 arrays: every value is kept below 2**32 by a mask, so
-that no intermediate leaves 63 bits. The compiled twin for CRUSH's inner loop is in ``crush_kernel``.
+that no intermediate leaves 63 bits. The compiled twin for CRUSH's inner loop is in `draw`.
 
 References
 ----------
@@ -34,18 +34,7 @@ def _mix(a: Word, b: Word, c: Word) -> tuple[Word, Word, Word]:
 
 
 def hash_pair(a: Word, b: Word) -> Word:
-    """Hash two 32-bit words into one.
-
-    Parameters
-    ----------
-    a, b : int or ndarray of int64
-        Words in [0, 2**32); arrays broadcast against each other.
-
-    Returns
-    -------
-    int or ndarray of int64
-        Hash in [0, 2**32).
-    """
+    """Hash two 32-bit words, in [0, 2**32), into one; arrays of int64 broadcast against each other."""
     h = a ^ b ^ HASH_SEED
     x: Word = a * 0 + PAD_X
     y: Word = a * 0 + PAD_Y
@@ -55,34 +44,9 @@ def hash_pair(a: Word, b: Word) -> Word:
     return h
 
 
-def hash_triple(a: Word, b: Word, c: Word) -> Word:
-    """Hash three 32-bit words into one; parameters and result as in `hash_pair`."""
-    h = a ^ b ^ c ^ HASH_SEED
-    x: Word = a * 0 + PAD_X
-    y: Word = a * 0 + PAD_Y
-    a, b, h = _mix(a, b, h)
-    c, x, h = _mix(c, x, h)
-    y, a, h = _mix(y, a, h)
-    b, x, h = _mix(b, x, h)
-    y, c, h = _mix(y, c, h)
-    return h
-
-
 def hash_bytes(data: bytes) -> int:
-    """Hash a byte string of any length.
+    """Hash a byte string of any length into [0, 2**32); Ceph hashes an object's name in UTF-8.
 
-    Parameters
-    ----------
-    data : bytes
-        The string; Ceph hashes an object's name in UTF-8.
-
-    Returns
-    -------
-    int
-        Hash in [0, 2**32).
-
-    Examples
-    --------
     >>> hex(hash_bytes(b"a"))
     '0x29eec818'
     """
@@ -90,18 +54,7 @@ def hash_bytes(data: bytes) -> int:
 
 
 def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Hash many byte strings of one length at once.
-
-    Parameters
-    ----------
-    rows : ndarray of uint8, shape (n, length_bytes)
-        One string a row.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Hashes in [0, 2**32).
-    """
+    """Hash many byte strings of one length at once, one a row (n, length_bytes), into int64 (n,)."""
     columns = list(rows.T.astype(np.int64))
     return _hash_columns(columns, np.zeros(rows.shape[0], dtype=np.int64))
 

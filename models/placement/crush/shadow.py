@@ -9,8 +9,10 @@ the map's text names none, which matters because straw2 hashes ids.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 
 from stripesim.models.placement.crush.elements import Bucket, Device
+from stripesim.models.placement.crush.problems import depth_first
 
 
 def shadow_name(bucket_name: str, device_class: str) -> str:
@@ -21,19 +23,9 @@ def shadow_name(bucket_name: str, device_class: str) -> str:
 def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...]) -> tuple[Bucket, ...]:
     """Append the shadow buckets of every device class to a hierarchy without cycles.
 
-    Parameters
-    ----------
-    devices : tuple of Device
-        Classes count in the order in which devices first name them.
-    buckets : tuple of Bucket
-        The plain hierarchy; `Bucket.class_ids` holds the ids that are given.
-
-    Returns
-    -------
-    tuple of Bucket
-        The plain buckets, with `class_ids` complete, then their shadows. A shadow's items are those of its
-        original that are of the class or are buckets; devices keep their weights, and a bucket weighs what
-        its own items weigh.
+    Classes count in the order in which devices first name them; `Bucket.class_ids` holds the ids that are
+    given, and all of them in the result. A shadow's items are those of its original that are of the class or
+    are buckets; devices keep their weights, and a bucket weighs what its own items weigh.
     """
     classes = list(dict.fromkeys(d.device_class for d in devices if d.device_class is not None))
     if not classes:
@@ -44,11 +36,13 @@ def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...])
     given = {(b.id, name): shadow_id for b in buckets for name, shadow_id in b.class_ids}
     used = set(by_id) | set(given.values())
     shadows: dict[tuple[int, str], Bucket] = {}
-    for root in sorted(bucket.id for bucket in buckets if bucket.id not in children):
+    below = {bucket.id: bucket.items for bucket in buckets}
+    ordered: dict[int, None] = {}
+    for root in sorted(set(by_id) - children):
+        done = len(ordered)
+        depth_first(root, below, ordered)
         for name in classes:
-            for original in _below_first(root, by_id):
-                if (original.id, name) in shadows:
-                    continue
+            for original in (by_id[bucket_id] for bucket_id in list(ordered)[done:]):
                 kept = [
                     (item, weight) if item >= 0 else _reference(shadows[item, name])
                     for item, weight in zip(original.items, original.weights, strict=True)
@@ -70,32 +64,9 @@ def add_shadow_buckets(devices: tuple[Device, ...], buckets: tuple[Bucket, ...])
     return completed + tuple(shadows.values())
 
 
-def _below_first(root: int, by_id: dict[int, Bucket]) -> list[Bucket]:
-    """Buckets under a root, each once and after those it holds, in the order of its items."""
-    order: list[Bucket] = []
-    visited: set[int] = set()
-    path = [(root, False)]
-    while path:
-        bucket_id, opened = path.pop()
-        bucket = by_id[bucket_id]
-        if opened:
-            order.append(bucket)
-            continue
-        # Several buckets may hold the same one: to visit it by each way could double the work at each level.
-        if bucket_id in visited:
-            continue
-        visited.add(bucket_id)
-        path.append((bucket_id, True))
-        path.extend((item, False) for item in reversed(bucket.items) if item < 0)
-    return order
-
-
 def _reference(shadow: Bucket) -> tuple[int, int]:
     return shadow.id, sum(shadow.weights)
 
 
 def _free_id(used: set[int]) -> int:
-    candidate = -1
-    while candidate in used:
-        candidate -= 1
-    return candidate
+    return next(candidate for candidate in count(-1, -1) if candidate not in used)

@@ -1,4 +1,12 @@
-"""From a map's dataclasses to the compiled kernels and back: the only way to them."""
+"""From a map's dataclasses to the compiled kernels and back: the only way to them.
+
+What the bucket algorithms older than straw2 draw by is computed from weights, as Ceph's builder does.
+
+References
+----------
+S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
+(crush_make_tree_bucket, crush_calc_straw), for numbering and rounding.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +28,6 @@ from stripesim.models.placement.crush.elements import (
 )
 from stripesim.models.placement.crush.kernel import map_rows
 from stripesim.models.placement.crush.msr import map_rows_msr
-from stripesim.models.placement.crush.older import straw_lengths, tree_nodes
 from stripesim.models.placement.crush.straw2_log import straw2_log_table
 
 # Hashes that one call may take: what a map takes by far, and less than tries near 2**31 would (about
@@ -28,6 +35,7 @@ from stripesim.models.placement.crush.straw2_log import straw2_log_table
 _BUDGET = 2_000_000_000
 _BUDGET_TRIES = 1000
 _MSR_KINDS = ("msr_firstn", "msr_indep")
+_WORD = 1 << 32
 
 
 def flatten(
@@ -96,15 +104,40 @@ def run_rule(
     reweights: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Run a rule on checked arguments; the results are those of `CrushMap.map_with_lengths`."""
+    largest = int(tables.size.max())
+    budget = _BUDGET + xs.size * _BUDGET_TRIES * num_rep * (largest + 4)
     out = np.empty((xs.size, num_rep), dtype=np.int32)
     lengths = np.zeros(xs.size, dtype=np.int32)
-    largest = int(tables.size.max())
     scratch = np.empty(padded_size(largest), dtype=np.uint32)
-    budget = _BUDGET + xs.size * _BUDGET_TRIES * num_rep * (largest + 4)
     if rule.kind in _MSR_KINDS:
-        _run_msr(tables, tunables, rule, xs, reweights, out, lengths, scratch, budget)
+        blocks, msr_settings = _msr_blocks(rule, tunables)
+        room = (
+            np.empty((blocks.shape[1], num_rep), dtype=np.int64),
+            np.empty((blocks.shape[1], num_rep), dtype=np.int64),
+            np.empty((blocks.shape[1], 7), dtype=np.int64),
+            np.empty(2, dtype=np.int64),
+            np.empty(7, dtype=np.int64),
+        )
+        settings = np.array([*msr_settings, budget], dtype=np.int64)
+        firstn = rule.kind == "msr_firstn"
+        map_rows_msr(tables, blocks, firstn, settings, xs, reweights, out, lengths, *room, scratch)
     else:
-        _run_plain(tables, tunables, rule, xs, reweights, out, lengths, scratch, budget)
+        # Steps of MSR rules mean nothing in another rule.
+        rows = [(step.op, step.count, step.type_id) for step in rule.steps if step.op < StepOp.CHOOSE_MSR]
+        steps = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        changeable = [
+            tunables.choose_total_tries + 1,  # the tunable counts the tries after the first one
+            0,
+            tunables.choose_local_tries,
+            tunables.choose_local_fallback_tries,
+            tunables.chooseleaf_vary_r,
+            tunables.chooseleaf_stable,
+            budget,
+        ]
+        settings = np.array(changeable, dtype=np.int64)
+        work = np.empty(3 * num_rep + settings.size, dtype=np.int64)
+        once = bool(tunables.chooseleaf_descend_once)
+        map_rows(tables, steps, settings, once, xs, reweights, out, lengths, work, scratch)
     if xs.size and lengths.min() < 0:
         x = int(xs[lengths.argmin()])
         raise PlacementError(
@@ -114,106 +147,114 @@ def run_rule(
     return out, lengths
 
 
-def _run_plain(
-    tables: Tables,
-    tunables: Tunables,
-    rule: Rule,
-    xs: npt.NDArray[np.uint32],
-    reweights: npt.NDArray[np.int64],
-    out: npt.NDArray[np.int32],
-    lengths: npt.NDArray[np.int32],
-    scratch: npt.NDArray[np.uint32],
-    budget: int,
-) -> None:
-    # Steps of MSR rules mean nothing in another rule.
-    rows = [(step.op, step.count, step.type_id) for step in rule.steps if step.op < StepOp.CHOOSE_MSR]
-    steps = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    changeable = [
-        tunables.choose_total_tries + 1,  # the tunable counts the tries after the first one
-        0,
-        tunables.choose_local_tries,
-        tunables.choose_local_fallback_tries,
-        tunables.chooseleaf_vary_r,
-        tunables.chooseleaf_stable,
-        budget,
-    ]
-    work = np.empty(3 * out.shape[1] + len(changeable), dtype=np.int64)
-    descend_once = bool(tunables.chooseleaf_descend_once)
-    settings = np.array(changeable, dtype=np.int64)
-    map_rows(tables, steps, settings, descend_once, xs, reweights, out, lengths, work, scratch)
-
-
-def _run_msr(
-    tables: Tables,
-    tunables: Tunables,
-    rule: Rule,
-    xs: npt.NDArray[np.uint32],
-    reweights: npt.NDArray[np.int64],
-    out: npt.NDArray[np.int32],
-    lengths: npt.NDArray[np.int32],
-    scratch: npt.NDArray[np.uint32],
-    budget: int,
-) -> None:
-    settings = {
-        StepOp.SET_MSR_DESCENTS: tunables.msr_descents,
-        StepOp.SET_MSR_COLLISION_TRIES: tunables.msr_collision_tries,
-    }
-    blocks = msr_blocks(rule)
-    for step in rule.steps:
-        if step.op not in settings:
-            break
-        settings[step.op] = step.count
-    longest = max((len(block) for block in blocks), default=1)
-    laid = np.zeros((len(blocks), longest, 3), dtype=np.int64)
-    for number, (take, *chooses) in enumerate(blocks):
-        laid[number, 0] = len(chooses), 1, take.count
-        for place, step in enumerate(chooses, start=1):
-            laid[number, place] = step.op, step.count, step.type_id
-    width = out.shape[1]
-    map_rows_msr(
-        tables,
-        laid,
-        rule.kind == "msr_firstn",
-        np.array([*settings.values(), budget], dtype=np.int64),
-        xs,
-        reweights,
-        out,
-        lengths,
-        np.empty((longest, width), dtype=np.int64),
-        np.empty((longest, width), dtype=np.int64),
-        np.empty((longest, 7), dtype=np.int64),
-        np.empty(2, dtype=np.int64),
-        np.empty(7, dtype=np.int64),
-        scratch,
-    )
-
-
-def msr_blocks(rule: Rule) -> list[list[Step]]:
-    """Split an MSR rule into its blocks, each a ``take`` and its ``choosemsr`` steps.
+def _msr_blocks(rule: Rule, tunables: Tunables) -> tuple[npt.NDArray[np.int64], list[int]]:
+    """An MSR rule's blocks, each ``take, choosemsr …, emit``, and its descents and tries after a collision.
 
     Raises
     ------
     PlacementError
-        If the rule is not: ``set_msr_…`` steps, then blocks ``take, choosemsr …, emit`` that end at OSDs.
+        If the rule is not: ``set_msr_…`` steps, then blocks that end at OSDs.
     """
+    settings = {
+        StepOp.SET_MSR_DESCENTS: tunables.msr_descents,
+        StepOp.SET_MSR_COLLISION_TRIES: tunables.msr_collision_tries,
+    }
+    steps = list(rule.steps)
+    while steps and steps[0].op in settings:
+        step = steps.pop(0)
+        settings[step.op] = step.count
     blocks: list[list[Step]] = []
-    block: list[Step] | None = None
-    for step in rule.steps:
-        if block is None and not blocks and step.op >= StepOp.SET_MSR_DESCENTS:
-            continue
-        if block is None and step.op is StepOp.TAKE and step.count < 0:
-            block = [step]
-        elif block is not None and step.op is StepOp.CHOOSE_MSR:
-            block.append(step)
-        elif block is not None and step.op is StepOp.EMIT and block[-1].type_id == 0 and len(block) > 1:
+    block: list[Step] = []
+    for step in steps:
+        block.append(step)
+        if step.op is StepOp.EMIT:
             blocks.append(block)
-            block = None
-        else:
+            block = []
+    if block or not all(map(_is_block, blocks)):
+        raise PlacementError(
+            f"rule {rule.name!r}: got steps that do not fit, wanted set_msr_… steps, then blocks of "
+            "'take BUCKET', 'choosemsr N type T' (the last of type osd) and 'emit'"
+        )
+    laid = np.zeros((len(blocks), max(map(len, blocks), default=2) - 1, 3), dtype=np.int64)
+    for number, (take, *chooses, _) in enumerate(blocks):
+        laid[number, 0] = len(chooses), 1, take.count
+        laid[number, 1 : len(chooses) + 1] = [(step.op, step.count, step.type_id) for step in chooses]
+    return laid, list(settings.values())
+
+
+def _is_block(steps: list[Step]) -> bool:
+    match steps:
+        case [Step(op=StepOp.TAKE, count=item), *chooses, _] if chooses:
+            whole = all(step.op is StepOp.CHOOSE_MSR for step in chooses)
+            return whole and item < 0 and chooses[-1].type_id == 0
+    return False
+
+
+def tree_nodes(weights: Sequence[int]) -> list[int]:
+    """Weights of a binary tree's nodes, numbered in order: leaf i is node 2i + 1, the root a power of two.
+
+    Examples
+    --------
+    >>> tree_nodes([3, 4, 5])
+    [0, 3, 7, 4, 12, 5, 5, 0]
+    """
+    if not weights:
+        return []
+    leaves = 1 << (len(weights) - 1).bit_length()
+    nodes = [0] * (2 * leaves)
+    nodes[1 : 2 * len(weights) : 2] = weights
+    step = 1
+    while step < leaves:
+        for node in range(2 * step, 2 * leaves, 4 * step):
+            nodes[node] = nodes[node - step] + nodes[node + step]
+        step *= 2
+    return nodes
+
+
+def straw_lengths(weights: Sequence[int], version: int) -> list[int]:
+    """Lengths of the straws (v1) of a bucket's items, 16.16 fixed point.
+
+    Parameters
+    ----------
+    weights : sequence of int
+        16.16 fixed point.
+    version : int
+        The tunable straw_calc_version.
+
+    Notes
+    -----
+    A map does not carry the lengths in its text or JSON, only the weights: a bucket that was last changed
+    under another version of the calculation keeps lengths that cannot be known.
+
+    Examples
+    --------
+    >>> straw_lengths([65536, 131072, 0], 1)
+    [65536, 98304, 0]
+    """
+    order = sorted(range(len(weights)), key=weights.__getitem__)
+    lengths = [0] * len(weights)
+    left = len(weights)
+    straw = 1.0
+    below = 0.0
+    last = 0.0
+    for place, item in enumerate(order):
+        weight = weights[item]
+        if weight == 0:
+            if version >= 1:
+                left -= 1
+            continue
+        lengths[item] = int(straw * 0x10000)
+        if place + 1 == len(order):
             break
-    else:
-        if block is None:
-            return blocks
-    raise PlacementError(
-        f"rule {rule.name!r}: got steps that do not fit, wanted set_msr_… steps, then blocks of "
-        "'take BUCKET', 'choosemsr N type T' (the last of type osd) and 'emit'"
-    )
+        following = weights[order[place + 1]]
+        if version == 0 and following == weight:
+            continue
+        below += (weight - last) * left
+        # Version 0 takes all items of the next weight off at once.
+        left -= 1 if version >= 1 else sum(1 for other in weights if other == following)
+        above = float(left * (following - weight) % _WORD)
+        if left > 0:
+            share_below = below / (below + above)
+            straw *= (1.0 / share_below) ** (1.0 / left)
+        last = weight
+    return lengths

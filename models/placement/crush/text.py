@@ -1,44 +1,68 @@
-"""The text form of CRUSH maps: statements into a map, a map into text.
+"""CRUSH maps from their text form.
 
-A map is read in two passes: `statements` turns lines into declarations, each with the line it stands
-on; here they are resolved against each other. Problems of both passes are gathered and raised together.
+Declarations are read kind by kind, so that buckets and rules find the names they refer to; every problem is
+noted with its line, and all are raised together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import NamedTuple, get_args
 
-from stripesim.models.placement.crush.choose_args import (
-    choose_args_lines,
-    read_choose_args,
-    resolve_choose_args,
-)
 from stripesim.models.placement.crush.elements import (
     WEIGHT_ONE,
     Alg,
     Bucket,
+    BucketArgs,
     CrushMapError,
     Device,
     Rule,
+    RuleKind,
     Step,
     StepOp,
     Tunables,
 )
+from stripesim.models.placement.crush.lines import Declaration, Lines, Statement, read_choose_args
 from stripesim.models.placement.crush.map import CrushMap
-from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_name
-from stripesim.models.placement.crush.statements import (
-    CHOOSE_OPS,
-    DEVICE_WEIGHT_MAX,
-    SET_OPS,
-    BucketText,
-    ItemText,
-    MapText,
-    Problems,
-    StepText,
-    read_statements,
+from stripesim.models.placement.crush.problems import (
+    COUNT_MAX,
+    ID_MAX,
+    TUNABLE_MAX,
+    VALUE_MAX,
+    depth_first,
+    misfit,
 )
+from stripesim.models.placement.crush.shadow import add_shadow_buckets, shadow_name
+
+_SET_OPS = {op.name.lower(): op for op in StepOp if op.name.startswith("SET_")}
+_ALGS = {alg.name.lower(): alg for alg in Alg}
+# The last says what Ceph may build, not how a map is read: checked and not kept.
+_TUNABLES = (*(f.name for f in fields(Tunables)), "allowed_bucket_algs")
+_DEVICE_WEIGHT_MAX = 100
+
+
+class _Item(NamedTuple):
+    """An item of a bucket; its weight is 16.16 fixed point."""
+
+    line: int
+    name: str
+    weight: int
+    position: int | None
+
+
+@dataclass
+class _Block:
+    """A bucket's block, its items by name."""
+
+    line: int
+    type_name: str
+    name: str
+    id: int = 0
+    class_ids: list[tuple[str, int]] = field(default_factory=list)
+    alg: Alg = Alg.STRAW2
+    items: list[_Item] = field(default_factory=list)
 
 
 def load_map(path: str | Path) -> CrushMap:
@@ -75,246 +99,254 @@ def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
     CrushMapError
         With every problem found, each as ``source:line: got …, wanted …``.
     """
-    problems = Problems(source)
-    declared = read_statements(text, problems)
-    _check_unique(declared, problems)
-    type_ids = {entry.name: entry.id for entry in declared.types}
-    buckets = _resolve_buckets(declared, type_ids, problems)
-    _check_cycles(declared, buckets, problems)
-    if problems.found:
-        # Shadow trees and rules are read against a sound hierarchy; with a broken one only rules' own words
-        # can be judged, and their references against the declared names.
-        _resolve_rules(declared, type_ids, _declared_ids(declared), problems)
-        raise CrushMapError(problems.message())
-    devices = tuple(Device(d.id, d.name, d.device_class) for d in declared.devices)
-    buckets = add_shadow_buckets(devices, buckets)
-    ids = {device.name: device.id for device in devices} | {bucket.name: bucket.id for bucket in buckets}
-    rules = _resolve_rules(declared, type_ids, ids, problems)
-    args = [read_choose_args(*block, problems) for block in declared.choose_args]
-    choose_args = resolve_choose_args([a for a in args if a is not None], buckets, problems)
-    if problems.found:
-        raise CrushMapError(problems.message())
-    return CrushMap(
-        devices=devices,
-        types=tuple((entry.id, entry.name) for entry in declared.types),
-        buckets=buckets,
-        rules=tuple(rules),
-        tunables=_tunables(declared),
-        choose_args=choose_args,
-    )
+    return _Reader(source).read(text)
 
 
-def _tunables(declared: MapText) -> Tunables:
-    known = {f.name for f in fields(Tunables)}
-    given = {t.name: t.value for t in declared.tunables if t.name in known}
-    return replace(Tunables.legacy(), **given)
+class _Reader(Lines):
+    """Reads one map."""
 
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.type_ids: dict[str, int] = {}
+        self.ids: dict[str, int] = {}
 
-def _check_unique(declared: MapText, problems: Problems) -> None:
-    """Names of devices and buckets share one space; so do ids of buckets and of their shadows."""
-    items = [(d.line, d.name) for d in declared.devices] + [(b.line, b.name) for b in declared.buckets]
-    _check_distinct("item name", items, problems)
-    _check_distinct("device id", [(d.line, d.id) for d in declared.devices], problems)
-    bucket_ids: list[tuple[int, object]] = []
-    for bucket in declared.buckets:
-        if bucket.id is not None:
-            bucket_ids.append((bucket.id_line, bucket.id))
-        bucket_ids.extend((line, shadow_id) for line, _, shadow_id in bucket.class_ids)
-    _check_distinct("bucket id", bucket_ids, problems)
-    _check_distinct("type id", [(t.line, t.id) for t in declared.types], problems)
-    _check_distinct("type name", [(t.line, t.name) for t in declared.types], problems)
-    _check_distinct("rule id", [(r.id_line, r.id) for r in declared.rules if r.id is not None], problems)
-    _check_distinct("rule name", [(r.line, r.name) for r in declared.rules], problems)
-    _check_distinct("tunable", [(t.line, t.name) for t in declared.tunables], problems)
+    def read(self, text: str) -> CrushMap:
+        tunables: dict[str, int] = {}
+        devices: list[Device] = []
+        blocks: list[Declaration] = []
+        for declaration in self.declarations(text):
+            line, words, body = declaration
+            match words:
+                case _ if body is not None:
+                    blocks.append(declaration)
+                case ["tunable", name, value] if name in _TUNABLES:
+                    most = TUNABLE_MAX.get(name, VALUE_MAX)
+                    tunables[name] = self.whole(value, 0, most, f"tunable {name}", line)
+                    self.once("tunable", name, line)
+                case ["tunable", name, _]:
+                    self.add(line, f"unknown tunable {name!r}", f"one of {', '.join(_TUNABLES)}")
+                case ["device", number, name, *rest] if not rest or (rest[0] == "class" and len(rest) == 2):
+                    device_id = self.whole(number, 0, ID_MAX, "device id", line)
+                    for word in (name, *rest[1:]):
+                        self.check_name(word, line)
+                    devices.append(Device(device_id, name, rest[1] if rest else None))
+                    self.once("item name", name, line)
+                    self.once("device id", device_id, line)
+                case ["type", number, name]:
+                    self.check_name(name, line)
+                    self.type_ids[name] = self.whole(number, 0, ID_MAX, "type id", line)
+                    self.once("type id", self.type_ids[name], line)
+                    self.once("type name", name, line)
+                case _:
+                    wanted = "'tunable NAME N', 'device N NAME [class C]', 'type N NAME', a bucket or a rule"
+                    self.add(line, repr(" ".join(words)), f"{wanted} with its {{…}}")
+        tunables.pop("allowed_bucket_algs", None)
+        buckets = self._buckets(blocks, devices)
+        rules = [
+            self._rule(line, words[1], body or [])
+            for line, words, body in blocks
+            if words[0] == "rule" and len(words) == 2
+        ]
+        self.finish()
+        types = tuple((number, name) for name, number in self.type_ids.items())
+        choose_args = self._choose_args(blocks, buckets)
+        self.finish()
+        known_tunables = replace(Tunables.legacy(), **tunables)
+        return CrushMap(tuple(devices), types, buckets, tuple(rules), known_tunables, choose_args)
 
+    def _buckets(self, declared: list[Declaration], devices: list[Device]) -> tuple[Bucket, ...]:
+        """The hierarchy with its shadow buckets; names of devices and buckets share one space."""
+        blocks = []
+        for line, words, body in declared:
+            match words:
+                case ["rule" | "choose_args", _]:
+                    continue
+                case [type_name, name]:
+                    self.check_name(name, line)
+                    blocks.append(self._block(_Block(line, type_name, name), body or []))
+                case _:
+                    self.add(line, repr(" ".join(words)), "'TYPE NAME {' or 'rule NAME {'")
+        self.ids = {device.name: device.id for device in devices} | {b.name: b.id for b in blocks}
+        buckets = tuple(self._resolved(block, {device.name for device in devices}) for block in blocks)
+        finished: dict[str, None] = {}
+        below = {block.name: [item.name for item in block.items] for block in blocks}
+        items = {(block.name, item.name): item.line for block in blocks for item in block.items}
+        for name in below:
+            for holder, item in depth_first(name, below, finished):
+                got = f"a cycle: bucket {holder!r} holds {item!r}, which holds it"
+                self.add(items[holder, item], got, "a hierarchy without cycles")
+        if self.found:
+            # Shadow trees are made of a sound hierarchy only; rules can still be held against declared names.
+            classes = {device.device_class for device in devices if device.device_class is not None}
+            self.ids |= {shadow_name(bucket.name, name): 0 for bucket in buckets for name in classes}
+            return buckets
+        buckets = add_shadow_buckets(tuple(devices), buckets)
+        self.ids |= {bucket.name: bucket.id for bucket in buckets}
+        return buckets
 
-def _check_distinct(what: str, entries: Sequence[tuple[int, object]], problems: Problems) -> None:
-    seen: dict[object, int] = {}
-    for line, value in entries:
-        if value in seen:
-            problems.add(line, f"duplicate {what} {value}", f"one that line {seen[value]} does not have")
-        else:
-            seen[value] = line
+    def _block(self, bucket: _Block, body: list[Statement]) -> _Block:
+        self.once("item name", bucket.name, bucket.line)
+        given = set()
+        for line, words in body:
+            match words:
+                case ["id", number]:
+                    if "id" in given:
+                        self.add(line, f"a second id for bucket {bucket.name!r}", "one id")
+                    bucket.id = self.whole(number, -ID_MAX, -1, "bucket id", line)
+                    self.once("bucket id", bucket.id, line)
+                case ["id", number, "class", name]:
+                    shadow_id = self.whole(number, -ID_MAX, -1, "bucket id", line)
+                    bucket.class_ids.append((name, shadow_id))
+                    self.once("bucket id", shadow_id, line)
+                case ["alg", alg]:
+                    if alg not in _ALGS:
+                        self.add(line, f"unsupported alg {alg!r}", f"one of {', '.join(_ALGS)}")
+                    bucket.alg = _ALGS.get(alg, Alg.STRAW2)
+                case ["hash", kind]:
+                    if kind not in ("0", "rjenkins1"):
+                        self.add(line, f"unknown hash {kind!r}", "0 (rjenkins1)")
+                case ["item", name] | ["item", name, "weight", _] | ["item", name, "weight", _, "pos", _]:
+                    values = dict(zip(words[2::2], words[3::2], strict=True))
+                    weight = self.weight(values["weight"], line) if "weight" in values else WEIGHT_ONE
+                    place = self.whole(values["pos"], 0, ID_MAX, "pos", line) if "pos" in values else None
+                    bucket.items.append(_Item(line, name, weight, place))
+                case _:
+                    wanted = "'id N [class C]', 'alg straw2', 'hash 0' or 'item NAME weight W [pos N]'"
+                    self.add(line, f"{' '.join(words)!r} in bucket {bucket.name!r}", wanted)
+            given.add("class" if len(words) == 4 and words[0] == "id" else words[0])
+        for word, wanted in (("id", "a line 'id N' with N below 0"), ("alg", "a line 'alg straw2'")):
+            if word not in given:
+                self.add(bucket.line, f"bucket {bucket.name!r} without an {word}", wanted)
+        return bucket
 
-
-def _declared_ids(declared: MapText) -> dict[str, int]:
-    """Ids by name as far as they are given; a bucket without an id still counts as known."""
-    ids = {device.name: device.id for device in declared.devices}
-    classes = {d.device_class for d in declared.devices if d.device_class is not None}
-    for bucket in declared.buckets:
-        ids[bucket.name] = bucket.id if bucket.id is not None else 0
-        ids |= {shadow_name(bucket.name, name): 0 for name in classes}
-    return ids
-
-
-def _resolve_buckets(declared: MapText, type_ids: dict[str, int], problems: Problems) -> tuple[Bucket, ...]:
-    """Turn names into ids; an item that cannot be resolved is reported and left out."""
-    ids = _declared_ids(declared)
-    devices = {d.name for d in declared.devices}
-    names = devices | {b.name for b in declared.buckets}
-    resolved = []
-    for bucket in declared.buckets:
-        type_id = type_ids.get(bucket.type_name)
+    def _resolved(self, block: _Block, devices: set[str]) -> Bucket:
+        """Turn names into ids; an item that cannot be resolved is reported and left out."""
+        type_id = self.type_ids.get(block.type_name)
         if type_id is None:
-            wanted = f"a type, one of {_listed(name for name, i in type_ids.items() if i > 0)}"
-            problems.add(bucket.line, f"unknown type {bucket.type_name!r}", wanted)
+            wanted = f"a type, one of {_listed(name for name, i in self.type_ids.items() if i > 0)}"
+            self.add(block.line, f"unknown type {block.type_name!r}", wanted)
         elif type_id == 0:
-            problems.add(bucket.line, f"type {bucket.type_name!r} (of devices)", "a bucket's type, above 0")
-        items: list[int] = []
-        weights: list[int] = []
-        seen: set[str] = set()
-        for item in _in_place(bucket, problems):
-            if item.name not in names:
-                wanted = "the name of a device or bucket"
-                problems.add(item.line, f"unknown item {item.name!r} in bucket {bucket.name!r}", wanted)
-            elif item.name in seen:
-                problems.add(
-                    item.line, f"item {item.name!r} twice in bucket {bucket.name!r}", "each item once"
-                )
+            got = f"type {block.type_name!r} (of devices)"
+            self.add(block.line, got, "a bucket's type, above 0")
+        weights: dict[str, int] = {}
+        for line, name, weight, _ in self._in_place(block):
+            if name not in self.ids:
+                got = f"unknown item {name!r} in bucket {block.name!r}"
+                self.add(line, got, "the name of a device or bucket")
+            elif name in weights:
+                self.add(line, f"item {name!r} twice in bucket {block.name!r}", "each item once")
             else:
-                seen.add(item.name)
-                if item.name in devices and item.weight > DEVICE_WEIGHT_MAX * WEIGHT_ONE:
-                    got = f"weight {item.weight / WEIGHT_ONE:g} of device {item.name!r}"
-                    problems.add(item.line, got, f"at most {DEVICE_WEIGHT_MAX}, Ceph's limit")
-                items.append(ids[item.name])
-                weights.append(item.weight)
-        class_ids = tuple((name, shadow_id) for _, name, shadow_id in bucket.class_ids)
-        bucket_id = bucket.id if bucket.id is not None else 0
-        resolved.append(
-            Bucket(
-                bucket_id,
-                bucket.name,
-                type_id or 0,
-                tuple(items),
-                tuple(weights),
-                class_ids,
-                bucket.alg or Alg.STRAW2,
-            )
+                weights[name] = weight
+                if name in devices and weight > _DEVICE_WEIGHT_MAX * WEIGHT_ONE:
+                    got = f"weight {weight / WEIGHT_ONE:g} of device {name!r}"
+                    self.add(line, got, f"at most {_DEVICE_WEIGHT_MAX}, Ceph's limit")
+        items = tuple(self.ids[name] for name in weights)
+        class_ids, kept = tuple(block.class_ids), tuple(weights.values())
+        return Bucket(block.id, block.name, type_id or 0, items, kept, class_ids, block.alg)
+
+    def _in_place(self, block: _Block) -> list[_Item]:
+        """Items in the order of the places they name; those that name none fill the gaps."""
+        count = len(block.items)
+        placed = {item.position: item for item in block.items if item.position is not None}
+        others = [item for item in block.items if item.position is None]
+        if len(placed) + len(others) < count or not all(0 <= place < count for place in placed):
+            got = f"places of items in bucket {block.name!r}"
+            self.add(block.line, got, "each 'pos' once, from 0 on")
+            return block.items
+        rest = iter(others)
+        return [placed[place] if place in placed else next(rest) for place in range(count)]
+
+    def _rule(self, line: int, name: str, body: list[Statement]) -> Rule:
+        self.check_name(name, line)
+        self.once("rule name", name, line)
+        rule_id, id_line = 0, 0
+        kind: RuleKind = "replicated"
+        given = set()
+        steps = []
+        for at, words in body:
+            given.add("id" if words[0] == "ruleset" else words[0])
+            match words:
+                case ["id" | "ruleset", number]:
+                    rule_id, id_line = self.whole(number, 0, 255, "rule id", at), at
+                case ["type", "replicated" | "erasure" | "msr_firstn" | "msr_indep" as word]:
+                    kind = word
+                case ["min_size" | "max_size", number]:
+                    # Sizes chose among the rules of a ruleset; a mapping names its rule.
+                    self.whole(number, 0, VALUE_MAX, words[0], at)
+                case ["step", "noop"]:
+                    continue
+                case ["step", *rest]:
+                    steps.append(self._step(rest, at))
+                case _:
+                    kinds = "|".join(get_args(RuleKind))
+                    wanted = f"'id N', 'type {kinds}', 'min_size N', 'max_size N' or 'step …'"
+                    self.add(at, f"{' '.join(words)!r} in rule {name!r}", wanted)
+        if "id" not in given:
+            self.add(line, f"rule {name!r} without an id", "a line 'id N'")
+        if "type" not in given:
+            wanted = "a line 'type replicated' or 'type erasure'"
+            self.add(line, f"rule {name!r} without a type", wanted)
+        if id_line:
+            self.once("rule id", rule_id, id_line)
+        return Rule(rule_id, name, kind, tuple(steps))
+
+    def _step(self, words: list[str], line: int) -> Step:
+        match words:
+            case ["take", name] | ["take", name, "class", _]:
+                return Step(StepOp.TAKE, self._taken(line, name, words[3:]))
+            case ["emit"]:
+                return Step(StepOp.EMIT)
+            case ["choose" | "chooseleaf" as verb, "firstn" | "indep" as mode, number, "type", name]:
+                count = self.whole(number, -VALUE_MAX, VALUE_MAX, "count", line)
+                return Step(StepOp[f"{verb}_{mode}".upper()], count, self._type_id(line, name))
+            case ["choosemsr", number, "type", name]:
+                count = self.whole(number, 0, COUNT_MAX, "count", line)
+                return Step(StepOp.CHOOSE_MSR, count, self._type_id(line, name))
+            case [word, number] if word in _SET_OPS:
+                most = TUNABLE_MAX.get(word.removeprefix("set_"), VALUE_MAX)
+                return Step(_SET_OPS[word], self.whole(number, 0, most, word, line))
+        wanted = (
+            "'take NAME [class C]', 'choose|chooseleaf firstn|indep N type T', 'choosemsr N type T', 'emit', "
+            f"'noop' or one of {', '.join(_SET_OPS)} with a number"
         )
-    return tuple(resolved)
+        self.add(line, f"step {' '.join(words)!r}", wanted)
+        return Step(StepOp.EMIT)
 
-
-def _in_place(bucket: BucketText, problems: Problems) -> list[ItemText]:
-    """Items in the order of the places they name; those that name none fill the gaps."""
-    placed = {item.position: item for item in bucket.items if item.position is not None}
-    others = [item for item in bucket.items if item.position is None]
-    if len(placed) + len(others) < len(bucket.items) or any(p >= len(bucket.items) for p in placed):
-        problems.add(bucket.line, f"places of items in bucket {bucket.name!r}", "each 'pos' once, from 0 on")
-        return bucket.items
-    rest = iter(others)
-    return [placed[p] if p in placed else next(rest) for p in range(len(bucket.items))]
-
-
-def _check_cycles(declared: MapText, buckets: tuple[Bucket, ...], problems: Problems) -> None:
-    """Report each item that leads from a bucket back to one of its ancestors (without recursion)."""
-    texts = {text.name: text for text in declared.buckets}
-    finished: set[str] = set()
-    for start in texts:
-        path: list[tuple[str, int]] = [(start, 0)]
-        on_path = {start}
-        while path:
-            name, position = path.pop()
-            if name in finished or position == len(texts[name].items):
-                finished.add(name)
-                on_path.discard(name)
-                continue
-            path.append((name, position + 1))
-            item = texts[name].items[position]
-            if item.name in on_path:
-                got = f"a cycle: bucket {name!r} holds {item.name!r}, which holds it"
-                problems.add(item.line, got, "a hierarchy without cycles")
-            elif item.name in texts and item.name not in finished:
-                path.append((item.name, 0))
-                on_path.add(item.name)
-
-
-def _resolve_rules(
-    declared: MapText, type_ids: dict[str, int], ids: dict[str, int], problems: Problems
-) -> list[Rule]:
-    rules = []
-    for text in declared.rules:
-        steps = [_resolve_step(step, type_ids, ids, problems) for step in text.steps]
-        rules.append(Rule(text.id or 0, text.name, text.kind, tuple(s for s in steps if s is not None)))
-    return rules
-
-
-def _resolve_step(
-    step: StepText, type_ids: dict[str, int], ids: dict[str, int], problems: Problems
-) -> Step | None:
-    if step.op is StepOp.TAKE:
-        name = step.name if step.device_class is None else shadow_name(step.name, step.device_class)
-        if name in ids:
-            return Step(step.op, ids[name])
-        if step.name not in ids:
-            problems.add(step.line, f"unknown item {step.name!r}", "the name of a bucket or device")
-        else:
+    def _taken(self, line: int, name: str, device_class: list[str]) -> int:
+        full = shadow_name(name, *device_class) if device_class else name
+        if name not in self.ids:
+            self.add(line, f"unknown item {name!r}", "the name of a bucket or device")
+        elif full not in self.ids:
             wanted = "a class that a device of the map has, and a bucket to take"
-            problems.add(step.line, f"{step.name!r} with unknown device class {step.device_class!r}", wanted)
-        return None
-    if step.op in CHOOSE_OPS.values() or step.op is StepOp.CHOOSE_MSR:
-        if step.name not in type_ids:
-            problems.add(step.line, f"unknown type {step.name!r}", f"a type, one of {_listed(type_ids)}")
-            return None
-        return Step(step.op, step.count, type_ids[step.name])
-    return Step(step.op, step.count)
+            self.add(line, f"{name!r} with unknown device class {device_class[0]!r}", wanted)
+        return self.ids.get(full, 0)
+
+    def _type_id(self, line: int, name: str) -> int:
+        if name not in self.type_ids:
+            self.add(line, f"unknown type {name!r}", f"a type, one of {_listed(self.type_ids)}")
+        return self.type_ids.get(name, 0)
+
+    def _choose_args(
+        self, declared: list[Declaration], buckets: tuple[Bucket, ...]
+    ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
+        """Sets of choose_args, each entry held against the bucket it is for."""
+        by_id = {bucket.id: bucket for bucket in buckets}
+        found = []
+        for line, words, body in declared:
+            if words[0] != "choose_args":
+                continue
+            index = self.whole(words[1], -1, VALUE_MAX, "choose_args id", line)
+            changes = []
+            for at, change in read_choose_args(line, body or [], self):
+                bucket = by_id.get(change.bucket_id)
+                if bucket is None:
+                    self.add(at, f"bucket_id {change.bucket_id}", "the id of a bucket of the map")
+                elif wrong := misfit(change, bucket):
+                    self.add(at, *wrong)
+                changes.append(change)
+            found.append((index, tuple(changes)))
+        return tuple(found)
 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none (the map declares no such types)"
-
-
-def map_to_text(crush: CrushMap) -> str:
-    """Write a map in the form that `parse_map` and ``crushtool -c`` read."""
-    lines = ["# begin crush map"]
-    plain = Tunables()
-    for f in fields(Tunables):
-        value = getattr(crush.tunables, f.name)
-        # Compilers before Ceph 19 do not know the tunables of MSR rules.
-        if not f.name.startswith("msr_") or value != getattr(plain, f.name):
-            lines.append(f"tunable {f.name} {value}")
-    lines += ["", "# devices"]
-    for device in crush.devices:
-        suffix = f" class {device.device_class}" if device.device_class is not None else ""
-        lines.append(f"device {device.id} {device.name}{suffix}")
-    type_names = dict(crush.types)
-    lines += ["", "# types", *(f"type {number} {name}" for number, name in crush.types), "", "# buckets"]
-    names = {device.id: device.name for device in crush.devices}
-    names |= {bucket.id: bucket.name for bucket in crush.buckets}
-    shadows = {shadow_id for bucket in crush.buckets for _, shadow_id in bucket.class_ids}
-    for bucket in crush.buckets:
-        if bucket.id not in shadows:
-            lines += _bucket_lines(bucket, type_names, names)
-    lines += ["", "# rules"]
-    for rule in crush.rules:
-        lines += [f"rule {rule.name} {{", f"\tid {rule.id}", f"\ttype {rule.kind}"]
-        # Sizes are written for older compilers, which want them, and mean nothing to a mapping.
-        lines += ["\tmin_size 1", "\tmax_size 100"]
-        lines += [f"\tstep {_step_text(step, type_names, names)}" for step in rule.steps]
-        lines.append("}")
-    for index, changes in crush.choose_args:
-        lines += ["", *choose_args_lines(index, changes)]
-    return "\n".join([*lines, "", "# end crush map", ""])
-
-
-def _bucket_lines(bucket: Bucket, type_names: dict[int, str], names: dict[int, str]) -> list[str]:
-    lines = [f"{type_names[bucket.type_id]} {bucket.name} {{", f"\tid {bucket.id}"]
-    lines += [f"\tid {shadow_id} class {name}" for name, shadow_id in bucket.class_ids]
-    lines += [f"\talg {bucket.alg.name.lower()}", "\thash 0\t# rjenkins1"]
-    for item, weight in zip(bucket.items, bucket.weights, strict=True):
-        # Ten places hold a 16.16 number's decimals closely enough to come back to the same bits.
-        lines.append(f"\titem {names[item]} weight {weight / WEIGHT_ONE:.10f}")
-    return [*lines, "}"]
-
-
-def _step_text(step: Step, type_names: dict[int, str], names: dict[int, str]) -> str:
-    if step.op is StepOp.TAKE:
-        name, _, device_class = names[step.count].partition("~")
-        return f"take {name} class {device_class}" if device_class else f"take {name}"
-    if step.op is StepOp.EMIT:
-        return "emit"
-    if step.op is StepOp.CHOOSE_MSR:
-        return f"choosemsr {step.count} type {type_names[step.type_id]}"
-    for words, op in CHOOSE_OPS.items():
-        if op is step.op:
-            return f"{words[0]} {words[1]} {step.count} type {type_names[step.type_id]}"
-    return next(f"{word} {step.count}" for word, op in SET_OPS.items() if op is step.op)

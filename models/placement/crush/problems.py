@@ -1,0 +1,78 @@
+"""What both readers of CRUSH maps share: noted problems, limits, the walk that finds cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs, CrushMapError
+
+# Ids index arrays, so that a stray digit must not ask for gigabytes.
+ID_MAX = 1_000_000
+# The product of a few counts of a choose step must stay inside a word.
+COUNT_MAX = 4096
+VALUE_MAX = 2**31 - 1
+# The shift of vary_r must stay inside a word.
+TUNABLE_MAX = {"chooseleaf_vary_r": 32}
+_POSITIONS_MAX = 255
+
+Node = TypeVar("Node", int, str)
+
+
+class Problems:
+    """Gathers problems, each with its place: a line of a text, from 1, or the key of a document."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.found: list[tuple[int, str]] = []
+
+    def add(self, place: int | str, got: object, wanted: str) -> None:
+        """Note a problem."""
+        line, shown = (place, f"{place}") if isinstance(place, int) else (0, f" {place}")
+        self.found.append((line, f"{self.source}:{shown}: got {str(got)[:120]}, wanted {wanted}"))
+
+    def finish(self) -> None:
+        """Raise what was noted, in the order of lines."""
+        if self.found:
+            texts = (text for _, text in sorted(self.found, key=lambda problem: problem[0]))
+            raise CrushMapError("\n".join(dict.fromkeys(texts)))
+
+
+def depth_first(
+    start: Node, below: Mapping[Node, Sequence[Node]], finished: dict[Node, None]
+) -> list[tuple[Node, Node]]:
+    """Enter all buckets under a start, each once and after those it holds; return the edges that lead back.
+
+    Without recursion, for a map may be deep; a bucket that several hold is visited once, for to visit it by
+    each way could double the work at each level.
+    """
+    back = []
+    path = [(start, iter(below[start]))] if start not in finished else []
+    on_path = {start}
+    while path:
+        here, rest = path[-1]
+        for item in rest:
+            if item in on_path:
+                back.append((here, item))
+            elif item in below and item not in finished:
+                on_path.add(item)
+                path.append((item, iter(below[item])))
+                break
+        else:
+            finished[here] = None
+            on_path.discard(here)
+            path.pop()
+    return back
+
+
+def misfit(change: BucketArgs, bucket: Bucket) -> tuple[str, str] | None:
+    """What of choose_args does not fit a bucket (got, wanted), or None."""
+    size = len(bucket.items)
+    for numbers in (*change.weight_sets, *((change.ids,) if change.ids else ())):
+        if len(numbers) != size:
+            return f"{len(numbers)} numbers for bucket {bucket.name!r}", f"{size}, one for each of its items"
+    if bucket.alg is not Alg.STRAW2:
+        return f"choose_args for bucket {bucket.name!r} of alg {bucket.alg.name.lower()}", "a straw2 bucket"
+    if len(change.weight_sets) > _POSITIONS_MAX:
+        return f"{len(change.weight_sets)} positions", f"at most {_POSITIONS_MAX}"
+    return None
