@@ -11,11 +11,12 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stripesim._version import __version__
-from stripesim.scenarios.studies.parameters import Changes, changes_applied
+from stripesim.scenarios.studies.parameters import Changes, ParameterFile, changes_applied
 from stripesim.scenarios.studies.tasks import Progress, Row, Task, run_tasks
 
 if TYPE_CHECKING:
@@ -47,17 +48,8 @@ ALL = "all"
 class Option:
     """An option that one study has beside those of all studies.
 
-    Parameters
-    ----------
-    name : str
-        Keyword argument of `Study.run`, such as ``figures``.
-    flag : str
-        On the command line, such as ``--figure``.
-    help : str
-    kind : type
-        ``str``, ``int``, ``bool`` or ``Path``.
-    several : bool
-        Whether it may be repeated; its value is a tuple.
+    ``name`` is the keyword argument of `Study.run`, ``flag`` the same on the command line; an option that may
+    be given several times has a tuple as its value.
     """
 
     name: str
@@ -69,15 +61,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Ablation:
-    """A mechanism that is switched off, or a rule that is changed.
-
-    Parameters
-    ----------
-    says : str
-        What is changed, in a few words.
-    sets : tuple of str
-        The same as settings, in the form of ``--set``.
-    """
+    """A mechanism that is switched off or a rule that is changed: in words, and in the form of ``--set``."""
 
     says: str
     sets: tuple[str, ...] = ()
@@ -85,17 +69,7 @@ class Ablation:
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How a study is run once.
-
-    Parameters
-    ----------
-    engine : str
-        ``compiled`` or ``simpy``.
-    ablate : tuple of str
-        Names of ablations.
-    options : mapping
-        The study's own options that were given, by name.
-    """
+    """How a study is run once; ``options`` are the study's own that were given, by name."""
 
     engine: str = "compiled"
     ablate: tuple[str, ...] = ()
@@ -147,23 +121,21 @@ class StudyResult:
         rows = [("as calibrated", _count(self), "", "")]
         for name, each in self.ablated.items():
             changed = [row for row in self._changed(each) if row["ratio"] is not None]
-            moved = sorted(
-                (row for row in changed if abs(row["ratio"] - 1) > _VISIBLE),
-                key=lambda row: -abs(row["ratio"] - 1),
-            )
+            moved = [row for row in changed if abs(row["ratio"] - 1) > _VISIBLE]
+            moved.sort(key=lambda row: -abs(row["ratio"] - 1))
             most = "; ".join(f"{row['id']} × {row['ratio']:.3g}" for row in moved[:3])
             rows.append((name, _count(each), f"{len(moved)} of {len(changed)}", most))
         return columns, rows
 
     def _changed(self, other: StudyResult) -> list[Row]:
         """Compare every claim that is one number with that under an ablation."""
-        before = {entry.claim.id: entry for entry in self.ledger.entries}
+        before = {entry.claim.id: entry.simulated for entry in self.ledger.entries}
         return [
             {
                 "id": entry.claim.id,
-                "baseline": before[entry.claim.id].simulated,
+                "baseline": before[entry.claim.id],
                 "simulated": entry.simulated,
-                "ratio": _ratio(entry.simulated, before[entry.claim.id].simulated),
+                "ratio": _ratio(entry.simulated, before[entry.claim.id]),
                 "verdict": entry.verdict,
             }
             for entry in other.ledger.entries
@@ -174,10 +146,8 @@ class StudyResult:
 _VISIBLE = 0.01
 
 
-def _ratio(value: object, baseline: object) -> float | None:
-    if isinstance(value, int | float) and isinstance(baseline, int | float) and baseline:
-        return value / baseline
-    return None
+def _ratio(value: float, baseline: object) -> float | None:
+    return value / baseline if isinstance(baseline, int | float) and baseline else None
 
 
 def _count(result: StudyResult) -> str:
@@ -187,6 +157,10 @@ def _count(result: StudyResult) -> str:
 
 class Study(ABC):
     """One source that is reproduced; a study is an instance named ``STUDY`` in ``study.py`` of its folder.
+
+    A study says what it is and lists its tasks. The rest follows from the files in its folder, which are read
+    when they are needed: ``claims.csv`` and ``parameters.toml``, ``ledger_for`` in ``claims.py`` and ``draw``
+    in ``figures``. A study that differs says so in a method of its own.
 
     Attributes
     ----------
@@ -221,29 +195,42 @@ class Study(ABC):
     jobs: ClassVar[int | None] = 1
 
     def claims(self) -> tuple[Claim, ...]:
-        """Read what the source states, from ``claims.csv`` (ceph16: from the measurements that ship)."""
-        from importlib.resources import files
+        """Read what the source states, from ``claims.csv``; ceph16 and nvme: from the measurements."""
+        from stripesim.scenarios.studies.lookup import claims_of
 
-        from stripesim.calibration.ledger.verdicts import load_claims
+        return claims_of(self.name)
 
-        folder = files(f"stripesim.scenarios.studies.{self.name}")
-        return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
-
-    @abstractmethod
     def parameters(self) -> list[Row]:
         """List every number that the rows depend on, with its provenance."""
+        return ParameterFile(self.name).listed()
 
     @abstractmethod
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List what is to be run; a ValueError says which option is wrong."""
 
-    @abstractmethod
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return what the rows depend on beside version, engine and machine; JSON values."""
+        return {}
+
+    def frame(self, rows: Sequence[list[Row]]) -> pl.DataFrame:
+        """Put the rows of all tasks in one table."""
+        from stripesim.scenarios.run.results import rows_frame
+
+        return rows_frame([row for part in rows for row in part])
+
     def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
         """Judge the claims by the rows of each task."""
+        frame = self.frame(rows)
+        return StudyResult(
+            ledger=self._file("claims").ledger_for(frame, self.parameters()),
+            rows=frame,
+            provenance=study_provenance(self.name, setting.engine, **self.provenance(setting, tasks)),
+        )
 
-    @abstractmethod
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
         """Draw the figures; file stem → figure."""
+        drawn: Mapping[str, CaptionedFigure] = self._file("figures").draw(result.rows)
+        return drawn
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return further tables for the report; heading → table."""
@@ -252,6 +239,10 @@ class Study(ABC):
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
         """Return further files to write; name → content."""
         return {}
+
+    def _file(self, name: str) -> Any:
+        """Import a module of the study's folder, when it is needed: drawing and engines are large."""
+        return import_module(f"{__package__}.{self.name}.{name}")
 
     def run(
         self,
@@ -318,13 +309,7 @@ class Study(ABC):
         return replace(result, sets=sets, provenance={**result.provenance, "changed": list(sets)})
 
     def changes(self, sets: Sequence[str]) -> Changes:
-        """Read settings ``KEY=VALUE``.
-
-        Raises
-        ------
-        ValueError
-            With one line for each setting that is unknown or has no number.
-        """
+        """Read settings ``KEY=VALUE``; a ValueError has one line for each that is wrong."""
         if not sets:
             return Changes()
         with changes_applied(Changes()):
@@ -361,13 +346,7 @@ class Study(ABC):
         return Changes(numbers, tuple(scenario))
 
     def save(self, result: StudyResult, out: Path) -> list[Path]:
-        """Write the ledger, rows, figures and report of a result into a folder, and those of its ablations.
-
-        Returns
-        -------
-        list of Path
-            The files.
-        """
+        """Write ledger, rows, figures and report into a folder, and those of ablations; list the files."""
         from stripesim.scenarios.report.study import save_with_report
         from stripesim.scenarios.run.results import write_files, write_results
 
@@ -399,12 +378,10 @@ class Study(ABC):
 def _csv(ledger: Ledger) -> str:
     """Return a ledger as CSV; a range or a list becomes its numbers, separated by spaces."""
     import polars as pl
+    import polars.selectors as cs
 
-    frame = ledger.to_frame()
-    lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List)]
-    return frame.with_columns(
-        pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists
-    ).write_csv()
+    texts = cs.list().cast(pl.List(pl.String)).list.join(" ")
+    return ledger.to_frame().with_columns(texts).write_csv()
 
 
 def _number(text: str) -> float | None:
@@ -416,14 +393,7 @@ def _number(text: str) -> float | None:
 
 
 def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
-    """Say what gave a study's rows.
-
-    Parameters
-    ----------
-    name, engine : str
-    **more
-        What else the rows depend on; JSON values.
-    """
+    """Say what gave a study's rows, with what else they depend on as JSON values."""
     from stripesim.scenarios.run.stamp import where_and_when
 
     return {"stripesim": __version__, "study": name, "engine": engine, **more, **where_and_when()}
@@ -434,19 +404,8 @@ def chosen(
 ) -> tuple[str, ...]:
     """Return the names that an option chooses, in the order in which they are known.
 
-    Parameters
-    ----------
-    option : str
-        As it is written on the command line, for errors.
-    asked : sequence of str or None
-        None, and ``all`` among them: all.
-    known, needed : collection of str
-        All that there are; those that cannot be left out.
-
-    Raises
-    ------
-    ValueError
-        If one is unknown, or one that is needed is left out.
+    None, and ``all`` among them, mean all. A ValueError says which name is unknown, or which one of those
+    ``needed`` is left out, with the option as it is written on the command line.
     """
     if asked is None or ALL in asked:
         return tuple(known)

@@ -44,15 +44,7 @@ class ParametersError(ValueError):
 
 @dataclass(frozen=True)
 class Changes:
-    """What is changed in a study for one run.
-
-    Parameters
-    ----------
-    numbers : mapping of str to float
-        Name of a parameter, as the study's ledger lists it → value.
-    scenario : tuple of str
-        Settings of the study's scenario, as ``--set`` takes them.
-    """
+    """What is changed in a study for one run: parameters by the ledger's names, scenario keys as settings."""
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     scenario: tuple[str, ...] = ()
@@ -91,8 +83,9 @@ def scenario_sets() -> tuple[str, ...]:
 
 
 def changed_number(name: str, value: float) -> float:
-    """Return a parameter's value, or what it is changed to."""
-    return _CHANGES.get().numbers.get(name, value)
+    """Return a parameter's value, or what it is changed to; whole numbers stay whole where they can."""
+    found = _CHANGES.get().numbers.get(name, value)
+    return round(found) if isinstance(value, int) and found == round(found) else found
 
 
 def changed_model(model: Model, prefix: str) -> Model:
@@ -101,13 +94,8 @@ def changed_model(model: Model, prefix: str) -> Model:
     names = [name for name in model.number_names() if f"{prefix}.{name}" in numbers]
     if not names:
         return model
-    values = {name: _like(getattr(model, name), numbers[f"{prefix}.{name}"]) for name in names}
-    provenance = {**model.provenance, **dict.fromkeys(names, _CHANGED)}
-    return replace(model, provenance=provenance, **values)
-
-
-def _like(before: object, value: float) -> float:
-    return round(value) if isinstance(before, int) and value == round(value) else value
+    values = {name: changed_number(f"{prefix}.{name}", getattr(model, name)) for name in names}
+    return replace(model, provenance={**model.provenance, **dict.fromkeys(names, _CHANGED)}, **values)
 
 
 def changed_models(models: Models) -> Models:
@@ -117,7 +105,7 @@ def changed_models(models: Models) -> Models:
         model = getattr(models, prefix, None)
         if isinstance(model, MeasuredModel):
             changed[prefix] = changed_model(model, prefix)
-    return replace(models, **changed) if changed else models
+    return replace(models, **changed)
 
 
 def with_values(models: Models, values: Mapping[str, float]) -> Models:
@@ -133,21 +121,8 @@ def model_from(
 ) -> Model:
     """Build a model from a table with ``value``, ``provenance``, ``source`` and, where fitted, an interval.
 
-    Parameters
-    ----------
-    kind : type
-        A `MeasuredModel`.
-    table : mapping
-        Name of a number → its entry.
-    where : str
-        File and table, for errors.
-    further : mapping, optional
-        Fields of the model that hold no number.
-
-    Raises
-    ------
-    ParametersError
-        If a key is missing or a number is refused.
+    ``further`` are fields of the model that hold no number. A `ParametersError` names file and table, and the
+    key that is missing or the number that is refused.
     """
     values, provenance = {}, {}
     try:
@@ -169,42 +144,20 @@ def _file(study: str) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """The file ``parameters.toml`` of a study: tables of numbers, each with its provenance.
-
-    Parameters
-    ----------
-    study : str
-        Name of the study and its folder.
-    """
+    """The file ``parameters.toml`` of a study: tables of numbers, each with its provenance."""
 
     study: str
 
     def table(self, name: str) -> dict[str, dict[str, Any]]:
         """Return a table of the file with what is changed in it."""
-        numbers = _CHANGES.get().numbers
-        return {
-            key: row
-            if f"{name}.{key}" not in numbers
-            else {
-                "value": _like(row["value"], numbers[f"{name}.{key}"]),
-                "provenance": _CHANGED.kind,
-                "source": _CHANGED.source,
-            }
-            for key, row in _file(self.study)[name].items()
-        }
+        return {key: _changed_row(f"{name}.{key}", row) for key, row in _file(self.study)[name].items()}
 
     def number(self, table: str, name: str) -> float:
         """Return one number that belongs to no model."""
         return float(self.table(table)[name]["value"])
 
     def model(self, kind: type[Model], table: str) -> Model:
-        """Build a model from a table.
-
-        Raises
-        ------
-        ParametersError
-            If a key is missing or a number is refused.
-        """
+        """Build a model from a table; a `ParametersError` says what is missing or refused."""
         return model_from(kind, self.table(table), f"{self.study}/{FILE}: [{table}]")
 
     def listed(self) -> list[dict[str, Any]]:
@@ -221,3 +174,10 @@ class ParameterFile:
             for table in _file(self.study)
             for name, row in self.table(table).items()
         ]
+
+
+def _changed_row(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    if name not in _CHANGES.get().numbers:
+        return row
+    value = changed_number(name, row["value"])
+    return {"value": value, "provenance": _CHANGED.kind, "source": _CHANGED.source}

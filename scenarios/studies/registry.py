@@ -17,30 +17,16 @@ from stripesim.scenarios.studies.recovery.study import STUDY as RECOVERY
 
 __all__ = ["STUDIES", "study_named"]
 
-STUDIES: Mapping[str, Study] = {
-    study.name: study
-    for study in (
-        KOH2017,
-        CEPH16,
-        EXSTORUS2019,
-        DACHARY2013,
-        ERASUREBENCH2016,
-        ECFAULT2024,
-        DURABILITY,
-        RECOVERY,
-        NVME,
-    )
-}
+_LISTED: tuple[Study, ...] = (
+    *(KOH2017, CEPH16, EXSTORUS2019, DACHARY2013, ERASUREBENCH2016, ECFAULT2024),
+    *(DURABILITY, RECOVERY, NVME),
+)
+
+STUDIES: Mapping[str, Study] = {study.name: study for study in _LISTED}
 
 
 def study_named(name: str) -> Study:
-    """Return a study.
-
-    Raises
-    ------
-    ValueError
-        If there is none of that name.
-    """
+    """Return a study; a ValueError lists those that there are."""
     if name not in STUDIES:
         raise ValueError(f"study: got {name!r}, wanted one of {', '.join(STUDIES)}")
     return STUDIES[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 
@@ -37,16 +37,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """A task that calls a function of a module.
-
-    Parameters
-    ----------
-    words : str
-    function : callable
-        Importable by name; returns rows.
-    arguments : tuple
-    weight : float
-    """
+    """A task that calls a function, importable by name, which returns rows."""
 
     words: str
     function: Callable[..., Iterable[Row]]
@@ -58,8 +49,7 @@ class Call:
         return list(self.function(*self.arguments))
 
 
-@dataclass(frozen=True)
-class _Item:
+class _Item(NamedTuple):
     """What is sent to a worker: a task, its place among the tasks, and what is changed for it."""
 
     place: int
@@ -67,8 +57,7 @@ class _Item:
     changes: Changes
 
 
-@dataclass(frozen=True)
-class _Done:
+class _Done(NamedTuple):
     rows: list[Row]
     problem: str | None = None
 
@@ -89,27 +78,10 @@ def run_tasks(
     changes: Changes | None = None,
     progress: Progress | None = None,
 ) -> list[list[Row]]:
-    """Run tasks, in several processes where asked.
+    """Run tasks in so many worker processes; None: one for each processor, 1: all in this process.
 
-    Parameters
-    ----------
-    tasks : iterable of Task
-    jobs : int, optional
-        Worker processes [count]; None: one for each processor. 1: none, all in this process. The rows are
-        the same whatever it is, their wall-clock times apart.
-    changes : Changes, optional
-        What is changed in the parameters while they run.
-    progress : callable, optional
-
-    Returns
-    -------
-    list of list of dict
-        The rows of each task, in the order of the tasks.
-
-    Raises
-    ------
-    StudyError
-        With one line per task that could not be run.
+    Returns the rows of each task in the order of the tasks, the same whatever the number of workers, their
+    wall-clock times apart. A `StudyError` has one line per task that could not be run.
     """
     items = [_Item(place, task, changes or Changes()) for place, task in enumerate(tasks)]
     found: dict[int, _Done] = {}
@@ -117,9 +89,9 @@ def run_tasks(
         found[item.place] = done
         if progress is not None:
             progress(item.task.words, len(items))
-    problems = [found[item.place].problem for item in items]
-    if any(problems):
-        raise StudyError("\n".join(problem for problem in problems if problem))
+    problems = [problem for item in items if (problem := found[item.place].problem)]
+    if problems:
+        raise StudyError("\n".join(problems))
     return [found[item.place].rows for item in items]
 
 

@@ -17,11 +17,11 @@ from stripesim.scenarios.studies.dachary2013.claims import (
     RATES,
     TIMES,
     case_seconds,
-    load,
     simulate_claims,
 )
 from stripesim.scenarios.studies.dachary2013.figures import draw
 from stripesim.scenarios.studies.dachary2013.study import STUDY
+from stripesim.scenarios.studies.lookup import published
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
 
@@ -44,7 +44,7 @@ def test_claims_are_those_fixed_beforehand():
 
 def test_every_claim_is_computed_or_says_why_not(result):
     computed = set(TIMES) | set(RATES)
-    assert {claim.id for claim in load()} == computed | set(NOT_COMPUTED)
+    assert {claim.id for claim in STUDY.claims()} == computed | set(NOT_COMPUTED)
     assert not computed & set(NOT_COMPUTED)
     for entry in result.ledger.entries:
         assert (entry.simulated is None) == (entry.claim.id in NOT_COMPUTED)
@@ -54,7 +54,7 @@ def test_every_claim_is_computed_or_says_why_not(result):
 def test_a_case_is_the_reference_times_the_ratio_measured(result):
     values, _ = simulate_claims(result.rows)
     case, reference = TIMES["dachary2013-143"]
-    unit = next(claim.published for claim in load() if claim.id == reference)
+    unit = published(STUDY.name)[reference]
     ratio = case_seconds(result.rows, case) / case_seconds(result.rows, ENCODE)
     assert values["dachary2013-143"] == pytest.approx(unit * ratio)
     assert values["dachary2013-149"] == pytest.approx(1 / (unit * ratio))

@@ -1,7 +1,6 @@
 """The study of Kim et al. 2019: what it may see, what its fit gives, and the verdicts it reaches."""
 
 import csv
-import json
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,9 +10,15 @@ from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.studies.exstorus2019 import fit, source
 from stripesim.scenarios.studies.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED, simulate_claims
 from stripesim.scenarios.studies.exstorus2019.figures import draw
-from stripesim.scenarios.studies.exstorus2019.parameters import write_model
-from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS, Setting, kernel_factors
+from stripesim.scenarios.studies.exstorus2019.parameters import (
+    kernel_factors,
+    kernel_ratios,
+    system_at,
+    write_model,
+)
+from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS
 from stripesim.scenarios.studies.exstorus2019.study import STUDY
+from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.scenarios.studies.parameters import ParametersError, model_from
 from stripesim.sim.systems.striped_fs.costs import SlaveDiskModel
 
@@ -51,7 +56,7 @@ def test_the_fit_sees_tables_1_and_2_and_nothing_held_out():
     seen = source.calibration_cells()
     assert len(seen) == 50
     assert {cell.role for cell in seen} == {"calibration"}
-    assert {cell.gbit_per_s for cell in seen} == set(source.FITTED_GBIT_PER_S)
+    assert {cell.gbit_per_s for cell in seen} == {1.0, 10.0}
     # Of each step there are ten numbers.
     assert {len([c for c in seen if c.step == step]) for step in fit.STEPS} == {10}
 
@@ -74,10 +79,7 @@ def test_parameters_that_ship_are_what_the_fit_gives():
 
 def test_a_shift_of_the_tables_shifts_the_fit(monkeypatch):
     # The fit must hang on the numbers: with all times doubled its constants double.
-    doubled = tuple(
-        source.Cell(c.claim, c.table, c.step, c.gbit_per_s, c.record_bytes, 2 * c.time_ns, c.role)
-        for c in source.calibration_cells()
-    )
+    doubled = tuple(c._replace(time_ns=2 * c.time_ns) for c in source.calibration_cells())
     before = fit.fit_step("slave", write_model())
     monkeypatch.setattr(fit, "calibration_cells", lambda: doubled)
     after = fit.fit_step("slave", write_model())
@@ -119,15 +121,15 @@ def test_shares_are_those_of_the_times(result):
 
 
 def test_source_extrapolates_below_what_pure_transfer_allows():
-    published = {claim.id: claim.published for claim in source.claims()}
-    total_s = published["exstorus-255"] / (published["exstorus-288"] / 100)
-    distribution_s = total_s * published["exstorus-286"] / 100
-    assert distribution_s < published["exstorus-258"] * 40 / 100
+    stated = published("exstorus2019")
+    total_s = stated["exstorus-255"] / (stated["exstorus-288"] / 100)
+    distribution_s = total_s * stated["exstorus-286"] / 100
+    assert distribution_s < stated["exstorus-258"] * 40 / 100
 
 
 def test_intervals_hold_the_prediction_and_widen_with_coverage():
     fits = fit.fit_all()
-    system = fit.system_at(100.0, write_model())
+    system = system_at(100.0, write_model())
     (base,) = fit.step_times(system, [131072])
     narrow, wide = (fit.prediction_intervals(fits, system, 131072, level=level) for level in (0.5, 0.9))
     for step, value in (*base.items(), ("total", sum(base.values()))):
@@ -135,11 +137,7 @@ def test_intervals_hold_the_prediction_and_widen_with_coverage():
 
 
 def test_engines_give_the_same_rows():
-    fits = fit.fit_all()
-    listed = [
-        list(EXPERIMENTS["codes"](Setting(model=write_model(), fits=fits, engine=engine)))[5:7]
-        for engine in ("compiled", "simpy")
-    ]
+    listed = [list(EXPERIMENTS["codes"](engine))[5:7] for engine in ("compiled", "simpy")]
     for rows in listed:
         for row in rows:
             del row["engine_wall_s"]
@@ -147,9 +145,7 @@ def test_engines_give_the_same_rows():
 
 
 def test_kernel_ratios_say_where_they_come_from():
-    folder = files("stripesim.scenarios.studies.exstorus2019")
-    document = json.loads((folder / "kernel_ratios.json").read_text("utf-8"))
-    assert {"basis", "command", "cpu", "date"} <= set(document["provenance"])
+    assert {"basis", "command", "cpu", "date"} <= set(kernel_ratios()["provenance"])
     assert kernel_factors()["NONE"] == 0 and kernel_factors()["AVX2:CRS"] == 1
     names = {row["name"] for row in STUDY.parameters()}
     assert {f"kernel_factor.{code}" for code in kernel_factors() if code != "NONE"} <= names
@@ -157,8 +153,7 @@ def test_kernel_ratios_say_where_they_come_from():
 
 @pytest.mark.parametrize("name", ["layout", "short records", "disks", "geometry"])
 def test_experiments_beyond_the_claims(name):
-    setting = Setting(model=write_model(), fits=fit.fit_all(), engine="compiled")
-    rows = list(EXPERIMENTS[name](setting))
+    rows = list(EXPERIMENTS[name]("compiled"))
     assert all(row["experiment"] == name and row["throughput_bytes_per_s"] > 0 for row in rows)
     if name == "disks":
         by = {(row["code"], row["network_gbit_per_s"]): row["throughput_bytes_per_s"] for row in rows}
@@ -181,9 +176,8 @@ def test_figures_need_only_the_rows_that_are_there(result):
 
 
 def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
-    setting = Setting(model=write_model(), fits=[], engine="compiled")
     names = ("layout", "short records", "disks")
-    rows = rows_frame([row for name in names for row in EXPERIMENTS[name](setting)])
+    rows = rows_frame([row for name in names for row in EXPERIMENTS[name]("compiled")])
     figure, caption = draw(rows)["layout-zeros-disks"]
     files, zeros, disks = figure.axes
     values = {row["code"]: row["throughput_bytes_per_s"] * 1e-6 for row in rows.to_dicts() if row["code"]}
@@ -209,4 +203,4 @@ def test_a_wrong_parameter_file_is_told_in_one_line():
 
 
 def test_metric_groups_name_metrics_that_exist():
-    assert set(METRIC_GROUPS) <= {claim.metric for claim in source.claims()}
+    assert set(METRIC_GROUPS) <= {claim.metric for claim in claims_of("exstorus2019")}

@@ -15,7 +15,7 @@ from stripesim.scenarios.studies.base import (
     chosen,
     study_provenance,
 )
-from stripesim.scenarios.studies.dachary2013.claims import load
+from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.parameters import (
     Changes,
     ParameterFile,
@@ -56,7 +56,7 @@ class Small(Study):
     def result(self, setting, tasks, rows):
         value = rows[0][0]["value"]
         return StudyResult(
-            ledger=judge(load(), {CLAIM: value}, parameters=self.parameters()),
+            ledger=judge(claims_of("dachary2013"), {CLAIM: value}, parameters=self.parameters()),
             rows=pl.DataFrame(rows[0]),
             provenance=study_provenance(self.name, setting.engine),
         )

@@ -19,15 +19,14 @@ Decisions, made once:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge, load_claims
+from stripesim.calibration.ledger.verdicts import Ledger, judge
+from stripesim.scenarios.studies.lookup import claims_of, published, select
 
-_PACKAGE = "stripesim.scenarios.studies.dachary2013"
+STUDY = "dachary2013"
 
 
 class Case(NamedTuple):
@@ -44,15 +43,13 @@ STAND_IN = "liberasurecode_rs_vand"
 ENCODE = Case(CAUCHY_GOOD, "rs:6,2", "encode", 0)
 DECODE_1 = Case(CAUCHY_GOOD, "rs:6,2", "decode", 1)
 DECODE_2 = Case(CAUCHY_GOOD, "rs:6,2", "decode", 2)
-EXAMPLE_ENCODE = Case(STAND_IN, "rs:2,1", "encode", 0)
-EXAMPLE_DECODE = Case(STAND_IN, "rs:2,1", "decode", 1)
 
 #: Claim → case and the claim of its reference, for times.
 TIMES: Mapping[str, tuple[Case, str]] = {
     "dachary2013-142": (DECODE_1, "dachary2013-141"),
     "dachary2013-143": (DECODE_2, "dachary2013-141"),
-    "dachary2013-144": (EXAMPLE_ENCODE, "dachary2013-141"),
-    "dachary2013-145": (EXAMPLE_DECODE, "dachary2013-141"),
+    "dachary2013-144": (Case(STAND_IN, "rs:2,1", "encode", 0), "dachary2013-141"),
+    "dachary2013-145": (Case(STAND_IN, "rs:2,1", "decode", 1), "dachary2013-141"),
     "dachary2014-155": (DECODE_1, "dachary2014-154"),
     "dachary2014-156": (DECODE_2, "dachary2014-154"),
 }
@@ -64,8 +61,8 @@ RATES: Mapping[str, str] = {
     "dachary2013-150": "dachary2013-144",
     "dachary2013-151": "dachary2013-145",
 }
+#: Where rows come from: what was asked for first, then this machine, then Ceph's of old.
 SOURCES = ("against", "measured", "ceph16")
-"""Where rows come from, the one preferred first."""
 _REFERENCE = "the reference: it sets the scale between the source's machine and ours, so it predicts nothing"
 _CONFIGURATION = "part of the configuration: an input, not a result"
 NOT_COMPUTED: Mapping[str, str] = {
@@ -78,51 +75,29 @@ NOT_COMPUTED: Mapping[str, str] = {
 }
 
 
-@cache
-def load() -> tuple[Claim, ...]:
-    """The claims of this study as they ship with the package."""
-    folder = files(_PACKAGE)
-    return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
-
-
 def case_seconds(rows: pl.DataFrame, case: Case) -> float | None:
     """Time of one call of a case on 1 MiB, padding included [s]; None where it was not measured."""
-    found = rows.filter(
-        (pl.col("backend") == case.backend)
-        & (pl.col("scheme") == case.scheme)
-        & (pl.col("op") == case.op)
-        & (pl.col("erasures") == case.erasures)
-        & (pl.col("buffers") == "warm")
-        & (pl.col("cores") == 1)
-        & pl.col("size_bytes").is_between(1 << 20, 1_250_000)
-    )
-    if found.is_empty():
-        return None
-    # Cases are compared on one machine: what was asked for first, then this machine, then Ceph's of old.
-    best = min(found["source"].unique().to_list(), key=SOURCES.index)
-    return float(found.filter(pl.col("source") == best)["seconds_median"][0])
+    found = select(rows, **case._asdict(), buffers="warm", cores=1)
+    found = found.filter(pl.col("size_bytes").is_between(1 << 20, 1_250_000))
+    by_source = {row["source"]: row["seconds_median"] for row in reversed(found.to_dicts())}
+    return next((float(by_source[source]) for source in SOURCES if source in by_source), None)
 
 
 def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float | None], dict[str, str]]:
     """Compute every claim that measured rows can answer; return values and reasons where there is none.
 
-    Parameters
-    ----------
-    rows
-        Measured rows, with at least ``source`` (one of `SOURCES`), ``backend``, ``scheme``, ``op``,
-        ``erasures``, ``size_bytes``, ``buffers``, ``cores`` and ``seconds_median``.
+    The rows have at least ``source`` (one of `SOURCES`), ``backend``, ``scheme``, ``op``, ``erasures``,
+    ``size_bytes``, ``buffers``, ``cores`` and ``seconds_median``.
     """
-    published = {claim.id: claim.published for claim in load()}
     values: dict[str, float | None] = dict.fromkeys(NOT_COMPUTED)
     reasons = dict(NOT_COMPUTED)
     reference_s = case_seconds(rows, ENCODE)
     for key, (case, reference) in TIMES.items():
-        seconds, scale = case_seconds(rows, case), published[reference]
+        seconds = case_seconds(rows, case)
         if seconds is None or reference_s is None:
             values[key], reasons[key] = None, f"not measured: {' '.join(map(str, case))}"
-            continue
-        assert isinstance(scale, float)
-        values[key] = scale * seconds / reference_s
+        else:
+            values[key] = published(STUDY)[reference] * seconds / reference_s
     for key, time in RATES.items():
         seconds = values[time]
         values[key] = None if seconds is None else 1 / seconds
@@ -134,4 +109,4 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float | None], dict[s
 def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]] = ()) -> Ledger:
     """Judge the study's claims against measured rows."""
     values, reasons = simulate_claims(rows)
-    return judge(load(), values, reasons=reasons, parameters=parameters)
+    return judge(claims_of(STUDY), values, reasons=reasons, parameters=parameters)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 from matplotlib.ticker import FuncFormatter
 
 from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.kernels import draw_copies
-from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, log_axis
+from stripesim.scenarios.figures.panels import COLOURS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import format_size
-from stripesim.scenarios.studies.dachary2013.claims import TIMES, load, simulate_claims
+from stripesim.scenarios.studies.dachary2013.claims import STUDY, TIMES, simulate_claims
 from stripesim.scenarios.studies.dachary2013.runs import buffers as charged_buffers
+from stripesim.scenarios.studies.drawing import grouped_bars, legend_above, look, panels
+from stripesim.scenarios.studies.lookup import claims_of, published, select
 
 SMALL_BYTES, LARGE_BYTES = 24 << 10, 1 << 20
 SCHEME = "rs:6,2"
@@ -36,129 +36,104 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
         }
 
 
-def _select(rows: pl.DataFrame, **where: Any) -> pl.DataFrame:
-    selected = rows
-    for name, value in where.items():
-        selected = selected.filter(pl.col(name) == value)
-    return selected
-
-
-def _near(rows: pl.DataFrame, size_bytes: int) -> pl.DataFrame:
-    """Rows of nearly a size: plugins and chunks round it up."""
-    return rows.filter(pl.col("size_bytes").is_between(size_bytes, int(1.2 * size_bytes)))
-
-
-def _seconds(rows: pl.DataFrame, size_bytes: int, **where: Any) -> float | None:
-    found = _near(_select(rows, cores=1, buffers="warm", **where), size_bytes)
-    return None if found.is_empty() else float(found["seconds_median"][0])
-
-
 def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
     """Encode speed by data size: kernel alone and through pyeclib, under what copying allows."""
-    figure = new_figure((12.5, 5.4))
-    panels = figure.subplots(1, 2, sharey=True)
+    kinds = ("warm", "cold")
+    figure, places = panels((12.5, 5.4), [f"{kind} buffers" for kind in kinds], sharey=True)
     lines = (
         ("the machine's copy, memcpy", "memcpy", "memcpy"),
         ("ISA-L alone", "isal_cauchy", "encode"),
         ("ISA-L through pyeclib", "isa_l_rs_cauchy", "encode"),
         ("liberasurecode through pyeclib", "liberasurecode_rs_vand", "encode"),
     )
-    sizes: list[int] = []
-    for letter, axes, buffers in zip("ab", panels, ("warm", "cold"), strict=True):
+    sizes: set[int] = set()
+    for axes, kind in zip(places, kinds, strict=True):
         for index, (label, backend, op) in enumerate(lines):
-            mine = _select(rows, source="measured", backend=backend, op=op, buffers=buffers, cores=1)
+            mine = select(rows, source="measured", backend=backend, op=op, buffers=kind, cores=1)
             mine = mine.filter(pl.col("scheme").is_in([SCHEME, "none"])).sort("size_bytes")
-            y, x = mine["bytes_per_s"] * 1e-9, mine["size_bytes"].to_list()
-            look = {"color": COLOURS[index], "linestyle": LINES[index], "marker": MARKERS[index]}
-            axes.plot(x, y, label=label, linewidth=2, **look)
+            x = mine["size_bytes"].to_list()
+            axes.plot(x, mine["bytes_per_s"] * 1e-9, label=label, **look(index))
             low, high = (mine["size_bytes"] / mine[name] * 1e-9 for name in ("seconds_p90", "seconds_p10"))
             axes.vlines(x, low, high, color=COLOURS[index], linewidth=1.6)
-            sizes = sorted({*sizes, *x}) if index == 0 else sizes
-        axes.set_title(f"({letter}) {buffers} buffers")
+            sizes.update(x if backend == "memcpy" else ())
         axes.set_xlabel("data of one call")
-    theirs = _select(rows, op="encode", scheme=SCHEME).filter(pl.col("source") != "measured")
     for backend, marker in (("isa:cauchy", "P"), ("jerasure:reed_sol_van", "X")):
-        mine = _select(theirs, backend=backend)
-        panels[0].plot(mine["size_bytes"], mine["bytes_per_s"] * 1e-9, marker=marker, linestyle="none",
+        mine = select(rows, op="encode", scheme=SCHEME, backend=backend).filter(
+            pl.col("source") != "measured"
+        )
+        places[0].plot(mine["size_bytes"], mine["bytes_per_s"] * 1e-9, marker=marker, linestyle="none",
                        color="#222222", markersize=9, label=f"Ceph's plugin, {backend}")  # fmt: skip
-    shown = [size for size in sizes if size not in (LARGE_BYTES, 24 << 20)]
-    for axes in panels:
+    shown = sorted(sizes - {LARGE_BYTES, 24 << 20})
+    for axes in places:
         log_axis(axes, "x", shown, [format_size(size) for size in shown])
         axes.tick_params(axis="x", labelrotation=30)
-    log_axis(panels[0], "y", [0.5, 1, 2, 5, 10, 20, 50, 100], ["0.5", "1", "2", "5", "10", "20", "50", "100"])
-    panels[0].set_ylabel("data encoded, copied [GB/s]")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=3)
-    alone = _select(rows, source="measured", backend="isal_cauchy", op="encode", cores=1)
+    speeds = [0.5, 1, 2, 5, 10, 20, 50, 100]
+    log_axis(places[0], "y", speeds, [f"{speed:g}" for speed in speeds])
+    places[0].set_ylabel("data encoded, copied [GB/s]")
+    legend_above(figure, 3)
+    alone = select(rows, source="measured", backend="isal_cauchy", op="encode", cores=1)
     shares = sorted(alone["roofline"].drop_nulls().to_list())
-    caption = (
+    return CaptionedFigure(
+        figure,
         "Encoding with 6 + 2 on one core. Counting every byte read and written, ISA-L alone runs at "
         f"{three_digits(shares[0])} to {three_digits(shares[-1])} times the speed of copying: "
         "memory is what it waits for. Through pyeclib the copies and headers cost several times "
-        "the kernel. Whiskers: 10th to 90th percentile."
+        "the kernel. Whiskers: 10th to 90th percentile.",
     )
-    return CaptionedFigure(figure, caption)
 
 
 def draw_operations(rows: pl.DataFrame) -> CaptionedFigure:
     """Encode, decode and reconstruct of 1 MiB by every backend."""
     figure = new_figure((12.5, 5.2))
     axes = figure.subplots()
-    here = _near(_select(rows, scheme=SCHEME, buffers="warm", cores=1), LARGE_BYTES)
-    here = here.filter(~pl.col("backend").str.contains("isal_cauchy_"))
-    order = [("encode", 0), ("decode", 1), ("decode", 2), ("reconstruct", 1)]
+    # Nearly 1 MiB: plugins and chunks round it up.
+    here = select(rows, scheme=SCHEME, buffers="warm", cores=1).filter(
+        pl.col("size_bytes").is_between(LARGE_BYTES, int(1.2 * LARGE_BYTES)),
+        ~pl.col("backend").str.contains("isal_cauchy_"),
+    )
     backends = here["backend"].unique(maintain_order=True).to_list()
-    for index, (op, erasures) in enumerate(order):
-        mine = {
-            row["backend"]: row["bytes_per_s"] * 1e-9
-            for row in _select(here, op=op, erasures=erasures).iter_rows(named=True)
-        }
-        places = [place + (index - 1.5) * 0.2 for place, name in enumerate(backends) if name in mine]
-        words = op if not erasures or op == "reconstruct" else f"{op}, {erasures} lost"
-        axes.bar(places, [mine[name] for name in backends if name in mine], width=0.19,
-                 color=COLOURS[index], label=words)  # fmt: skip
-    names = [name.replace(":", ":\n").replace("_rs_", "\nrs_") for name in backends]
-    axes.set_xticks(range(len(backends)), names, fontsize=11)
+    speeds: dict[str, list[float | None]] = {}
+    for op, erasures in (("encode", 0), ("decode", 1), ("decode", 2), ("reconstruct", 1)):
+        words = f"{op}, {erasures} lost" if op == "decode" else op
+        mine = dict(select(here, op=op, erasures=erasures).select("backend", "bytes_per_s").iter_rows())
+        speeds[words] = [mine[name] * 1e-9 if name in mine else None for name in backends]
+    grouped_bars(axes, [name.replace(":", ":\n").replace("_rs_", "\nrs_") for name in backends], speeds)
+    axes.tick_params(axis="x", labelsize=11)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.set_ylabel("data [GB/s]")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=4)
-    caption = (
+    legend_above(figure, 4)
+    return CaptionedFigure(
+        figure,
         "One core, 1 MiB in 6 + 2, warm buffers. Names with a colon: Ceph 16.2.15's plugins, but "
         "cauchy_good, where this machine has Jerasure, its own function with losses drawn from all "
         "chunks; isal_cauchy: the kernel alone; the others through pyeclib, copies and headers included. "
-        "Results were compared with what they must be, except in the plugins' rows."
+        "Results were compared with what they must be, except in the plugins' rows.",
     )
-    return CaptionedFigure(figure, caption)
 
 
 def draw_ratios(rows: pl.DataFrame) -> CaptionedFigure:
     """Time of each of the source's cases over encoding with 6 + 2: published and measured."""
     figure = new_figure((11.5, 4.6))
     axes = figure.subplots()
-    claims = {claim.id: claim for claim in load()}
-    values, _ = simulate_claims(rows)
+    claims = {claim.id: claim for claim in claims_of(STUDY)}
+    stated, (values, _) = published(STUDY), simulate_claims(rows)
     labels, right = [], 0
-    for index, (key, (case, reference)) in enumerate(TIMES.items()):
-        unit = claims[reference].published
-        published, simulated = claims[key].published, values[key]
-        assert isinstance(unit, float) and isinstance(published, float)
-        labels.append(
-            f"{'2014' if '2014' in key else '2013'}\n{claims[key].scheme}\n{case.op} {case.erasures or ''}"
-        )
-        axes.bar(index - 0.19, published / unit, width=0.36, color=COLOURS[4],
-                 label="source" if not index else None)  # fmt: skip
-        if simulated is not None:
-            axes.bar(index + 0.19, simulated / unit, width=0.36, color=COLOURS[0],
-                     label="measured here" if not index else None)  # fmt: skip
-            right += abs(simulated / published - 1) <= (claims[key].tolerance or 0.0)
+    bars: dict[str, list[float | None]] = {"source": [], "measured here": []}
+    for key, (case, reference) in TIMES.items():
+        year = "2014" if "2014" in key else "2013"
+        labels.append(f"{year}\n{claims[key].scheme}\n{case.op} {case.erasures or ''}")
+        value = values[key]
+        bars["source"].append(stated[key] / stated[reference])
+        bars["measured here"].append(None if value is None else value / stated[reference])
+        right += value is not None and abs(value / stated[key] - 1) <= (claims[key].tolerance or 0.0)
+    grouped_bars(axes, labels, bars, (COLOURS[4], COLOURS[0]))
     axes.axhline(1, color="#444444", linewidth=1)
-    axes.set_xticks(range(len(labels)), labels)
     axes.set_ylabel("time over encoding 6 + 2")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
-    caption = (
+    legend_above(figure, 2)
+    return CaptionedFigure(
+        figure,
         "Each of the source's cases as a multiple of its encoding with 6 + 2 (cauchy_good, packet size "
-        "3072), on its machine of "
-        f"2012 and as measured now. {right} of {len(TIMES)} ratios agree within the tolerance."
+        f"3072), on its machine of 2012 and as measured now. {right} of {len(TIMES)} ratios agree within "
+        "the tolerance.",
     )
-    return CaptionedFigure(figure, caption)

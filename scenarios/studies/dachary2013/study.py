@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, study_provenance
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
+    import polars as pl
 
 
 class Dachary2013(Study):
@@ -59,33 +59,17 @@ class Dachary2013(Study):
             Call("kernels", kernel_rows, (bool(setting.options.get("measure")),)),
         ]
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
-        """Judge the claims."""
-        from stripesim.scenarios.studies.dachary2013.claims import ledger_for
-        from stripesim.scenarios.studies.dachary2013.runs import (
-            frame_of_cases,
-            provenance_here,
-            shipped_provenance,
-        )
+    def frame(self, rows: Sequence[list[Row]]) -> pl.DataFrame:
+        """Put the measured cases in one table."""
+        from stripesim.scenarios.studies.dachary2013.runs import frame_of_cases
 
-        frame = frame_of_cases(rows)
-        against = setting.options.get("against")
-        return StudyResult(
-            ledger=ledger_for(frame, self.parameters()),
-            rows=frame,
-            provenance=study_provenance(
-                self.name,
-                setting.engine,
-                kernels=provenance_here() if setting.options.get("measure") else shipped_provenance(),
-                ceph=str(against) if against is not None else "ceph16/kernels.csv, Ceph 16.2.15",
-            ),
-        )
+        return frame_of_cases(rows)
 
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw speed by size, kernel and copies, operations, and the published ratios."""
-        from stripesim.scenarios.studies.dachary2013.figures import draw
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return what measured the kernels, and where the rows of Ceph's plugins are from."""
+        from stripesim.scenarios.studies.dachary2013.runs import provenance
 
-        return draw(result.rows)
+        return provenance(bool(setting.options.get("measure")), setting.options.get("against"))
 
 
 STUDY = Dachary2013()

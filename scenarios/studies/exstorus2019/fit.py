@@ -1,7 +1,6 @@
 """Fit the five steps to Tables 1 and 2: relative least squares over all ten columns of each.
 
-``python -m stripesim.scenarios.studies.exstorus2019.fit`` prints the fitted part of
-``parameters.toml``. Each
+``python -m stripesim.scenarios.studies.exstorus2019.fit`` prints the fitted part of ``parameters.toml``. Each
 step has parameters of its own, so there are five small fits; every evaluation runs the op graph on an
 engine. The 40 Gb/s column is read nowhere here.
 """
@@ -17,16 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.scenarios.studies.exstorus2019.parameters import write_model
+from stripesim.scenarios.studies.exstorus2019.parameters import system_at, write_model
 from stripesim.scenarios.studies.exstorus2019.source import Cell, calibration_cells
-from stripesim.sim.systems.striped_fs.costs import StripedWriteModel, VolumeGeometry
+from stripesim.sim.systems.striped_fs.costs import StripedWriteModel
 from stripesim.sim.systems.striped_fs.participants import StripedSystem
 from stripesim.sim.systems.striped_fs.write import STEPS, step_times
 
 Floats = npt.NDArray[np.float64]
-
-GEOMETRY = VolumeGeometry(k=4, m=2, block_bytes=1024, chunk_bytes=64 << 20)
-"""Section 2.3: stripes of 4 + 2 blocks of 1 KiB, chunks of 64 MiB."""
 
 # Where the searches begin; the order of magnitude is enough.
 START: Mapping[str, Mapping[str, float]] = {
@@ -37,32 +33,20 @@ START: Mapping[str, Mapping[str, float]] = {
     "slave": {"slave_base_ns": 10_000, "slave_growth_exponent": 0.5},
 }
 _STEP = 0.01
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class StepFit:
     """The fit of one step.
 
-    Parameters
-    ----------
-    step : str
-        One of `STEPS`.
-    values : dict of str to float
-        The fitted parameters.
-    confidence_intervals : dict of str to tuple of float
-        95 %, from the residuals' scatter and the curvature at the optimum.
-    errors : dict of str to float
-        Simulated over published − 1, by claim.
-    covariance : ndarray, shape (parameters, parameters)
-        Of the logarithms of the parameters.
-    residual_sd : float
-        Scatter of the relative errors.
-    freedom : int
-        Rows less parameters.
+    ``confidence_intervals`` are at 95 %, from the residuals' scatter and the curvature at the optimum;
+    ``errors`` are simulated over published − 1, by claim; ``covariance`` is that of the parameters'
+    logarithms; ``freedom`` is rows less parameters.
     """
 
     step: str
-    values: dict[str, float]
+    values: dict[str, Any]
     confidence_intervals: dict[str, tuple[float, float]]
     errors: dict[str, float]
     covariance: Floats
@@ -70,42 +54,22 @@ class StepFit:
     freedom: int
 
 
-def with_values(model: StripedWriteModel, values: Mapping[str, float]) -> StripedWriteModel:
-    """Return the model with some numbers replaced."""
-    numbers: dict[str, Any] = dict(values)
-    return replace(model, **numbers)
-
-
-def system_at(
-    gbit_per_s: float, model: StripedWriteModel, *, geometry: VolumeGeometry = GEOMETRY
-) -> StripedSystem:
-    """The source's six data servers and one client on a network of some rate."""
-    return StripedSystem(
-        model=model,
-        geometry=geometry,
-        network_bits_per_s=gbit_per_s * 1e9,
-        servers=max(6, geometry.width),
-    )
-
-
-def simulated(model: StripedWriteModel, cells: Sequence[Cell], engine: str) -> dict[str, float]:
-    """Simulate the cells' steps: claim → time of one record [ns]."""
-    values: dict[str, float] = {}
-    for rate in dict.fromkeys(cell.gbit_per_s for cell in cells):
-        here = [cell for cell in cells if cell.gbit_per_s == rate]
-        sizes = sorted({cell.record_bytes for cell in here})
-        times = dict(zip(sizes, step_times(system_at(rate, model), sizes, engine=engine), strict=True))
-        values |= {cell.claim: times[cell.record_bytes][cell.step] for cell in here}
-    return values
+def simulated(model: StripedWriteModel, cells: Sequence[Cell], engine: str) -> list[float]:
+    """Simulate the cells' steps: time of one record [ns]."""
+    sizes = sorted({cell.record_bytes for cell in cells})
+    times = {
+        (rate, size): step_ns
+        for rate in dict.fromkeys(cell.gbit_per_s for cell in cells)
+        for size, step_ns in zip(sizes, step_times(system_at(rate, model), sizes, engine=engine), strict=True)
+    }
+    return [times[cell.gbit_per_s, cell.record_bytes][cell.step] for cell in cells]
 
 
 def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -> StepFit:
     """Fit one step's parameters to its ten numbers in Tables 1 and 2; the model gives all others.
 
-    Notes
-    -----
-    Minimises the sum of (simulated / published - 1)². The search runs over the logarithms of the
-    parameters, which keeps them positive.
+    Minimises the sum of (simulated / published - 1)². The search runs over the logarithms of the parameters,
+    which keeps them positive.
     """
     from scipy.optimize import least_squares
     from scipy.stats import t
@@ -114,9 +78,14 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
     published = np.array([cell.time_ns for cell in cells])
     start = START[step]
 
+    def values_at(x: Floats) -> dict[str, Any]:
+        return {
+            name: value * math.exp(log - 1)
+            for (name, value), log in zip(start.items(), x.tolist(), strict=True)
+        }
+
     def residuals(x: Floats) -> Floats:
-        outcome = simulated(with_values(model, _values(start, x)), cells, engine)
-        relative: Floats = np.array([outcome[cell.claim] for cell in cells]) / published - 1
+        relative: Floats = np.array(simulated(replace(model, **values_at(x)), cells, engine)) / published - 1
         return relative
 
     # Beginning at 1 gives every parameter the same finite step.
@@ -124,8 +93,8 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
     freedom = len(cells) - len(start)
     residual_sd = math.sqrt(float(found.fun @ found.fun) / freedom)
     covariance = residual_sd**2 * np.linalg.inv(found.jac.T @ found.jac)
-    spread = float(t.ppf(0.975, freedom)) * np.sqrt(np.diag(covariance))
-    values = _values(start, found.x)
+    spread = float(t.ppf(0.5 + _LEVEL / 2, freedom)) * np.sqrt(np.diag(covariance))
+    values = values_at(found.x)
     return StepFit(
         step=step,
         values=values,
@@ -144,42 +113,37 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
 def fit_all(engine: str = "compiled") -> tuple[StepFit, ...]:
     """All five fits, in the order of `STEPS`.
 
-    Notes
-    -----
-    The fits do not depend on the numbers that ``parameters.toml`` holds for the fitted parameters, only
-    on its assumed ones. The distribution comes first, for it alone sets the network's efficiency.
+    They do not depend on the numbers that ``parameters.toml`` holds for the fitted parameters, only on its
+    assumed ones. The distribution comes first, for it alone sets the network's efficiency.
     """
-    model = with_values(
-        write_model(), {name: value for start in START.values() for name, value in start.items()}
-    )
+    begin: dict[str, Any] = {name: value for start in START.values() for name, value in start.items()}
+    model = replace(write_model(), **begin)
     found: dict[str, StepFit] = {}
-    for step in ("distribution", *(step for step in STEPS if step != "distribution")):
+    for step in sorted(STEPS, key=lambda step: step != "distribution"):
         found[step] = fit_step(step, model, engine=engine)
-        model = with_values(model, found[step].values)
+        model = replace(model, **found[step].values)
     return tuple(found[step] for step in STEPS)
-
-
-def fitted_model(fits: Sequence[StepFit]) -> StripedWriteModel:
-    """The parameter set with these fits' values in it."""
-    values = {name: value for fit in fits for name, value in fit.values.items()}
-    return with_values(write_model(), values)
 
 
 def prediction_sd(fit: StepFit, system: StripedSystem, record_bytes: int, *, engine: str) -> float:
     """Relative standard deviation of a new measurement of one step about its prediction.
 
-    Notes
-    -----
     Scatter of the calibration rows about the fit, and what the parameters' uncertainty adds to it:
     sqrt(s² + gᵀ C g), with g the logarithmic derivatives of the prediction.
     """
-    (base,) = step_times(system, [record_bytes], engine=engine)
-    slopes = []
-    for name, value in fit.values.items():
-        moved = replace(system, model=with_values(system.model, {name: value * math.exp(_STEP)}))
-        (there,) = step_times(moved, [record_bytes], engine=engine)
-        slopes.append((there[fit.step] / base[fit.step] - 1) / _STEP)
-    gradient = np.array(slopes)
+
+    def time_ns(**values: Any) -> float:
+        changed = replace(system, model=replace(system.model, **values))
+        (times,) = step_times(changed, [record_bytes], engine=engine)
+        return times[fit.step]
+
+    base_ns = time_ns()
+    gradient = np.array(
+        [
+            (time_ns(**{name: value * math.exp(_STEP)}) / base_ns - 1) / _STEP
+            for name, value in fit.values.items()
+        ]
+    )
     return math.sqrt(fit.residual_sd**2 + float(gradient @ fit.covariance @ gradient))
 
 
@@ -191,21 +155,8 @@ def prediction_intervals(
     level: float = 0.90,
     engine: str = "compiled",
 ) -> dict[str, tuple[float, float]]:
-    """Intervals for the five steps and their ``total`` [ns].
+    """Intervals for the five steps and their ``total`` [ns], which cover so much if the model's form holds.
 
-    Parameters
-    ----------
-    fits : sequence of StepFit
-    system : StripedSystem
-    record_bytes : int
-        Data of a record [B].
-    level : float
-        Coverage, if the model's form holds; what the form leaves out is not in it.
-    engine : str
-        ``compiled`` or ``simpy``.
-
-    Notes
-    -----
     Student's t with the fit's degrees of freedom for a step; for the total the steps' variances are added
     and the smallest number of degrees of freedom is used, which is on the safe side.
     """
@@ -222,12 +173,6 @@ def prediction_intervals(
     half = float(t.ppf(0.5 + level / 2, min(fit.freedom for fit in fits))) * sd
     values["total"] = (total - half, total + half)
     return values
-
-
-def _values(start: Mapping[str, float], x: Floats) -> dict[str, float]:
-    return {
-        name: value * math.exp(log - 1) for (name, value), log in zip(start.items(), x.tolist(), strict=True)
-    }
 
 
 def main() -> None:

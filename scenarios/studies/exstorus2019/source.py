@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from typing import NamedTuple
 
-from stripesim.calibration.ledger.verdicts import Claim, load_claims
+from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.sim.systems.striped_fs.write import STEP_NAMES
 
+STUDY = "exstorus2019"
 WRITES = 50_000
 """Records of each run of the source (section 2.3): its tables give seconds for so many."""
 NS_PER_S = 1e9
 RECORD_SIZES_BYTES = tuple(size << 10 for size in (4, 16, 32, 64, 128))
-FITTED_GBIT_PER_S = (1.0, 10.0)
-HELD_OUT_GBIT_PER_S = 40.0
+SMALL_BYTES, LARGE_BYTES = RECORD_SIZES_BYTES[0], RECORD_SIZES_BYTES[-1]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One number of Tables 1 to 3: where it stands and what it says, as the time of one record."""
 
     claim: str
@@ -33,36 +30,23 @@ class Cell:
 
 
 @cache
-def claims() -> tuple[Claim, ...]:
-    """The claims of this study as they ship with the package."""
-    folder = files("stripesim.scenarios.studies.exstorus2019")
-    return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
-
-
-@cache
 def cells() -> tuple[Cell, ...]:
     """All numbers of Tables 1 to 3."""
-    return tuple(_cells(claims()))
-
-
-def _cells(listed: Iterable[Claim]) -> Iterator[Cell]:
-    step_of = {name: step for step, name in STEP_NAMES.items()}
-    for claim in listed:
-        found = re.fullmatch(r"time_50000_writes: (.+)", claim.metric)
-        if found is None:
+    step_of = {f"time_50000_writes: {name}": step for step, name in STEP_NAMES.items()}
+    found = []
+    for claim in claims_of(STUDY):
+        if claim.metric not in step_of:
             continue
         rate = re.fullmatch(r"sequential, (\d+)G", claim.pattern)
         size = re.fullmatch(r"(\d+)K", claim.block_size)
-        assert rate is not None and size is not None and isinstance(claim.published, float)
-        yield Cell(
-            claim=claim.id,
-            table=claim.locus,
-            step=step_of[found[1]],
-            gbit_per_s=float(rate[1]),
-            record_bytes=int(size[1]) << 10,
-            time_ns=claim.published * NS_PER_S / WRITES,
-            role=claim.role,
+        assert rate is not None and size is not None
+        time_ns = published(STUDY)[claim.id] * NS_PER_S / WRITES
+        cell = Cell(
+            *(claim.id, claim.locus, step_of[claim.metric], float(rate[1]), int(size[1]) << 10, time_ns),
+            claim.role,
         )
+        found.append(cell)
+    return tuple(found)
 
 
 def calibration_cells() -> tuple[Cell, ...]:

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import (
-    Ablation,
-    Option,
-    Setting,
-    Study,
-    StudyResult,
-    chosen,
-    study_provenance,
-)
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, chosen
 from stripesim.scenarios.studies.tasks import Call, Row, Task
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 class Exstorus2019(Study):
@@ -49,41 +38,26 @@ class Exstorus2019(Study):
 
     def parameters(self) -> list[Row]:
         """List models and kernel ratios."""
-        from stripesim.scenarios.studies.exstorus2019.runs import parameters
+        from stripesim.scenarios.studies.exstorus2019.parameters import listed
 
-        return parameters()
+        return listed()
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each experiment."""
-        from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS, NEEDED, experiment_rows
+        from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS, NEEDED
 
         names = chosen("--experiment", setting.options.get("experiments"), EXPERIMENTS, NEEDED)
-        return [Call(name, experiment_rows, (name, setting.engine)) for name in names]
+        return [Call(name, EXPERIMENTS[name], (setting.engine,)) for name in names]
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
-        """Judge the claims."""
-        from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.exstorus2019.claims import ledger_for
-        from stripesim.scenarios.studies.exstorus2019.runs import kernel_provenance
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the experiments, and what measured the ratios between the kernels."""
+        from stripesim.scenarios.studies.exstorus2019.parameters import kernel_ratios
 
-        frame = rows_frame([row for part in rows for row in part])
-        return StudyResult(
-            ledger=ledger_for(frame, self.parameters()),
-            rows=frame,
-            provenance=study_provenance(
-                self.name,
-                setting.engine,
-                experiments=[task.words for task in tasks],
-                parameters="scenarios/studies/exstorus2019/parameters.toml",
-                kernel_ratios=kernel_provenance(),
-            ),
-        )
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the source's figures and what lies beyond them."""
-        from stripesim.scenarios.studies.exstorus2019.figures import draw
-
-        return draw(result.rows)
+        return {
+            "experiments": [task.words for task in tasks],
+            "parameters": "scenarios/studies/exstorus2019/parameters.toml",
+            "kernel_ratios": kernel_ratios()["provenance"],
+        }
 
 
 STUDY = Exstorus2019()
