@@ -11,11 +11,11 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stripesim._version import __version__
+from stripesim.scenarios.studies import study_module
 from stripesim.scenarios.studies.parameters import Changes, ParameterFile, changes_applied
 from stripesim.scenarios.studies.tasks import Progress, Row, Task, run_tasks
 
@@ -222,14 +222,14 @@ class Study(ABC):
         """Judge the claims by the rows of each task."""
         frame = self.frame(rows)
         return StudyResult(
-            ledger=self._file("claims").ledger_for(frame, self.parameters()),
+            ledger=study_module(self.name, "claims").ledger_for(frame, self.parameters()),
             rows=frame,
             provenance=study_provenance(self.name, setting.engine, **self.provenance(setting, tasks)),
         )
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
         """Draw the figures; file stem → figure."""
-        drawn: Mapping[str, CaptionedFigure] = self._file("figures").draw(result.rows)
+        drawn: Mapping[str, CaptionedFigure] = study_module(self.name, "figures").draw(result.rows)
         return drawn
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
@@ -239,10 +239,6 @@ class Study(ABC):
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
         """Return further files to write; name → content."""
         return {}
-
-    def _file(self, name: str) -> Any:
-        """Import a module of the study's folder, when it is needed: drawing and engines are large."""
-        return import_module(f"{__package__}.{self.name}.{name}")
 
     def run(
         self,
