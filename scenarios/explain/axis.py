@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["TimeAxis", "busy_stretches"]
-
 # A pause that takes more than this share of the axis is cut, down to the other share of what is left.
 _CUT_ABOVE = 0.2
 _CUT_TO = 0.05
@@ -17,15 +15,7 @@ _MARGIN = 0.035
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """From time to a place on the axis, piecewise linear.
-
-    Parameters
-    ----------
-    end_ns : int
-        End of the axis [ns].
-    cuts : tuple of (int, int)
-        Stretches that are cut out [ns], ascending.
-    """
+    """From time to a place on the axis, piecewise linear; the cuts [ns] ascend and are left out."""
 
     end_ns: int
     cuts: tuple[tuple[int, int], ...] = ()

@@ -17,8 +17,6 @@ from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.observe.critical_path import SERVED_STEPS, STEPS, WAITED_STEPS, PathSplitter
 from stripesim.sim.run import RunResult, factor_tables
 
-__all__ = ["COST_KEYS", "SAMPLE_MAX", "cell_costs", "cost_key", "dominant"]
-
 #: Requests followed, at most: the mean of so many of them is known to a few per cent.
 SAMPLE_MAX: Final = 1000
 # The sample comes from so many requests behind the transient, at most, so that following costs seconds.
@@ -57,28 +55,8 @@ def cell_costs(
 ) -> dict[str, Any]:
     """Run a cell once more, follow a sample of its requests, and split their mean latency.
 
-    Parameters
-    ----------
-    scenario, cell
-        What was run.
-    result
-        What came of it.
-    engine
-        ``compiled`` or ``simpy``.
-    models
-        The cluster's.
-
-    Returns
-    -------
-    dict
-        ``cost_requests``: requests followed. ``cost_latency_mean_ns``: their mean latency [ns].
-        `COST_KEYS`: its parts, which add up to it. ``cost_dominant``: the largest. Empty if no request
-        completed.
-
-    Raises
-    ------
-    RuntimeError
-        If the second run is not the first one again, or the parts are not the whole; neither happens.
+    The columns: ``cost_requests`` (how many are followed), ``cost_latency_mean_ns``, `COST_KEYS` (its parts,
+    which add up to it) and ``cost_dominant`` (the largest). None of them if no request completed.
 
     Notes
     -----

@@ -16,8 +16,6 @@ from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, sty
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.observe.critical_path import STEPS
 
-__all__ = ["draw_costs"]
-
 # Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
 # "Colour schemes" (2021); neighbours in the stack differ in lightness too.
 _COLOURS: Final[Mapping[str, str]] = {
@@ -40,19 +38,10 @@ _WIDTH_INCH: Final = (9.0, 16.0)
 
 
 def draw_costs(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
-    """Draw the cost by step of every pattern and op.
+    """Draw the cost by step of every pattern and op, as ``costs-<pattern>-<op>``; rows need costs.
 
-    Parameters
-    ----------
-    rows
-        Result rows with the columns of `stripesim.scenarios.explain.costs.cell_costs`; others are left aside.
-
-    Returns
-    -------
-    dict
-        ``costs-<pattern>-<op>`` → figure: (a) mean latency [ms], (b) the same in per cent, a bar for each
-        block size and scheme, stacked in the order of a write. Hatched is waiting. Empty where no row tells
-        its costs.
+    Panel (a) is the mean latency [ms], (b) the same in per cent: a bar for each block size and scheme,
+    stacked in the order of a write. Hatched is waiting.
 
     References
     ----------

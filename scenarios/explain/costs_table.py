@@ -15,8 +15,6 @@ from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.observe.critical_path import STEPS
 
-__all__ = ["ROWS_MAX", "STEP_WORDS", "print_costs"]
-
 #: More cells than these are not read on a terminal: of a larger grid one size is shown.
 ROWS_MAX: Final = 24
 _USUAL_SIZE_BYTES: Final = 4096
@@ -61,13 +59,6 @@ _NOTE: Final = (
 
 def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print what the latency of each row consists of; nothing if no row tells it.
-
-    Parameters
-    ----------
-    rows
-        Result rows with the columns of `stripesim.scenarios.explain.costs.cell_costs`.
-    console
-        Where to print; 100 columns are enough.
 
     Notes
     -----

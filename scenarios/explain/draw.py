@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from stripesim.scenarios.explain.axis import TimeAxis, busy_stretches
-from stripesim.scenarios.explain.request import Hold, Timeline, TimelineStep
 from stripesim.scenarios.explain.text import (
     WORDS,
     bars,
@@ -22,9 +21,8 @@ from stripesim.scenarios.explain.text import (
     latency_words,
     reply_word,
 )
+from stripesim.scenarios.explain.timeline import Hold, Timeline, TimelineStep
 from stripesim.scenarios.figures.results import CaptionedFigure
-
-__all__ = ["draw_timelines"]
 
 # Okabe & Ito, "Color universal design" (2008); dark enough for white letters or light enough for black ones.
 _COLOURS: Final = {

@@ -10,8 +10,6 @@ from stripesim.scenarios.explain.timeline import Hold, TimelineStep
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
 
-__all__ = ["critical_path", "holds", "located"]
-
 
 def located(
     steps: Sequence[RecordedStep], shares: Sequence[Sequence[Sequence[Share]]], primary: int

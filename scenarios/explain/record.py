@@ -13,8 +13,6 @@ from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
 from stripesim.sim.observe.critical_path import predecessors_of
 
-__all__ = ["RecordedStep", "RecordingEngine", "RecordingError", "record"]
-
 # A single bin that holds the whole run: the engine counts into bins only where they are asked for.
 _ONE_BIN_NS = 1 << 60
 
@@ -25,40 +23,20 @@ class RecordingError(ValueError):
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One step of a request, as the engine executed it.
+    """One step of a request, as the engine executed it."""
 
-    Parameters
-    ----------
-    graph : int
-        0 for the request itself, then one number for each detached graph that it started.
-    index : int
-        Number of the step in its graph.
-    shard : int or None
-        Shard whose sub-operation it belongs to, also where the primary works for it; None: the whole request.
-    label, word : str
-        What it does; the word of the op graph that it is (``use``, ``delay``, ``acquire`` …).
-    role, resource : str
-        Whom it needs, as in the graph (``shard[3].ssd``) and on the cluster (``osd.7.ssd``); empty: nobody.
-    ready_ns, start_ns, end_ns : int
-        When it could have begun, when service began, when it was complete [ns].
-    counted : dict of str to int
-        What it accounts, without zeros.
-    predecessors : tuple of int
-        Steps of the same graph that it waited for.
-    """
-
-    graph: int
-    index: int
-    shard: int | None
-    label: str
-    word: str
-    role: str
-    resource: str
-    ready_ns: int
+    graph: int  # 0 for the request itself, then one number for each detached graph that it started
+    index: int  # in its graph
+    shard: int | None  # whose sub-operation it belongs to, also on the primary; None: the whole request
+    label: str  # what it does
+    word: str  # of the op graph: use, delay, acquire …
+    role: str  # whom it needs, as in the graph (shard[3].ssd); empty: nobody
+    resource: str  # the same on the cluster (osd.7.ssd)
+    ready_ns: int  # when it could have begun; service began at start_ns
     start_ns: int
     end_ns: int
-    counted: dict[str, int]
-    predecessors: tuple[int, ...]
+    counted: dict[str, int]  # what it accounts, without zeros
+    predecessors: tuple[int, ...]  # steps of the same graph that it waited for
 
     @property
     def wait_ns(self) -> int:
@@ -72,12 +50,7 @@ class RecordedStep:
 
 
 class RecordingEngine(SimpyEngine):
-    """The reference engine, which also notes when each step is complete.
-
-    Parameters
-    ----------
-    program : Program
-        With one request; several would share a template and could not be distinguished.
+    """The reference engine, which also notes when each step of its only request is complete.
 
     Notes
     -----
@@ -109,23 +82,8 @@ class RecordingEngine(SimpyEngine):
 def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
     """Run a program of one request; return its steps, the time of its reply [ns] and its graphs.
 
-    Parameters
-    ----------
-    program : Program
-        `bin_ns` is set here; service times should have no spread, so that a demand is a mean.
-
-    Returns
-    -------
-    steps : list of RecordedStep
-        By start, then graph and number. Steps on the side of a branch that was not taken are absent.
-    reply_ns : int
-    graphs : list of int
-        Template of each graph, by index in the program's book; the request's own first.
-
-    Raises
-    ------
-    RecordingError
-        If the program has no request, or more than one, or the recording does not hold its reply.
+    Service times should have no spread, so that a demand is a mean. Steps on the side of a branch that was
+    not taken are absent. Graphs are templates by index in the program's book, the request's own first.
     """
     engine = RecordingEngine(replace(program, bin_ns=_ONE_BIN_NS))
     run = engine.execute()

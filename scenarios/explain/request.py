@@ -15,7 +15,7 @@ from stripesim.scenarios.explain.place import critical_path, holds, located
 from stripesim.scenarios.explain.record import record
 from stripesim.scenarios.explain.sensitivity import shares_of
 from stripesim.scenarios.explain.stand_in import with_stand_in
-from stripesim.scenarios.explain.timeline import CATEGORIES, Hold, Timeline, TimelineStep
+from stripesim.scenarios.explain.timeline import Timeline
 from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
@@ -31,8 +31,6 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
 from stripesim.sim.engine.graph import Template
 from stripesim.sim.engine.program import Program, RequestSource
-
-__all__ = ["CATEGORIES", "ExplainError", "Hold", "Timeline", "TimelineStep", "explain"]
 
 OPS = ("write", "read", "repair")
 STATES = ("healthy", "degraded")

@@ -12,47 +12,27 @@ from stripesim.models.provenance import Provenance
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine.graph import COUNTER_INDEX, Template
 
-__all__ = ["Share", "shares_of"]
-
 _CODING = COUNTER_INDEX["coding_ns"]
 _KERNEL = "kernel"
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one parameter has to do with the duration of one step.
+    """What one parameter has to do with the duration of one step."""
 
-    Parameters
-    ----------
-    parameter : str
-        Name, such as ``cpu.op_prepare_ns``; ``kernel`` stands for the kernel table.
-    change_ns : int
-        How much longer the step takes if the parameter is doubled [ns]. For a term of a sum that is
-        the term itself; for a rate it is negative.
-    """
-
+    # Such as cpu.op_prepare_ns; kernel stands for the kernel table.
     parameter: str
+    # How much longer the step takes if it is doubled: for a term of a sum the term, for a rate negative.
     change_ns: int
 
 
 def shares_of(
     plan: Callable[[Models], Sequence[Template]], models: Models
 ) -> tuple[list[list[list[Share]]], dict[str, dict[str, Any]]]:
-    """Attribute the demands of a path's steps to the parameters of the models.
+    """Attribute the demands of a path's steps to the parameters of the models, the greatest share first.
 
-    Parameters
-    ----------
-    plan : callable
-        From models to the templates of the one request: its own and those it may start.
-    models : Models
-        The models as they are.
-
-    Returns
-    -------
-    shares : list of list of list of Share
-        For each template and each of its steps the parameters, the greatest first.
-    parameters : dict of str to dict
-        Each parameter named in `shares`: value, unit, provenance, source, confidence interval.
+    `plan` makes the templates of the one request, its own and those it may start, from models. The second
+    result describes each parameter named: value, unit, provenance, source, confidence interval.
 
     Notes
     -----

@@ -11,17 +11,7 @@ from stripesim.sim.ceph.cluster import Models
 def with_stand_in(models: Models, scheme_name: str) -> tuple[Models, str]:
     """Return models whose kernel table has a Reed-Solomon code, and the code that its costs are taken from.
 
-    Parameters
-    ----------
-    models : Models
-    scheme_name : str
-
-    Returns
-    -------
-    Models
-        The same where the table has the code, or it is no Reed-Solomon code.
-    str
-        Name of the code that stands in; empty where none does.
+    The models stay, and the name is empty, where the table has the code or it is no Reed-Solomon code.
 
     Notes
     -----

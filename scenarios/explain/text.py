@@ -6,21 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from stripesim.scenarios.explain.request import Timeline, TimelineStep
+from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.schema.units import format_size
-
-__all__ = [
-    "TableRow",
-    "byte_words",
-    "drawing",
-    "heading",
-    "lane_words",
-    "latency_words",
-    "reply_word",
-    "shard_words",
-    "table_rows",
-]
 
 #: One character for each thing that time is spent on; waiting is light, work is dark.
 GLYPHS: Final = {
@@ -42,34 +30,17 @@ _BYTES: Final = (
 
 @dataclass(frozen=True)
 class TableRow:
-    """Steps that are alike, in one line.
-
-    Parameters
-    ----------
-    lane, what : str
-    count : int
-        How many steps.
-    start_ns : int
-        Start of the first [ns].
-    duration_ns, wait_ns : tuple of int
-        Least and greatest [ns].
-    counted : dict of str to int
-        Sum of what they account.
-    sources : tuple of (str, int)
-        Parameters and what each has to do with one of the steps [ns].
-    after_reply : bool
-        Whether the first begins only after the reply.
-    """
+    """Steps that are alike, in one line."""
 
     lane: str
     what: str
     count: int
     start_ns: int
-    duration_ns: tuple[int, int]
+    duration_ns: tuple[int, int]  # least and greatest
     wait_ns: tuple[int, int]
-    counted: dict[str, int]
-    sources: tuple[tuple[str, int], ...]
-    after_reply: bool
+    counted: dict[str, int]  # sum of what they account
+    sources: tuple[tuple[str, int], ...]  # parameters and what each has to do with one of the steps [ns]
+    after_reply: bool  # whether the first begins only after the reply
 
 
 def heading(timeline: Timeline) -> str:

@@ -8,8 +8,6 @@ from typing import Any, Literal
 from stripesim.scenarios.explain.record import RecordedStep
 from stripesim.scenarios.explain.sensitivity import Share
 
-__all__ = ["CATEGORIES", "Hold", "Op", "Timeline", "TimelineStep"]
-
 Op = Literal["write", "read", "repair"]
 
 #: What a step's time is spent on.
@@ -18,29 +16,16 @@ CATEGORIES = ("client", "network", "cpu", "coding", "ssd", "pause", "wait")
 
 @dataclass(frozen=True)
 class TimelineStep:
-    """A step of a request with its place in the drawing and the source of its duration.
-
-    Parameters
-    ----------
-    step : RecordedStep
-    lane : str
-        Where it runs: ``client``, ``primary`` or ``shard N``.
-    branch : int or None
-        Shard whose sub-operation it belongs to, also where the primary works for it; None: the whole request.
-    category : str
-        One of `CATEGORIES`, or empty for a step that only orders others.
-    coding_ns : int
-        The part of a stay on a core that encodes, decodes or rebuilds [ns].
-    shares : tuple of Share
-        Parameters behind its duration, the greatest first.
-    """
+    """A step of a request with its place in the drawing and the source of its duration."""
 
     step: RecordedStep
-    lane: str
-    branch: int | None
-    category: str
-    coding_ns: int
-    shares: tuple[Share, ...]
+    lane: str  # where it runs: client, primary or shard N
+    branch: (
+        int | None
+    )  # shard whose sub-operation it belongs to, also on the primary; None: the whole request
+    category: str  # one of CATEGORIES, or empty for a step that only orders others
+    coding_ns: int  # the part of a stay on a core that encodes, decodes or rebuilds
+    shares: tuple[Share, ...]  # parameters behind its duration, the greatest first
 
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
@@ -62,18 +47,10 @@ class TimelineStep:
 
 @dataclass(frozen=True)
 class Hold:
-    """A lock, a slot or a place in a pipeline, from taking it to giving it back.
+    """A lock, a slot or a place in a pipeline, from taking it to giving it back."""
 
-    Parameters
-    ----------
-    role, resource : str
-        Such as ``pg.lock`` and ``pg.2a.lock``.
-    start_ns, end_ns : int
-        When [ns].
-    """
-
-    role: str
-    resource: str
+    role: str  # such as pg.lock
+    resource: str  # such as pg.2a.lock
     start_ns: int
     end_ns: int
 

@@ -12,18 +12,6 @@ import polars as pl
 from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = [
-    "OP_WORDS",
-    "PATTERN_WORDS",
-    "Overlay",
-    "block_sizes",
-    "cell_caption",
-    "headline_caption",
-    "scheme_label",
-    "scheme_names",
-    "three_digits",
-]
-
 #: The name that studies know it by.
 three_digits: Final = number_text
 
@@ -35,30 +23,14 @@ OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Overlay:
-    """A published value to show beside the simulated ones.
-
-    Parameters
-    ----------
-    scheme
-        Scheme it belongs to.
-    block_size_bytes
-        Block size [bytes]; None for a mean over all block sizes, which is drawn as a level line.
-    value
-        Throughput [bytes/s] or mean latency [ns], as `metric` says.
-    label
-        Source, for the legend and the caption.
-    metric
-        Column of the result rows it compares with: ``throughput_bytes_per_s`` or ``latency_mean_ns``.
-    low, high
-        Ends of a band around the value, in its unit; None for a bare value.
-    """
+    """A published value to show beside the simulated ones."""
 
     scheme: str
-    block_size_bytes: int | None
-    value: float
-    label: str
-    metric: str = "throughput_bytes_per_s"
-    low: float | None = None
+    block_size_bytes: int | None  # None: a mean over all block sizes, drawn as a level line
+    value: float  # throughput [bytes/s] or mean latency [ns], as `metric` says
+    label: str  # source, for the legend and the caption
+    metric: str = "throughput_bytes_per_s"  # or latency_mean_ns: the column that it compares with
+    low: float | None = None  # ends of a band around the value; None: a bare value
     high: float | None = None
 
 
@@ -117,23 +89,7 @@ def _said(means: Mapping[str, float], factor: float, unit: str) -> str:
 
 
 def cell_caption(rows: pl.DataFrame, pattern: str, op: str, overlay: Sequence[Overlay]) -> str:
-    """Write the caption of a figure of throughput and latency.
-
-    Parameters
-    ----------
-    rows
-        Rows the figure shows.
-    pattern, op
-        What they are.
-    overlay
-        Published values the figure shows.
-
-    Returns
-    -------
-    str
-        Sentences; every number is computed from the rows. A factor in brackets compares with the first
-        scheme.
-    """
+    """Write the caption of a figure of throughput and latency; factors in brackets: of the first scheme."""
     sentences = [
         f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)} of {_range(rows)}, simulated."
     ]
@@ -156,20 +112,7 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str, overlay: Sequence[Ov
 
 
 def headline_caption(rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[str]) -> str:
-    """Write the caption of the headline figure.
-
-    Parameters
-    ----------
-    rows
-        Rows the figure shows.
-    patterns, ops
-        Its columns and rows of panels.
-
-    Returns
-    -------
-    str
-        For each panel, each scheme's mean throughput over block sizes as a factor of the first scheme's.
-    """
+    """Write, panel by panel, each scheme's mean throughput as a factor of the first scheme's."""
     sentences = [f"Simulated throughput, {_range(rows)}."]
     for op in ops:
         for pattern in patterns:

@@ -7,20 +7,12 @@ from typing import Any
 
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 
-__all__ = ["draw_nines"]
-
 _COLOURS = {"markov": "#0072B2", "splitting": "#E69F00", "burst": "#009E73"}
 _MARKERS = {"markov": "o", "splitting": "s", "burst": "^"}
 
 
 def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
-    """Draw nines by scheme and method.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        As `stripesim.sim.durability.assess.assess` gives them.
-    """
+    """Draw nines by scheme and method."""
     schemes = list(dict.fromkeys(row["scheme"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     with styled():

@@ -10,8 +10,6 @@ from matplotlib.axes import Axes
 
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 
-__all__ = ["draw_timelines", "timeline_names"]
-
 # From well to ill, in colours of Okabe and Ito; hatches tell apart what grey print does not.
 _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
     ("clean", ("active+clean",), "#DDDDDD", ""),
@@ -37,17 +35,7 @@ def timeline_names(timelines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def draw_timelines(timelines: Sequence[Mapping[str, Any]]) -> dict[str, CaptionedFigure]:
-    """Draw every timeline of a scenario.
-
-    Parameters
-    ----------
-    timelines : sequence of dict
-        As `ScenarioResult.timelines` has them.
-
-    Returns
-    -------
-    dict of str to CaptionedFigure
-    """
+    """Draw every timeline of a scenario."""
     return {
         name: draw_timeline(timeline)
         for name, timeline in zip(timeline_names(timelines), timelines, strict=True)
@@ -55,18 +43,10 @@ def draw_timelines(timelines: Sequence[Mapping[str, Any]]) -> dict[str, Captione
 
 
 def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
-    """Draw one timeline.
+    """Draw one timeline of `stripesim.sim.ceph.failures.report.describe_faults`.
 
-    Parameters
-    ----------
-    timeline : mapping
-        See `stripesim.sim.ceph.failures.report.describe_faults`.
-
-    Returns
-    -------
-    CaptionedFigure
-        Panels over one axis of time: (a) placement groups by state, (b) latency of clients' requests, p50
-        and p99 of each bin, (c) their rate, (d) bytes that recovery rebuilds, reads and sends.
+    Panels over one axis of time: (a) placement groups by state, (b) latency of clients' requests, p50 and p99
+    of each bin, (c) their rate, (d) bytes that recovery rebuilds, reads and sends.
     """
     with styled():
         figure = new_figure((11.5, 10.0))

@@ -21,8 +21,6 @@ from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.cluster import BUFFERED_KERNELS
 
-__all__ = ["Charge", "charge_of", "draw_copies", "draw_kernels", "draw_speeds"]
-
 #: Kernel of the simulator's table, the plugin of Ceph that runs the same code, and the words for both.
 _PAIRS: Final = (
     ("isa_l_rs_cauchy", "isa:cauchy", "ISA-L"),
@@ -47,10 +45,7 @@ def charge_of(
 ) -> Charge | None:
     """Return what the shipped kernel table and the model of Ceph's buffers, or another, come to.
 
-    Returns
-    -------
-    Charge or None
-        None if the table lacks the kernel or the code.
+    None if the table lacks the kernel or the code.
     """
     try:
         cost = default_table().cost(scheme=scheme, op="encode", backend=backend)
@@ -81,23 +76,8 @@ def draw_copies(
 ) -> CaptionedFigure:
     """Draw what the simulator charges for an encode call, beside the kernel alone, Ceph's plugin and pyeclib.
 
-    Parameters
-    ----------
-    rows
-        Measured here, as of `stripesim.calibration.kernels.bench.benchmark`.
-    ceph
-        Rows of Ceph's plugins (``isa:cauchy`` …).
-    scheme
-        A Reed-Solomon code.
-    sizes_bytes
-        Data of a call, one panel each [B].
-    buffers
-        What is charged around a call; left out: the model that was fitted to Ceph.
-
-    Returns
-    -------
-    CaptionedFigure
-        Bars of microseconds; a bar's lower part computes, its upper part are buffers and copies.
+    Bars of microseconds, one panel for each size: the lower part computes, the upper part are buffers and
+    copies. `buffers` left out: the model that was fitted to Ceph.
     """
     with styled():
         figure = new_figure((max(11.5, 6.2 * len(sizes_bytes)), 5.2))
@@ -191,10 +171,7 @@ def _row(rows: pl.DataFrame, size_bytes: int, **where: Any) -> dict[str, Any] | 
 def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
     """Draw encode speed by data size: every backend, the kernel alone and the machine's copy.
 
-    Returns
-    -------
-    CaptionedFigure
-        A panel for warm and, where measured, one for cold buffers; all cores together are dashed grey marks.
+    A panel for warm and, where measured, one for cold buffers; all cores together are dashed grey marks.
     """
     kinds = [kind for kind in ("warm", "cold") if kind in rows["buffers"].to_list()]
     with styled():
@@ -252,20 +229,7 @@ def _draw_line(axes: Axes, rows: pl.DataFrame, name: str, index: int) -> None:
 def draw_kernels(
     rows: Sequence[Mapping[str, Any]], ceph: Sequence[Mapping[str, Any]]
 ) -> dict[str, CaptionedFigure]:
-    """Draw what `stripesim kernel --out` writes.
-
-    Parameters
-    ----------
-    rows
-        From `stripesim.calibration.kernels.bench.benchmark`.
-    ceph
-        Rows of Ceph's plugins, backends with or without ``ceph`` before them.
-
-    Returns
-    -------
-    dict
-        ``kernel-speed-<scheme>`` of each code; ``kernel-and-copies-<scheme>`` of each Reed-Solomon code.
-    """
+    """Draw ``kernel-speed-<scheme>`` of each code, ``kernel-and-copies-<scheme>`` of Reed-Solomon codes."""
     mine = pl.DataFrame([dict(row) for row in rows], infer_schema_length=None)
     listed = [{**row, "backend": str(row["backend"]).removeprefix("ceph ")} for row in ceph]
     theirs = pl.DataFrame(listed, infer_schema_length=None)

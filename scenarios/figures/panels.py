@@ -16,21 +16,6 @@ from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_la
 from stripesim.scenarios.run.columns import COLUMNS, number_text
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = [
-    "COLOURS",
-    "LATENCY",
-    "LINES",
-    "MARKERS",
-    "PUBLISHED_MARK",
-    "THROUGHPUT",
-    "Panel",
-    "draw_panel",
-    "log_axis",
-    "panel_of",
-    "scale_axis",
-    "size_axis_title",
-]
-
 # Okabe & Ito, "Color universal design" (2008), without the yellow, which is too light for lines on white.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
@@ -47,25 +32,13 @@ _LOG_SPAN: Final = 30.0
 
 @dataclass(frozen=True)
 class Panel:
-    """What a panel shows.
+    """What a panel shows."""
 
-    Parameters
-    ----------
-    metric
-        Column of the result rows.
-    title, unit
-        Words for it.
-    factor
-        From the column's unit to the one shown.
-    ci
-        Columns with the ends of its confidence interval, in the column's unit.
-    """
-
-    metric: str
+    metric: str  # column of the result rows
     title: str
     unit: str
-    factor: float
-    ci: tuple[str, str] | None = None
+    factor: float  # from the column's unit to the one shown
+    ci: tuple[str, str] | None = None  # columns with the ends of its confidence interval
 
 
 def panel_of(key: str, title: str) -> Panel:
@@ -84,24 +57,9 @@ def draw_panel(
 ) -> list[float]:
     """Draw one quantity against block size, a line for each scheme, with its published values.
 
-    Parameters
-    ----------
-    axes
-        Where to draw.
-    rows
-        Result rows of one op and pattern.
-    panel
-        What to show.
-    schemes
-        All schemes of the figure: a scheme looks the same in each of its panels.
-    overlay
-        Published values; those of other metrics, schemes or block sizes are left aside.
-
-    Returns
-    -------
-    list of float
-        Values drawn, in the panel's unit, for `scale_axis`. Empty where a single block size is drawn as bars,
-        which must start at zero.
+    A scheme looks the same in each panel of a figure, so `schemes` are all of the figure's. Returns the
+    values drawn, in the panel's unit, for `scale_axis`; none where a single block size is drawn as bars,
+    which must start at zero.
     """
     sizes = block_sizes(rows)
     if len(sizes) == 1:

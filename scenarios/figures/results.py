@@ -40,20 +40,6 @@ from stripesim.scenarios.figures.panels import (
 )
 from stripesim.scenarios.run.results import write_files
 
-__all__ = [
-    "METADATA",
-    "CaptionedFigure",
-    "Overlay",
-    "draw_all",
-    "draw_cell_figure",
-    "draw_headline",
-    "draw_possible",
-    "legend",
-    "new_figure",
-    "save_figures",
-    "styled",
-]
-
 _STYLE: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "font.family": "DejaVu Sans",
@@ -115,17 +101,7 @@ def _select(rows: pl.DataFrame, pattern: str, op: str) -> pl.DataFrame:
 
 
 def legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> None:
-    """Put one legend above a figure for all of its panels.
-
-    Parameters
-    ----------
-    figure
-        Its axes have labelled artists; each label appears once.
-    overlay
-        Published values shown; those of schemes that are drawn get an entry each source.
-    drawn
-        Schemes of the figure.
-    """
+    """Put one legend above a figure for all of its panels: each label once, each published source once."""
     from matplotlib.lines import Line2D
 
     entries = [axes.get_legend_handles_labels() for axes in figure.axes]
@@ -141,27 +117,7 @@ def legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> 
 def draw_cell_figure(
     rows: pl.DataFrame, *, pattern: str, op: str, overlay: Sequence[Overlay] = ()
 ) -> CaptionedFigure:
-    """Draw throughput and mean latency against block size for one pattern and op.
-
-    Parameters
-    ----------
-    rows
-        Result rows; those of other patterns and ops are left aside.
-    pattern, op
-        Which cells to draw.
-    overlay
-        Published values to show beside the simulated ones.
-
-    Returns
-    -------
-    CaptionedFigure
-        Panel (a) throughput [MB/s, 10⁶ bytes], panel (b) mean latency [ms]; block sizes are categories in
-        ascending order; whiskers are confidence intervals of the throughput where the rows carry them.
-
-    Raises
-    ------
-    ValueError
-        If no row has that pattern and op.
+    """Draw throughput [MB/s] and mean latency [ms] against block size for one pattern and op.
 
     References
     ----------
@@ -182,23 +138,7 @@ def draw_cell_figure(
 
 
 def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
-    """Draw throughput of every scheme in small multiples: patterns across, ops down.
-
-    Parameters
-    ----------
-    rows
-        Result rows.
-
-    Returns
-    -------
-    CaptionedFigure
-        One panel for each op (rows) and pattern (columns) that occurs; panels of one row share their scale.
-
-    Raises
-    ------
-    ValueError
-        If no row has a block size.
-    """
+    """Draw throughput of every scheme in small multiples: patterns across, ops down, one scale in a row."""
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         raise ValueError("rows: got none with a block size, wanted at least one")
@@ -310,20 +250,7 @@ def draw_possible(
     rows: pl.DataFrame,
     drawings: Mapping[str, tuple[Collection[str], Callable[[pl.DataFrame], CaptionedFigure]]],
 ) -> dict[str, CaptionedFigure]:
-    """Draw those figures of a study whose experiments were run.
-
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        With a column ``experiment``.
-    drawings : mapping
-        File stem → experiments that it needs, and what draws it.
-
-    Returns
-    -------
-    dict
-        File stem → figure, in the order of `drawings`.
-    """
+    """Draw those figures of a study whose experiments were run: file stem → (experiments needed, drawing)."""
     there = set(rows["experiment"].to_list())
     with styled():
         return {stem: draw(rows) for stem, (needs, draw) in drawings.items() if there.issuperset(needs)}

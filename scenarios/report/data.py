@@ -13,31 +13,18 @@ from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import ScenarioResult
 from stripesim.scenarios.schema.keys import Scenario
 
-__all__ = ["Kind", "RunReport", "gather"]
-
 Kind = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run and what the report works out beside it.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    result : ScenarioResult
-    drives : Drives
-    capacities : dict of str to Capacity
-        Scheme → what the cluster holds.
-    rebuilds : dict of str to Rebuild
-        Scheme → repair of one OSD on the idle cluster.
-    """
+    """A run and what the report works out beside it."""
 
     scenario: Scenario
     result: ScenarioResult
     drives: Drives
-    capacities: dict[str, Capacity]
-    rebuilds: dict[str, Rebuild]
+    capacities: dict[str, Capacity]  # by scheme
+    rebuilds: dict[str, Rebuild]  # by scheme: repair of one OSD on the idle cluster
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:

@@ -26,8 +26,6 @@ from stripesim.scenarios.figures.panels import (
 from stripesim.scenarios.figures.results import CaptionedFigure, legend, new_figure, styled
 from stripesim.scenarios.run.columns import number_text
 
-__all__ = ["draw_panels"]
-
 _P99: Final = panel_of("latency_p99_ns", "99th percentile of latency")
 
 #: Narrow enough that its letters are legible on a phone [inch].
@@ -35,18 +33,7 @@ _SIZE_INCHES: Final = (5.6, 3.9)
 
 
 def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
-    """Draw throughput and latencies of each kind of request.
-
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        Result rows; those without a block size are left aside.
-
-    Returns
-    -------
-    dict of str to CaptionedFigure
-        Anchor → figure.
-    """
+    """Draw throughput and latencies of each kind of request that has block sizes; anchor → figure."""
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     schemes = scheme_names(sized)
     figures = {}

@@ -15,8 +15,6 @@ from stripesim.scenarios.report.words import (
     times_in_prose,
 )
 
-__all__ = ["Finding", "findings"]
-
 
 class Finding(NamedTuple):
     """A scheme in a few sentences."""

@@ -12,8 +12,6 @@ from stripesim.scenarios.report.page.render import Table, render
 from stripesim.scenarios.report.words import bytes_text, duration_text
 from stripesim.scenarios.run.columns import number_text
 
-__all__ = ["csv_of", "report_of_plan", "rows_of"]
-
 _COLUMNS = (
     "candidate", "usable, safe", "requests/s", "p99 [ms]", "p99 in recovery [ms]", "rebuild", "nines",
     "writes/day", "cost", "days until full", "verdict",

@@ -19,8 +19,6 @@ from stripesim.scenarios.run.execute import ScenarioResult
 from stripesim.scenarios.run.sentences import load_sentences
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 
-__all__ = ["report_of_run"]
-
 
 def report_of_run(
     scenario: Scenario,
@@ -29,23 +27,7 @@ def report_of_run(
     engine: str = "compiled",
     progress: Callable[[str], None] | None = None,
 ) -> str:
-    """Write the report of a run.
-
-    Parameters
-    ----------
-    scenario : Scenario
-    result : ScenarioResult
-        Of that scenario.
-    engine : str
-        On which the repair of one OSD is simulated.
-    progress : callable, optional
-        Called with a few words after each scheme's repair.
-
-    Returns
-    -------
-    str
-        An HTML page that loads and links nothing outside itself.
-    """
+    """Write the report of a run: an HTML page that loads and links nothing outside itself."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
     figures = figure_blocks(draw_panels(result.rows))

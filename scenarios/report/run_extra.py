@@ -16,8 +16,6 @@ from stripesim.scenarios.report.words import bytes_text, duration_text, request_
 from stripesim.scenarios.run.advise import gain_text, notable
 from stripesim.scenarios.run.columns import number_text
 
-__all__ = ["Section", "sections"]
-
 
 class Section(NamedTuple):
     """A part of the page with a heading of its own."""

@@ -11,8 +11,6 @@ from stripesim.scenarios.report.page.render import Cell, Table
 from stripesim.scenarios.report.words import bytes_text, duration_text, request_words
 from stripesim.scenarios.run.columns import number_text
 
-__all__ = ["storage_notes", "storage_tables"]
-
 Row = list[str | Cell]
 
 

@@ -15,8 +15,6 @@ from stripesim.scenarios.report.words import moment_text
 from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.run.results import write_files
 
-__all__ = ["report_page", "save_with_report", "seen_by_fits"]
-
 _VERDICT_SIGNS: Final = {"right": "✓ right", "wrong": "✗ wrong", "not-derivable": "– not derivable"}
 _SECTIONS: Final = (
     ("held-out", "Held out: what counts", ("held-out",)),
@@ -34,25 +32,7 @@ def report_page(
     provenance: Mapping[str, Any],
     tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
 ) -> str:
-    """Write a study's report.
-
-    Parameters
-    ----------
-    title, introduction : str
-        Plain text.
-    ledger : Ledger
-    figures : mapping of str to CaptionedFigure
-        File stem → figure.
-    provenance : mapping
-        How the rows came about; JSON values.
-    tables : mapping, optional
-        Heading → column names and rows of text, shown after the figures.
-
-    Returns
-    -------
-    str
-        An HTML page. Figures are inside it, it runs no script, and every link leads to a place on it.
-    """
+    """Write a study's report, an HTML page without scripts; tables: heading → columns and rows."""
     summary = ledger.summary()
     sections = [
         (key, words, [_claim(entry) for entry in ledger.entries if entry.claim.role in roles])
@@ -98,20 +78,7 @@ def save_with_report(
     introduction: str,
     tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
 ) -> list[Path]:
-    """Write a study's figures and its report into a folder; return the files.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    provenance : mapping
-        How the rows came about; JSON values.
-    figures : mapping of str to CaptionedFigure
-    out : Path
-    title, introduction : str
-        Plain text.
-    tables : mapping, optional
-        As in `report_page`.
-    """
+    """Write a study's figures and its report into a folder; return the files."""
     page = report_page(
         title=title,
         introduction=introduction,
@@ -216,13 +183,7 @@ def _simulated(entry: Entry) -> str:
 
 
 def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:
-    """Show parameters with their provenance.
-
-    Parameters
-    ----------
-    parameters : sequence of mapping
-        With ``name``, ``value``, ``unit``, ``provenance``, perhaps ``confidence_interval`` and ``source``.
-    """
+    """Show parameters with their provenance."""
     rows = []
     for row in parameters:
         interval = row.get("confidence_interval")

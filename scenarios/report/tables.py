@@ -25,15 +25,6 @@ from stripesim.scenarios.run.columns import COLUMNS, Column, ci_text, number_tex
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import value_text
 
-__all__ = [
-    "bottlenecks",
-    "comparison",
-    "comparison_notes",
-    "results",
-    "scenario",
-    "utilisation",
-]
-
 # Columns of the result rows that schemes are compared by.
 _MEASURES = (
     "throughput_bytes_per_s",

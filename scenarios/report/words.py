@@ -12,18 +12,6 @@ from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS
 from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.units import format_size
 
-__all__ = [
-    "RESOURCE_WORDS",
-    "bytes_text",
-    "duration_text",
-    "moment_text",
-    "request_words",
-    "size_text",
-    "span",
-    "times",
-    "times_in_prose",
-]
-
 #: What a class of resource is called outside of the simulator.
 RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {

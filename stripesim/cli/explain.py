@@ -16,7 +16,7 @@ from stripesim.cli.output import console, list_written, table, write_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from stripesim.scenarios.explain.request import Timeline
+    from stripesim.scenarios.explain.timeline import Timeline
 
 _STYLES = {
     "o": "yellow", "=": "cyan", "#": "green", "E": "bold magenta", "S": "red", "~": "dim", ".": "dim",

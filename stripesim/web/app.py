@@ -41,8 +41,6 @@ from stripesim.web.state import (
     toml_of,
 )
 
-__all__ = ["create_app"]
-
 #: Of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
 UPLOAD_BYTES_MAX: Final = 1 << 20
 REPORT_BYTES_MAX: Final = 64 << 20
@@ -372,15 +370,7 @@ async def _static(request: Request) -> Response:
 
 
 def create_app(scenario: Scenario | None = None, *, jobs: JobQueue | None = None) -> Starlette:
-    """Build the application.
-
-    Parameters
-    ----------
-    scenario : Scenario, optional
-        What the page starts from; left out: the scenario `plan` that ships.
-    jobs : JobQueue, optional
-        Where simulations are run; left out: a queue of its own.
-    """
+    """Build the application."""
     pages = _Pages(scenario, jobs or JobQueue())
     return Starlette(
         routes=[

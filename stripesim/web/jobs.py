@@ -13,8 +13,6 @@ from multiprocessing.connection import Connection
 from queue import Full, Queue
 from typing import Any, Final
 
-__all__ = ["Job", "JobQueue", "QueueFullError"]
-
 #: Jobs that wait beside the one that runs, and jobs whose results are kept.
 WAITING_MAX: Final = 4
 KEPT_MAX: Final = 32
@@ -58,13 +56,7 @@ class Job:
 
 
 class JobQueue:
-    """A bounded queue of jobs and the thread that works on it.
-
-    Parameters
-    ----------
-    wall_s_max : float
-        Time after which a job is ended [s].
-    """
+    """A bounded queue of jobs and the thread that works on it; a job is ended after `wall_s_max` seconds."""
 
     def __init__(self, wall_s_max: float = WALL_S_MAX) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -74,13 +66,7 @@ class JobQueue:
         self._thread: threading.Thread | None = None
 
     def submit(self, options: Mapping[str, str]) -> Job:
-        """Ask for simulations: side → scenario as TOML.
-
-        Raises
-        ------
-        QueueFullError
-            If too many wait.
-        """
+        """Ask for simulations: side → scenario as TOML."""
         job = Job(options)
         with self._lock:
             try:

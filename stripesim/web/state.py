@@ -24,19 +24,6 @@ from stripesim.scenarios.schema.durability import DurabilitySpec
 from stripesim.scenarios.schema.keys import FILE_KEYS, Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario, scenario_from
 
-__all__ = [
-    "SIDES",
-    "Control",
-    "Number",
-    "Option",
-    "controls",
-    "difference",
-    "option_of",
-    "read_report",
-    "read_upload",
-    "toml_of",
-]
-
 SIDES: Final = ("a", "b")
 #: Numbers of a form have at most so many characters: longer ones are not meant.
 _TEXT_MAX: Final = 40
@@ -44,29 +31,15 @@ _TEXT_MAX: Final = 40
 
 @dataclass(frozen=True)
 class Control:
-    """One control of the form.
+    """One control of the form."""
 
-    Parameters
-    ----------
-    name : str
-        In the address, behind ``a.`` or ``b.`` where each option has its own.
-    label : str
-    kind : str
-        ``number``, ``text`` or ``select``.
-    low, high : float
-        Range of a number.
-    choices : tuple of str
-    both : bool
-        Whether it holds for both options.
-    """
-
-    name: str
+    name: str  # in the address, behind a. or b. where each option has its own
     label: str
-    kind: str = "number"
+    kind: str = "number"  # or text, or select
     low: float = 0.0
     high: float = 0.0
     choices: tuple[str, ...] = ()
-    both: bool = False
+    both: bool = False  # whether it holds for both options
 
 
 @lru_cache(maxsize=1)
@@ -352,13 +325,7 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
 
 
 def read_upload(text: str) -> Scenario:
-    """Read a scenario that came from outside: it may name no file, and only sets that ship.
-
-    Raises
-    ------
-    ValueError
-        With one line for each problem.
-    """
+    """Read a scenario that came from outside: it may name no file, and only sets that ship."""
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -388,11 +355,6 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
     -----
     The page compares clusters of equal hosts, so the hosts that the pool's OSDs are on are taken as equal;
     ``stripesim import ceph-report`` keeps the CRUSH map as it is.
-
-    Raises
-    ------
-    ValueError
-        If it is no report, or has no pool.
     """
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stripesim.scenarios.explain.record import RecordingError, record
-from stripesim.scenarios.explain.request import CATEGORIES, ExplainError, Timeline, TimelineStep, explain
+from stripesim.scenarios.explain.request import ExplainError, explain
+from stripesim.scenarios.explain.timeline import CATEGORIES, Timeline, TimelineStep
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell
 from stripesim.scenarios.schema.loader import parse_scenario

@@ -16,8 +16,9 @@ from matplotlib.patches import Rectangle
 from stripesim.__main__ import main
 from stripesim.scenarios.explain.axis import TimeAxis
 from stripesim.scenarios.explain.draw import draw_timelines
-from stripesim.scenarios.explain.request import Timeline, explain
+from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import GLYPHS, byte_words, drawing, heading, latency_words, table_rows
+from stripesim.scenarios.explain.timeline import Timeline
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from stripesim.scenarios.figures.results import CaptionedFigure
 
-__all__ = ["Cell", "Figure", "Table", "figure_blocks", "render"]
 
 _PACKAGE: Final = "stripesim.scenarios.report.page"
 
@@ -25,53 +24,26 @@ _COLUMNS_ON_PHONE: Final = 4
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one cell of a table.
-
-    Parameters
-    ----------
-    text : str
-    note : str
-        Smaller, below it.
-    share : float or None
-        Drawn as a bar behind the text, 0 to 1.
-    tone : str
-        ``warn`` where a reader must look, ``best`` where it is the best of its row, or nothing.
-    """
+    """What stands in one cell of a table."""
 
     text: str
-    note: str = ""
-    share: float | None = None
-    tone: Literal["", "warn", "best"] = ""
+    note: str = ""  # smaller, below it
+    share: float | None = None  # drawn as a bar behind the text, 0 to 1
+    tone: Literal["", "warn", "best"] = ""  # where a reader must look; the best of its row
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the first column names its rows.
+    """A table: the first column names its rows."""
 
-    Parameters
-    ----------
-    caption : str
-        What it shows; read out, and shown above it where it says more than the heading.
-    columns : sequence of str
-    rows : sequence of sequence of str or Cell
-        A row of one cell only is a heading over those that follow.
-    form : str
-        On a narrow screen: ``scroll`` in its own box, ``stack`` each row to a card, or ``compare``: the name
-        of a row above its values.
-    numeric : bool
-        Whether all columns but the first are numbers.
-    caption_shown : bool
-    words : sequence of int
-        Columns that hold words in a table of numbers, from 0.
-    """
-
-    caption: str
+    caption: str  # read out, and shown above it where it says more than the heading
     columns: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Sequence[str | Cell]]  # a row of one cell only is a heading over those that follow
+    # On a narrow screen: in a box that scrolls, each row a card, or the name of a row above its values.
     form: Literal["scroll", "stack", "compare"] = "scroll"
-    numeric: bool = True
+    numeric: bool = True  # whether all columns but the first are numbers
     caption_shown: bool = False
-    words: Sequence[int] = ()
+    words: Sequence[int] = ()  # columns that hold words in a table of numbers, from 0
 
     @property
     def narrow(self) -> str:
@@ -87,17 +59,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure on a page.
-
-    Parameters
-    ----------
-    stem : str
-        Its anchor.
-    svg : str
-    caption : str
-    wide : bool
-        Whether it takes the page's whole width, and scrolls in its own box where that is too narrow for it.
-    """
+    """A figure on a page; a wide one takes the page's whole width, and scrolls where that is too narrow."""
 
     stem: str
     svg: str
@@ -110,13 +72,7 @@ _NARROW_INCHES: Final = 6.5
 
 
 def figure_blocks(figures: Mapping[str, CaptionedFigure]) -> list[Figure]:
-    """Turn figures into blocks of a page, in their order.
-
-    Parameters
-    ----------
-    figures : mapping of str to CaptionedFigure
-        Anchor → figure and caption.
-    """
+    """Turn figures into blocks of a page, in their order: anchor → figure and caption."""
     return [
         Figure(
             stem=stem,
@@ -148,20 +104,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, **context: Any) -> str:
-    """Fill a template.
-
-    Parameters
-    ----------
-    template : str
-        File name in this folder.
-    **context
-        What it asks for.
-
-    Returns
-    -------
-    str
-        An HTML page, style and figures inside. It runs no script and every link leads to a place on it.
-    """
+    """Fill a template of this folder: style and figures are inside the page, links lead to places on it."""
     figures = [block for value in context.values() for block in _figures_in(value)]
     return (
         _environment()

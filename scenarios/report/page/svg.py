@@ -13,7 +13,6 @@ from stripesim.scenarios.figures.results import METADATA, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["dark_greys", "inline_svg"]
 
 # A grey as Matplotlib writes it, and the variable that stands for it on the page.
 _GREY = re.compile(r"#([0-9a-f]{2})\1\1\b", re.IGNORECASE)
@@ -28,21 +27,11 @@ _DARK_INK: Final = 0xEC
 
 
 def inline_svg(figure: Figure, stem: str, caption: str) -> str:
-    """Draw a figure as SVG that can stand in an HTML page.
+    """Draw a figure as SVG that can stand in an HTML page; the caption is read out in its stead.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    stem : str
-        Put before every name inside, so that two figures on a page do not share any.
-    caption : str
-        Read out in the figure's stead.
-
-    Returns
-    -------
-    str
-        An ``svg`` element. Greys are variables, which the page's style sets for the dark; anything else keeps
-        its colour. Without metadata, namespaces and styles that would reach beyond the figure.
+    `stem` is put before every name inside, so that two figures on a page share none. Greys are variables,
+    which the page's style sets for the dark; anything else keeps its colour. Metadata, namespaces and styles
+    that would reach beyond the figure are gone.
     """
     buffer = BytesIO()
     with styled():
@@ -120,17 +109,7 @@ def _variable(found: re.Match[str]) -> str:
 
 
 def dark_greys(svgs: Iterable[str]) -> dict[str, str]:
-    """Choose the dark counterpart of every grey in some figures.
-
-    Parameters
-    ----------
-    svgs : iterable of str
-        From `inline_svg`.
-
-    Returns
-    -------
-    dict of str to str
-        Variable → colour: white becomes the dark page's paper, black its ink, and what is between stays so.
+    """Choose the dark counterpart of every grey in some figures: white becomes paper, black becomes ink.
 
     Examples
     --------
