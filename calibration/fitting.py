@@ -51,7 +51,9 @@ def fit_parameters(
     start: Mapping[str, float],
     published: Mapping[str, float],
     tolerance: Mapping[str, float],
+    bounds: Mapping[str, tuple[float, float]] | None = None,
     step: float = 0.05,
+    most: int = 25,
 ) -> Fit:
     """Fit parameters by least squares on relative errors.
 
@@ -65,6 +67,10 @@ def fit_parameters(
         Published value of each row, above 0.
     tolerance : mapping of str to float
         Weight of each row: an error as large as the tolerance counts 1.
+    bounds : mapping of str to tuple of float, optional
+        Least and highest value of each parameter.
+    most : int
+        Most evaluations of the residuals, not counting those for their derivatives.
     step : float
         Relative step of the finite differences; above the noise of a simulation.
 
@@ -79,24 +85,29 @@ def fit_parameters(
     if len(rows) < len(names):
         raise ValueError(f"fit: got {len(rows)} rows for {len(names)} parameters, wanted at least as many")
 
+    # Steps are relative to what is searched, so that must not be near 0: 1 + ln(value / start).
+    origin = np.log([start[name] for name in names]) - 1
+
     def residuals(logs: Any) -> Any:
-        simulated = simulate(dict(zip(names, np.exp(logs).tolist(), strict=True)))
+        simulated = simulate(dict(zip(names, np.exp(origin + logs).tolist(), strict=True)))
         return np.array([np.log(simulated[row] / published[row]) / tolerance[row] for row in rows])
 
+    limits = np.log([bounds[name] for name in names]).T - origin if bounds else (-np.inf, np.inf)
     found = least_squares(
         residuals,
-        np.log([start[name] for name in names]),
+        np.ones(len(names)),
+        bounds=limits,
         diff_step=step,
         xtol=1e-3,
         ftol=1e-3,
-        max_nfev=25,
+        max_nfev=most,
     )
     covariance = np.linalg.pinv(found.jac.T @ found.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))
     return Fit(
         parameters=tuple(
             FittedParameter(name, float(np.exp(log)), (float(np.exp(log - half)), float(np.exp(log + half))))
-            for name, log, half in zip(names, found.x.tolist(), spread.tolist(), strict=True)
+            for name, log, half in zip(names, (origin + found.x).tolist(), spread.tolist(), strict=True)
         ),
         errors={
             row: float(np.exp(residual * tolerance[row]) - 1)

@@ -14,7 +14,7 @@ class CpuModel(MeasuredModel):
     Parameters
     ----------
     cores_per_host : int
-        Cores of one storage host.
+        Cores of one storage host; its hardware threads, where two share a core.
     message_base_ns : float
         Messenger thread: sending or receiving one message (each side pays it) [ns].
     message_ns_per_byte : float
@@ -57,6 +57,9 @@ class CpuModel(MeasuredModel):
     ec_copy_ns_per_byte : float
         Primary of an erasure-coded pool: copies and checksums around the encoding of a byte of data,
         beyond what the kernel takes [ns/B].
+    paired_slowdown_fraction : float
+        What work takes longer while the other hardware thread of its core works too, as a share of its time
+        alone, 0 to 3. 0: a core has one thread, or the other times hold it.
     user_fraction : float
         Share of processor time spent in user mode, 0 to 1.
     switches_per_handoff_count : float
@@ -66,8 +69,8 @@ class CpuModel(MeasuredModel):
     -----
     Every term is a plain sum, so each can be set to zero for an ablation. A stage is one stay on a
     core: its time is the sum of the terms named by the path that builds it (see
-    `stripesim.sim.ceph.paths`). Hand-offs are counted per stage. Core frequency, caches and
-    hyper-threading are inside the numbers.
+    `stripesim.sim.ceph.paths`). Hand-offs are counted per stage. Core frequency and caches
+    are inside the numbers.
 
     References
     ----------
@@ -95,6 +98,7 @@ class CpuModel(MeasuredModel):
     kv_finish_ns: float
     ec_kv_finish_factor: float
     ec_copy_ns_per_byte: float
+    paired_slowdown_fraction: float
     user_fraction: float
     switches_per_handoff_count: float
 
@@ -102,6 +106,9 @@ class CpuModel(MeasuredModel):
         super().__post_init__()
         self.check_positive("cores_per_host")
         self.check_not_negative(*(name for name in self.number_names() if name != "cores_per_host"))
+        if self.paired_slowdown_fraction > 3:
+            got = self.paired_slowdown_fraction
+            raise ValueError(f"CpuModel: paired_slowdown_fraction: got {got}, wanted 0 to 3")
         if self.user_fraction > 1:
             raise ValueError(f"CpuModel: user_fraction: got {self.user_fraction}, wanted 0 to 1")
 

@@ -34,8 +34,11 @@ class ThreadModel(MeasuredModel):
     preemptions_per_wake_count : float
         Threads that lose their core to one that was woken, for each wake-up: involuntary switches.
     lock_waits_per_thread_count : int
-        1: a worker thread takes an operation and then waits for the lock of its placement group; 0: the
-        operation waits for the lock first, and needs no thread meanwhile.
+        With a `PgLockModel` of scope ``dispatch``. 1: an operation needs nothing of its placement group but
+        the mutex that each of its stages takes; 0: a client's operation also takes the group's lock before
+        it queues for a thread, and keeps it while it is dispatched. Who waits for the mutex is decided
+        elsewhere: a worker thread where threads are modelled apart (`messenger_threads_count` above 0, or
+        a queue with classes), otherwise the operation, without a thread.
     hand_over_ns : float
         Time, not processor time, after an operation has been answered until its thread and what it holds
         serve the next [ns].

@@ -23,7 +23,7 @@ from stripesim.models.threads import ThreadModel
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.qos import OpQueue
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import BATCH, BY_CLIENT, FIFO, GATE, POOL, UNBOUND, Resources
+from stripesim.sim.engine.program import BATCH, BY_CLIENT, FIFO, GATE, PAIRED_UNIT, POOL, UNBOUND, Resources
 
 NO_OSD = 2147483647
 
@@ -192,6 +192,7 @@ class Cluster:
         """All resources: the clients', each host's, each OSD's, each placement group's lock."""
         models = self.models
         wake_ns = round(models.threads.wake_ns)
+        slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         capacities = {
             "client.submit": models.client.submit_threads_count,
             "cpu": models.cpu.cores_per_host,
@@ -219,6 +220,8 @@ class Cluster:
             shares=(queue.share,) if queue else (),
             share_indices=np.array(shared, dtype=np.int64),
             wake_ns=np.array([wake_ns if kind in THREAD_KINDS else 0 for kind in kinds], dtype=np.int64),
+            paired=np.array([int(kind == "cpu" and slowdown > 0) for kind in kinds]),
+            paired_slowdown=slowdown,
         )
 
     def _client_owners(self) -> list[tuple[str, str]]:

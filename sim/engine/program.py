@@ -28,6 +28,8 @@ DISCIPLINES = ("fifo", "batch", "pool", "gate")
 
 # Spawned requests are numbered from here, after every request that a client can have.
 SPAWNED_FROM = 1 << 49
+# A service on a core of two threads that both work takes longer by multiples of this share of its demand.
+PAIRED_UNIT = 1024
 # Keys lie below this, so that a range's end and its sums stay inside 64 bits.
 KEY_MAX = 1 << 60
 
@@ -60,6 +62,10 @@ class Resources:
     served_by : ndarray of int64, shape (resources,), optional
         Of a `BATCH`: the `POOL` whose threads serve it when they have nothing else to do; −1: none, as by
         default.
+    paired : ndarray of int64, shape (resources,), optional
+        1 for a `FIFO` whose servers are hardware threads, two on a core; 0, as by default.
+    paired_slowdown : int
+        What a service takes longer while the other thread of its core works, in `PAIRED_UNIT` of its demand.
     """
 
     names: tuple[str, ...]
@@ -71,13 +77,17 @@ class Resources:
     share_indices: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     slice_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     served_by: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    paired: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    paired_slowdown: int = 0
 
     def __post_init__(self) -> None:
-        for name, nothing in (("wake_ns", 0), ("share_indices", -1), ("slice_ns", 0), ("served_by", -1)):
+        absent = {"wake_ns": 0, "share_indices": -1, "slice_ns": 0, "served_by": -1, "paired": 0}
+        for name, nothing in absent.items():
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(len(self), nothing, dtype=np.int64))
             assert len(getattr(self, name)) == len(self)
-        assert (self.disciplines[self.slice_ns > 0] == FIFO).all()
+        assert (self.disciplines[(self.slice_ns > 0) | (self.paired > 0)] == FIFO).all()
+        assert 0 <= self.paired_slowdown < 1 << 12
         served = self.served_by >= 0
         assert (self.disciplines[served] == BATCH).all() and (self.capacities[served] == 1).all()
         assert (self.disciplines[self.served_by[served]] == POOL).all()

@@ -391,6 +391,8 @@ def random_resources(random: Random, capacities: list[int], disciplines: list[in
         np.array(indices),
         np.array(slices),
         served_by,
+        paired=np.array([int(discipline == FIFO and random.random() < 0.3) for discipline in disciplines]),
+        paired_slowdown=random.choice([0, 500, 1024]),
     )
 
 

@@ -70,6 +70,17 @@ def test_a_server_that_is_woken_takes_longer_and_one_that_finds_work_does_not(ru
 
 
 @both
+def test_threads_that_share_cores_slow_each_other_down(run: Run) -> None:
+    # Two cores of two threads, 50 % slower in pairs. Of four services of 100 ns the first two have a core
+    # alone, the third begins as two of three share one, the fourth as all do; the fifth finds four at work.
+    book = FixedTemplates([single(100, CPU)], np.array([[CPU, SYNC, WORKERS]]))
+    paired = np.array([1, 0, 0])
+    four = resources([(FIFO, 4), (BATCH, 1), (POOL, 1)], paired=paired, paired_slowdown=512)
+    result = run(Program(resources=four, book=book, streams=[Arrivals([0, 0, 0, 0, 1])]))
+    assert completed(result) == [100, 100, 133, 150, 250]
+
+
+@both
 def test_a_batch_thread_sleeps_once_for_all_that_it_took(run: Run) -> None:
     # The first is alone; the two that arrive meanwhile share the second service.
     result = run(program(single(10, SYNC), [0, 1, 2], [0, 5, 0]))

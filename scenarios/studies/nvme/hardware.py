@@ -35,8 +35,8 @@ class Hardware:
 
     Parameters
     ----------
-    threads_per_node : int
-        Hardware threads of a node [count].
+    threads_per_node, threads_per_core : int
+        Hardware threads of a node, and of one core, 1 or 2 [count].
     cpu_factor : float
         Processor time of the same work over that of the processor that was fitted.
     cpu_source : str
@@ -50,6 +50,7 @@ class Hardware:
     """
 
     threads_per_node: int
+    threads_per_core: int
     cpu_factor: float
     cpu_source: str
     public_gbit_per_s: float
@@ -92,8 +93,10 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
         problems.append(f"{where}: public_gbit_per_s: got nothing, wanted a number")
     if problems:
         raise NvmeDataError("\n".join(problems))
+    threads = _threads_per_core(row.hardware, table)
     return Hardware(
-        threads_per_node=_threads_per_core(row.hardware, table) * int(cores or 1),
+        threads_per_node=threads * int(cores or 1),
+        threads_per_core=threads,
         cpu_factor=factor,
         cpu_source=source,
         public_gbit_per_s=public,
@@ -175,6 +178,8 @@ def on_hardware(models: Models, hardware: Hardware, osds_per_drive: int) -> Mode
     """Return the fitted models on another processor and drive."""
     factor = hardware.cpu_factor
     cpu = _scaled(models.cpu, factor, hardware.cpu_source)
+    if hardware.threads_per_core == 1:
+        cpu = replace(cpu, paired_slowdown_fraction=0)
     client = _scaled(models.client, factor, hardware.cpu_source)
     return replace(models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive))
 

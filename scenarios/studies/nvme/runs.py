@@ -13,7 +13,7 @@ from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of, on_hardware
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow
-from stripesim.scenarios.studies.parameters import changed_models, with_values
+from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.run import RunResult
@@ -22,8 +22,10 @@ __all__ = ["models_of", "predict", "scenario_of", "tasks_for"]
 
 PARAMETERS = "nvme"
 OBJECT_BYTES = 4 << 20
-#: Requests of a run over those in flight, and the fewest.
-ROUNDS, REQUESTS_MIN = 10, 6_000
+#: Requests of a run over those in flight: queues of what is busiest fill slowly, so the more the better up to
+#: a bound on the requests of a run, and never fewer than the last.
+ROUNDS, REQUESTS_MAX, ROUNDS_MIN = 40, 300_000, 8
+REQUESTS_MIN = 6_000
 #: Placement groups on an OSD that the autoscaler aims at where a source does not state their number.
 PGS_PER_OSD = 100
 # Objects of a placement group that the images hold at least.
@@ -70,7 +72,7 @@ def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -
         "block_sizes_bytes": (row.block_bytes,),
         "clients": row.clients,
         "queue_depth": row.depth_per_client,
-        "requests": max(REQUESTS_MIN, rounds * in_flight),
+        "requests": max(REQUESTS_MIN, min(rounds * in_flight, max(REQUESTS_MAX, ROUNDS_MIN * in_flight))),
         "image_bytes": image_bytes,
     }
     return Scenario.model_validate(
@@ -85,40 +87,21 @@ def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -
     )
 
 
-def models_of(
-    scenario: Scenario, row: MeasuredRow, hardware: Hardware, values: Mapping[str, float] | None = None
-) -> Models:
-    """Build the models of a row; `values` are numbers that a fit tries, named ``MODEL.NUMBER``."""
-    models = changed_models(build_models(scenario))
-    if values:
-        models = with_values(models, values)
-    return on_hardware(models, hardware, row.osds_per_drive)
-
-
-def simulate_row(
-    row: MeasuredRow,
-    hardware: Hardware,
-    *,
-    engine: str = "compiled",
-    values: Mapping[str, float] | None = None,
-    rounds: int = ROUNDS,
-) -> RunResult:
-    """Simulate a row."""
-    scenario = scenario_of(row, hardware, rounds=rounds)
-    models = models_of(scenario, row, hardware, values)
-    return run_cell(scenario, cells(scenario)[0], engine, models)
+def models_of(scenario: Scenario, row: MeasuredRow, hardware: Hardware) -> Models:
+    """Build the models of a row."""
+    return on_hardware(changed_models(build_models(scenario)), hardware, row.osds_per_drive)
 
 
 def predict(
     rows: Sequence[MeasuredRow],
     hardware: Hardware,
     engine: str = "compiled",
-    values: Mapping[str, float] | None = None,
     rounds: int = ROUNDS,
 ) -> list[Row]:
     """Simulate rows that share a run, and return a result row for each."""
     first = rows[0]
-    result = simulate_row(first, hardware, engine=engine, values=values, rounds=rounds)
+    scenario = scenario_of(first, hardware, rounds=rounds)
+    result = run_cell(scenario, cells(scenario)[0], engine, models_of(scenario, first, hardware))
     assert result.window is not None
     found = []
     for row in rows:

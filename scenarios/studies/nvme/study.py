@@ -36,7 +36,11 @@ class Nvme(Study):
         "no-work-after-reply": Ablation("nothing is left to do after an answer", ("cpu.after_reply_ns=0",)),
         "no-client-cpu": Ablation("load generators cost no processor time", ("client.processor_ns=0",)),
         "lock-without-thread": Ablation(
-            "operations wait for a PG without holding a thread", ("threads.lock_waits_per_thread_count=0",)
+            "a client's operation takes its PG before it queues for a thread",
+            ("threads.lock_waits_per_thread_count=0",),
+        ),
+        "whole-cores": Ablation(
+            "the threads of a core do not slow each other down", ("cpu.paired_slowdown_fraction=0",)
         ),
         "free-messages": Ablation(
             "messages cost no processor time", ("cpu.message_base_ns=0", "cpu.message_ns_per_byte=0")

@@ -22,7 +22,7 @@ from stripesim.sim.engine.compiled.world import (
     World,
 )
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
-from stripesim.sim.engine.program import POOL
+from stripesim.sim.engine.program import PAIRED_UNIT, POOL
 
 
 @inlined
@@ -86,10 +86,23 @@ def sleep(world: World, resource: Any) -> None:
 
 
 @inlined
+def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
+    """Return a service's time where servers are threads that share cores; its own is taken already."""
+    if not resource.paired:
+        return demand_ns
+    busy = resource.capacity - resource.free
+    sharing = 2 * (busy - (resource.capacity + 1) // 2)
+    if sharing <= 0:
+        return demand_ns
+    slower = demand_ns * sharing * world.clock[0].paired_slowdown
+    return int(demand_ns + slower // (busy * PAIRED_UNIT))
+
+
+@inlined
 def serve_idle(world: World, resource: Any, cell: int) -> int:
     """Begin a service on a server that has to be woken; return when it ends."""
-    demand_ns = service_ns(world, cell) + resource.wake_ns
     resource.free -= 1
+    demand_ns = paired_ns(world, resource, service_ns(world, cell) + resource.wake_ns)
     resource.spent_ns += demand_ns
     if resource.slice_ns:
         world.since_ns[at(cell)] = world.clock[0].now_ns
@@ -99,7 +112,7 @@ def serve_idle(world: World, resource: Any, cell: int) -> int:
 @inlined
 def serve(world: World, resource: Any, cell: int) -> int:
     """Begin a service, the server is already taken; return when it ends."""
-    demand_ns = service_ns(world, cell)
+    demand_ns = paired_ns(world, resource, service_ns(world, cell))
     resource.spent_ns += demand_ns
     if resource.slice_ns:
         world.since_ns[at(cell)] = world.clock[0].now_ns
@@ -152,6 +165,7 @@ def dispatch(world: World, place: int, awake: int) -> int:
             append(world, cell)
             continue
         demand_ns = service_ns(world, cell) + (resource.wake_ns if woken else 0)
+        demand_ns = paired_ns(world, resource, demand_ns)
         resource.spent_ns += demand_ns
         if resource.slice_ns:
             world.since_ns[at(cell)] = clock.now_ns

@@ -102,7 +102,8 @@ RESOURCE = np.dtype(
         ("partner", "i4"),
         # Above 0: one more than its place among the shares. 0 has none; −1 is a batch server.
         ("share", "i4"),
-        ("kind", "i2"),
+        ("kind", "i1"),
+        ("paired", "i1"),
         ("discipline", "i1"),
         # `STOPPED`, `FLUSHING` or both.
         ("stopped", "i1"),  # A resource fills one cache line.
@@ -215,6 +216,7 @@ CLOCK = np.dtype(
         ("kept", "i8"),
         ("kept_pool", "i8"),
         ("kept_since_ns", "i8"),
+        ("paired_slowdown", "i8"),
     ]
 )
 
@@ -356,6 +358,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     resources["slice_ns"] = program.resources.slice_ns
     resources["partner"] = program.resources.partners + 1
     resources["kind"] = program.resources.kind_indices
+    resources["paired"] = program.resources.paired
     for end in ("first", "last"):
         resources[end][program.resources.disciplines == GATE] = NOBODY
     streams = np.zeros(len(program.streams), dtype=STREAM)
@@ -373,6 +376,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["calendar_end"] = ROOT
     clock["seed_state"] = seed_state(program.seed)
     clock["kept"] = NOBODY
+    clock["paired_slowdown"] = program.resources.paired_slowdown
     clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
     resources["share"][program.resources.disciplines == BATCH] = -1

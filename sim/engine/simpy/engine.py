@@ -32,6 +32,7 @@ from stripesim.sim.engine.graph import (
 from stripesim.sim.engine.program import (
     BATCH,
     GATE,
+    PAIRED_UNIT,
     PENDING,
     POOL,
     SPAWNED_FROM,
@@ -97,6 +98,8 @@ class SimpyEngine(simpy.Environment):
         self.sleeps = [0] * len(resources)
         self.sleep_bins: list[list[int]] = []
         self.wake_ns: list[int] = resources.wake_ns.tolist()
+        self.capacities: list[int] = resources.capacities.tolist()
+        self.paired: list[int] = resources.paired.tolist()
         # How long a thread keeps a core; since when it has the one on which a service is; the core that a
         # thread keeps just now, the pool of that thread, and since when it has it.
         self.slices_ns: list[int] = resources.slice_ns.tolist()
@@ -289,6 +292,8 @@ class SimpyEngine(simpy.Environment):
                         elif queues[resource]:
                             demand_ns, key, waiter = queues[resource].popleft()
                             self.waited_ns[resource] += now_ns
+                            if self.paired[resource]:
+                                demand_ns = self.paired_ns(resource, demand_ns)
                             self.busy_ns[resource] += demand_ns
                             if self.slices_ns[resource]:
                                 self.since_ns[key] = now_ns
@@ -452,6 +457,16 @@ class SimpyEngine(simpy.Environment):
         self.free_server(resource)
         self.ready.extend(members[1:])
 
+    def paired_ns(self, resource: int, demand_ns: int) -> int:
+        """Return a service's time where servers are threads that share cores; its own is taken already."""
+        if not self.paired[resource]:
+            return demand_ns
+        capacity = self.capacities[resource]
+        busy = capacity - self.free[resource]
+        sharing = max(0, 2 * (busy - (capacity + 1) // 2))
+        slower = demand_ns * sharing * self.program.resources.paired_slowdown
+        return demand_ns + slower // (busy * PAIRED_UNIT)
+
     def free_server(self, resource: int) -> None:
         """Free a server and let those that wait for one go on, the first first."""
         self.free[resource] += 1
@@ -468,6 +483,7 @@ class SimpyEngine(simpy.Environment):
 
     def _serve(self, resource: int, demand_ns: int, key: int, request: Request, since_ns: int) -> None:
         """Begin a service by a server that is taken, on a core that its thread has had since a time."""
+        demand_ns = self.paired_ns(resource, demand_ns)
         self.busy_ns[resource] += demand_ns
         if self.slices_ns[resource]:
             self.since_ns[key] = since_ns
