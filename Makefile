@@ -53,8 +53,8 @@ docs: $(STAMP)
 
 notebooks: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[notebooks]"
-	$(BIN)/python -m stripesim.notebooks.pairing
-	$(BIN)/python -m stripesim.notebooks.execute
+	$(BIN)/python -m stripesim.notebooks.files
+	$(BIN)/python -m stripesim.notebooks.files execute
 	$(BIN)/pytest -q tests/examples/test_notebooks.py
 
 ledgers: $(STAMP)

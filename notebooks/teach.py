@@ -1,4 +1,7 @@
-"""Exercises for a class: numbers drawn by a seed, answers computed when asked for, never typed in."""
+"""Lessons for a class: numbers drawn by a seed, answers computed on demand, never typed in.
+
+Start with `open_lesson`. The questions of a lesson live in `stripesim.notebooks.answers`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import hashlib
 import html
 import math
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
-__all__ = ["Draw", "Lesson", "Question", "show"]
+__all__ = ["Draw", "Lesson", "Question", "open_lesson", "show", "table"]
 
 Item = TypeVar("Item")
 #: What an answer may be: a number with a unit, a word to choose, or yes and no.
@@ -24,17 +30,12 @@ _SCREEN_DPI = 110
 
 @dataclass(frozen=True)
 class Draw:
-    """Choices that depend on a seed and a name only.
+    """Choices that depend on a seed and a name only, not on how many were drawn before.
 
     Parameters
     ----------
     seed : int or str
-        Such as a student's number: each gets numbers of their own, the same at every run.
-
-    Notes
-    -----
-    A draw is keyed by its name, not by how many were drawn before, so a question added to a lesson leaves
-    all others as they were.
+        Such as a student's number: each gets numbers of their own, the same in every run.
 
     Examples
     --------
@@ -45,55 +46,55 @@ class Draw:
     seed: int | str
 
     def choose(self, name: str, options: Sequence[Item]) -> Item:
-        """Choose one of several.
-
-        Raises
-        ------
-        ValueError
-            If there is nothing to choose from.
-        """
+        """Choose one of several; a `ValueError` if there is nothing to choose from."""
         if not options:
             raise ValueError(f"draw {name}: got no options, wanted at least one")
         return options[self.number(name, 0, len(options) - 1)]
 
     def number(self, name: str, low: int, high: int) -> int:
-        """Draw a whole number from `low` to `high`, both included.
-
-        Raises
-        ------
-        ValueError
-            If `low` is above `high`.
-        """
+        """Draw a whole number from `low` to `high`, both included; a `ValueError` if they are swapped."""
         if low > high:
             raise ValueError(f"draw {name}: got {low} to {high}, wanted an ascending range")
         digest = hashlib.sha256(f"{self.seed}/{name}".encode()).digest()
         return low + int.from_bytes(digest[:8], "big") % (high - low + 1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Question:
     """A question whose answer is computed.
 
     Parameters
     ----------
-    number : int
-        Place in its lesson, from 1.
+    name : str
+        By which a lesson asks it.
     text : str
     answer : callable
         Computes the answer; called at most once, when somebody wants to know.
     unit : str
     tolerance : float
-        Relative error of a number that still counts as right.
+        Relative error of a number that still counts as right, 0 to below 1.
+    hint : str
+        A step towards the answer.
     why : callable, optional
         From the answer to a sentence or two of explanation.
+    points : int
+        What a right answer is worth.
     """
 
-    number: int
+    name: str
     text: str
     answer: Callable[[], Answer]
     unit: str = ""
     tolerance: float = 0.1
+    hint: str = ""
     why: Callable[[Any], str] | None = None
+    points: int = 2
+    #: What the student did so far: right, hints, revealed.
+    record: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerance < 1:
+            raise ValueError(f"question {self.name}: tolerance: got {self.tolerance}, wanted 0 to below 1")
 
     @cached_property
     def value(self) -> Answer:
@@ -102,11 +103,17 @@ class Question:
         # NumPy's numbers become Python's, so that they compare and print alike everywhere.
         found = found.item() if hasattr(found, "item") else found
         if isinstance(found, float) and not math.isfinite(found):
-            raise ValueError(f"question {self.number}: got the answer {found}, wanted a finite number")
+            raise ValueError(f"question {self.name}: got the answer {found}, wanted a finite number")
         return found
 
     def check(self, given: Answer) -> str:
         """Judge an answer in words; a number may be off by the tolerance."""
+        verdict = self._judge(given)
+        if verdict == "right":
+            self.record.add("right")
+        return verdict
+
+    def _judge(self, given: Answer) -> str:
         value = self.value
         if isinstance(value, bool | str):
             same = str(given).strip().lower() == str(value).strip().lower()
@@ -123,8 +130,19 @@ class Question:
         far = " by more than a factor of two" if not 0.5 <= ratio <= 2 else ""
         return f"not yet: too {'high' if number > value else 'low'}{far}"
 
+    def help(self) -> str:
+        """Give the hint."""
+        self.record.add("hint")
+        return self.hint or "There is no hint for this one: read the paragraph above once more."
+
     def reveal(self) -> str:
-        """Tell the answer and why."""
+        """Give the answer and the reason for it."""
+        self.record.add("revealed")
+        return self.solution
+
+    @property
+    def solution(self) -> str:
+        """The answer, its unit and its reason, for the marking sheet."""
         value = self.value
         if isinstance(value, float):
             shown = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
@@ -135,87 +153,156 @@ class Question:
 
     def __repr__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
-        return f"Question {self.number}{unit}: {self.text}"
+        return f"Question {self.name}{unit}: {self.text}"
 
     def _repr_html_(self) -> str:
-        """Show the question in a notebook; the answer waits behind a click, and is computed with it."""
+        """Show the question in a notebook; the answer is computed when somebody asks."""
         unit = f" <i>[{html.escape(self.unit)}]</i>" if self.unit else ""
-        return (
-            f"<p><b>Question {self.number}.</b> {html.escape(self.text)}{unit}<br>"
-            f"<code>q{self.number}.check(…)</code> judges an answer, <code>q{self.number}.reveal()</code> "
-            "tells it.</p>"
-        )
+        calls = ", ".join(f"<code>.{call}</code>" for call in ("check(…)", "help()", "reveal()"))
+        return f"<p><b>{html.escape(self.name)}</b> {html.escape(self.text)}{unit}<br>{calls}</p>"
 
 
+@dataclass
 class Lesson:
-    """The questions of a notebook.
+    """The questions of a lesson, for one seed.
 
     Parameters
     ----------
     title : str
     seed : int or str
         Of the numbers in the questions.
+    numbers : mapping
+        Name → options that each seed draws one from.
+    write : callable
+        From the numbers drawn, and what the lesson hands over later, to its questions.
+    rubric : sequence of (str, int)
+        How the open exercise is marked: criterion and points.
 
     Examples
     --------
-    >>> lesson = Lesson("Copies", seed=7)
-    >>> q1 = lesson.ask("How many bytes do 3 copies of 4 KiB take?", lambda: 3 * 4096, unit="B")
-    >>> q1.check(12288), q1.check(4096)
+    >>> lesson = Lesson("Copies", 7, {"n": [3]}, lambda d: [Question("bytes", "4 KiB?", lambda: d.n * 4096)])
+    >>> lesson["bytes"].check(12288), lesson["bytes"].check(4096)
     ('right', 'not yet: too low by more than a factor of two')
     """
 
-    def __init__(self, title: str, *, seed: int | str = 1) -> None:
-        self.title = title
-        self.draw = Draw(seed)
-        self.questions: list[Question] = []
+    title: str
+    seed: int | str
+    numbers: Mapping[str, Sequence[Any]]
+    write: Callable[[SimpleNamespace], Iterable[Question]]
+    rubric: Sequence[tuple[str, int]] = ()
 
-    def ask(
-        self,
-        text: str,
-        answer: Callable[[], Answer],
-        *,
-        unit: str = "",
-        tolerance: float = 0.1,
-        why: Callable[[Any], str] | None = None,
-    ) -> Question:
-        """Add a question; see `Question` for the parameters.
+    def __post_init__(self) -> None:
+        draw = Draw(self.seed)
+        #: The numbers drawn, and what `ask` was given.
+        self.data = SimpleNamespace(**{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()})
+        self.questions = {question.name: question for question in self.write(self.data)}
 
-        Raises
-        ------
-        ValueError
-            If the tolerance is not between 0 and 1.
-        """
-        if not 0 <= tolerance < 1:
-            raise ValueError(f"question: tolerance: got {tolerance}, wanted 0 to below 1")
-        question = Question(len(self.questions) + 1, text, answer, unit, tolerance, why)
-        self.questions.append(question)
+    def __getitem__(self, name: str) -> Question:
+        if name not in self.questions:
+            raise KeyError(f"lesson {self.title}: got {name}, wanted one of {', '.join(self.questions)}")
+        return self.questions[name]
+
+    def ask(self, name: str, **given: Any) -> Question:
+        """Show a question, handing over results that its answer is computed from."""
+        vars(self.data).update(given)
+        question = self[name]
+        show(question)
         return question
 
-    def solve(self) -> dict[int, Answer]:
-        """Compute all answers: number of the question → answer."""
-        return {question.number: question.value for question in self.questions}
+    def progress(self) -> str:
+        """Count what is done."""
+        done = [question.record for question in self.questions.values()]
+        counts = {what: sum(what in one for one in done) for what in ("right", "hint", "revealed")}
+        return (
+            f"{counts['right']} of {len(done)} right, {counts['hint']} with a hint, "
+            f"{counts['revealed']} revealed"
+        )
 
     def sheet(self) -> str:
         """Write the questions for handing out."""
-        lines = [f"{self.title} (seed {self.draw.seed})"]
-        return "\n".join([*lines, *(f"{question!r}" for question in self.questions)])
+        return "\n".join([f"{self.title} (seed {self.seed})", *map(repr, self.questions.values())])
+
+    def marking_sheet(self) -> str:
+        """Write the teacher's sheet in Markdown: answers, tolerances, points, and how to mark the exercise."""
+        rows = [("question", "right answer", "within", "points")]
+        for one in self.questions.values():
+            exact = isinstance(one.value, bool | str) or one.tolerance == 0
+            rows.append((one.text, one.solution, "–" if exact else f"± {one.tolerance:.0%}", f"{one.points}"))
+        rows += [(f"Exercise: {what}", "", "", f"{points}") for what, points in self.rubric]
+        total = sum(one.points for one in self.questions.values()) + sum(points for _, points in self.rubric)
+        lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+        lines.insert(1, "|---" * 4 + "|")
+        return "\n".join([f"# {self.title}: marking sheet (seed {self.seed})", "", *lines, "",
+                          f"Total: {total} points."])  # fmt: skip
+
+
+def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
+    """Open a lesson that ships, such as ``the-pg-lock``.
+
+    Parameters
+    ----------
+    name
+        As in the file's name, without its number.
+    seed
+        Each seed has other numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is no such lesson.
+    """
+    answers_of = Path(__file__).parent / "answers"
+    known = sorted(path.stem.replace("_", "-") for path in answers_of.glob("[a-z]*.py"))
+    if name not in known:
+        raise ValueError(f"lesson: got {name!r}, wanted one of {', '.join(known)}")
+    answers = import_module(f"stripesim.notebooks.answers.{name.replace('-', '_')}")
+    return Lesson(answers.TITLE, seed, answers.NUMBERS, answers.questions, answers.RUBRIC)
+
+
+def table(rows: Any, *columns: str) -> Any:
+    """Choose columns of result rows and write them as people read them: units in the heading, three digits.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        Such as ``stripesim.run(…).rows``.
+    *columns
+        Names of columns.
+    """
+    import polars as pl
+
+    from stripesim.scenarios.run.columns import COLUMNS, number_text
+    from stripesim.scenarios.schema.units import format_size
+
+    shown: dict[str, list[str]] = {}
+    for name in columns:
+        column, values = COLUMNS.get(name), rows[name].to_list()
+        if name.endswith("_size_bytes"):
+            texts = ["–" if value is None else format_size(value) for value in values]
+        elif rows[name].dtype == pl.String:
+            texts = values
+        else:
+            texts = [column.text({name: one}) if column else number_text(one) for one in values]
+        shown[column.heading if column and column.heading else name.replace("_", " ")] = texts
+    return pl.DataFrame(shown)
 
 
 def show(thing: Any) -> None:
     """Show a question, a table or a figure: in a notebook drawn, elsewhere described in a line.
 
-    Parameters
-    ----------
-    thing : object
-        A figure with a caption shows both.
+    A figure with a caption shows both.
     """
     caption = getattr(thing, "caption", None)
     if caption is not None:
         thing = thing.figure
+    if hasattr(thing, "write_parquet"):
+        import polars as pl
+
+        # All rows, and headings without data types: a table for people.
+        pl.Config.set_tbl_rows(-1).set_tbl_hide_column_data_types(True).set_tbl_hide_dataframe_shape(True)
+        pl.Config.set_tbl_width_chars(110).set_fmt_str_lengths(60)
     if _in_notebook():
         # Only a notebook has this library; nothing else needs it.
-        from importlib import import_module
-
         ipython = import_module("IPython.display")
         # A figure made without pyplot shows itself as one line of text: give the notebook its picture.
         ipython.display(ipython.Image(data=_png(thing)) if hasattr(thing, "savefig") else thing)
@@ -226,14 +313,13 @@ def show(thing: Any) -> None:
 
 
 def _png(figure: Any) -> bytes:
-    """Render a figure."""
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=_SCREEN_DPI)
     return buffer.getvalue()
 
 
 def _in_notebook() -> bool:
-    """Tell whether a kernel with a display runs this."""
+    """Say whether a kernel with a display runs this."""
     module = sys.modules.get("IPython")
     shell = None if module is None else module.get_ipython()
     return shell is not None and hasattr(shell, "kernel")

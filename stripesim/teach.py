@@ -1,5 +1,5 @@
-"""Exercises with answers that are computed; see `stripesim.notebooks.teach`."""
+"""Lessons with answers that are computed; see `stripesim.notebooks.teach`."""
 
-from stripesim.notebooks.teach import Draw, Lesson, Question, show
+from stripesim.notebooks.teach import Draw, Lesson, Question, open_lesson, show, table
 
-__all__ = ["Draw", "Lesson", "Question", "show"]
+__all__ = ["Draw", "Lesson", "Question", "open_lesson", "show", "table"]

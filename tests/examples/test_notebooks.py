@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,74 +16,98 @@ import pytest
 from matplotlib.figure import Figure
 
 from stripesim.notebooks import teach
-from stripesim.notebooks.execute import execute, pictures
-from stripesim.notebooks.pairing import cells_of, lessons, notebook_of
+from stripesim.notebooks.files import cells_of, execute, lessons, name_of, notebook_of, pictures
 
 LESSONS = lessons()
 
-# Runs a lesson, then has it compute every answer and judge each by itself.
+# Solves a lesson in a process of its own, as a student's kernel would be.
 RUN = """
-import json, os, runpy, sys
-source = open(sys.argv[1], encoding="utf-8").read().replace("seed=1)", f"seed={sys.argv[2]})")
-names = {"__name__": "__main__"}
-exec(compile(source, sys.argv[1], "exec"), names)
-lesson = names["lesson"]
-told = [[q.number, q.text, q.value, q.reveal(), q.check(q.value)] for q in lesson.questions]
-print("\\n" + json.dumps(told))
+import json, sys
+from pathlib import Path
+from stripesim.notebooks.files import solve
+lesson = solve(Path(sys.argv[1]), int(sys.argv[2]))
+found = [[q.name, q.text, q.value, q.help(), q.reveal(), q.check(q.value)] for q in lesson.questions.values()]
+print("\\n" + json.dumps([found, lesson.progress(), lesson.marking_sheet(), lesson.sheet()]))
 """
 
 
-def answers(lesson: Path, seed: int) -> list[list[object]]:
+def solved(lesson: Path, seed: int) -> list[list[object]]:
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(lesson), str(seed)],
-        cwd=lesson.parent,
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
-    assert done.returncode == 0, f"cd {lesson.parent} && python {lesson.name}\n{done.stderr[-2000:]}"
+    assert done.returncode == 0, f"{lesson.name}\n{done.stderr[-2000:]}"
     document: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
     return document
 
 
-def test_there_are_lessons() -> None:
-    assert [int(lesson.stem.split("_")[1]) for lesson in LESSONS] == list(range(1, 9))
+def test_there_are_twelve_lessons_each_with_its_answers() -> None:
+    assert [int(lesson.name[:2]) for lesson in LESSONS] == list(range(1, 13))
+    for lesson in LESSONS:
+        assert teach.open_lesson(name_of(lesson)).questions
+    with pytest.raises(ValueError, match="lesson: got 'none', wanted one of"):
+        teach.open_lesson("none")
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
-    found = answers(lesson, 1)
-    assert len(found) >= 5, "a lesson of 90 minutes has questions"
-    for number, _, value, revealed, judged in found:
-        assert judged == "right", f"question {number}: its own answer {value} is {judged}"
+    found, progress, marking, sheet = solved(lesson, 1)
+    assert len(found) >= 7, "a lesson of 90 minutes has questions"
+    for name, text, value, hint, revealed, judged in found:
+        assert judged == "right", f"{name}: its own answer {value} is {judged}"
+        assert "no hint" not in hint, name
         assert str(revealed).strip()
         assert not isinstance(value, float) or math.isfinite(value)
+        assert text in sheet
+    count = len(found)
+    assert progress == f"{count} of {count} right, {count} with a hint, {count} revealed"
+    assert str(marking).count("| Exercise:") >= 3
+    assert re.search(r"Total: \d+ points", str(marking))
+    # What is handed out gives nothing away.
+    assert "points" not in str(sheet)
 
 
 def test_another_seed_asks_for_other_numbers() -> None:
-    lesson = next(path for path in LESSONS if "queueing" in path.stem)
-    values = {seed: answers(lesson, seed) for seed in (1, 4)}
+    lesson = next(path for path in LESSONS if name_of(path) == "queueing-theory")
+    values = {seed: solved(lesson, seed)[0] for seed in (1, 4)}
     assert [row[0] for row in values[1]] == [row[0] for row in values[4]]
     assert [row[1:3] for row in values[1]] != [row[1:3] for row in values[4]]
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_every_question_is_asked_once_and_its_answer_is_not_in_the_lesson(lesson: Path) -> None:
+    text = lesson.read_text(encoding="utf-8")
+    asked = re.findall(r'lesson\.ask\("([^"]+)"', text)
+    questions = teach.open_lesson(name_of(lesson)).questions
+    assert sorted(asked) == sorted(questions)
+    assert "lambda" not in text, "answers live in stripesim.notebooks.answers"
+
+
+def test_every_lesson_draws_numbers_by_its_seed() -> None:
+    for lesson in LESSONS:
+        texts = {teach.open_lesson(name_of(lesson), seed=seed).sheet().partition("\n")[2] for seed in range(12)}
+        assert len(texts) > 1, lesson.name
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_the_notebook_holds_the_cells_of_the_lesson_and_no_output(lesson: Path) -> None:
     document = json.loads(lesson.with_suffix(".ipynb").read_text(encoding="utf-8"))
     wanted = notebook_of(lesson.read_text(encoding="utf-8"))
-    assert document == wanted, "run: python -m stripesim.notebooks.pairing"
+    assert document == wanted, "run: python -m stripesim.notebooks.files"
     code = [cell for cell in document["cells"] if cell["cell_type"] == "code"]
     assert code
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_a_lesson_uses_the_public_api_only(lesson: Path) -> None:
-    tree = ast.parse(lesson.read_text(encoding="utf-8"))
+    code = "\n".join(source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "code")
     modules = {
         name
-        for node in ast.walk(tree)
+        for node in ast.walk(ast.parse(code))
         for name in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)
@@ -93,15 +118,26 @@ def test_a_lesson_uses_the_public_api_only(lesson: Path) -> None:
     }
     ours = {name for name in modules if name.split(".")[0] == "stripesim"}
     assert ours <= {"stripesim", "stripesim.teach"}
-    assert "stripesim" in ours
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_has_a_plan_and_a_part_for_the_class(lesson: Path) -> None:
-    texts = [source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "markdown"]
-    assert texts[0].startswith("# ")
-    assert "90 minutes" in texts[0]
-    assert any(text.startswith(("## Your", "## Discuss")) for text in texts)
+@pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
+def test_a_lesson_has_objectives_a_plan_of_90_minutes_and_an_exercise(lesson: Path) -> None:
+    text = lesson.read_text(encoding="utf-8")
+    assert re.match(r"# \d+\. ", text)
+    assert "**After this lesson you can**" in text
+    assert sum(map(int, re.findall(r"^\| (\d+) \|", text, re.MULTILINE))) == 90
+    assert "## Background" in text
+    assert re.search(r"^## Exercise", text, re.MULTILINE)
+    assert "```text" in text, "the background has a drawing"
+
+
+def test_the_teacher_prints_marking_sheets() -> None:
+    words = [sys.executable, "-m", "stripesim.notebooks.files", "mark"]
+    done = subprocess.run([*words, "how-many-nines", "7", "anna"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "marking sheet (seed 7)" in done.stdout
+    assert "marking sheet (seed anna)" in done.stdout
+    assert subprocess.run([*words, "none", "7"], capture_output=True, text=True, check=False).returncode == 1
 
 
 @pytest.mark.slow

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.teach import Draw, Lesson
+from stripesim.teach import Draw, Lesson, Question, table
 
 
 @given(seed=st.integers(), name=st.text(), low=st.integers(-100, 100), span=st.integers(0, 100))
@@ -27,15 +28,15 @@ def test_draws_differ_between_seeds_and_names() -> None:
 
 
 def test_an_answer_is_computed_once_and_only_when_asked_for() -> None:
-    calls = []
-    lesson = Lesson("x")
-    question = lesson.ask("?", lambda: calls.append(1) or 42.0, unit="s")
-    assert repr(question) == "Question 1 [s]: ?"
+    calls: list[int] = []
+    question = Question("q", "?", lambda: calls.append(1) or 42.0, unit="s", hint="Half of 84.")
+    assert repr(question) == "Question q [s]: ?"
     assert calls == []
     assert question.check(42) == "right"
     assert question.reveal() == "42 s"
+    assert question.help() == "Half of 84."
     assert calls == [1]
-    assert lesson.solve() == {1: 42.0}
+    assert question.record == {"right", "hint", "revealed"}
 
 
 @pytest.mark.parametrize(
@@ -58,21 +59,41 @@ def test_an_answer_is_computed_once_and_only_when_asked_for() -> None:
     ],
 )
 def test_answers_are_judged(answer: object, given_answer: object, judged: str) -> None:
-    question = Lesson("x").ask("?", lambda: answer)  # type: ignore[arg-type,return-value]
+    question = Question("q", "?", lambda: answer)  # type: ignore[arg-type,return-value]
     assert question.check(given_answer) == judged  # type: ignore[arg-type]
+    assert ("right" in question.record) == (judged == "right")
 
 
 def test_what_is_no_answer_is_refused() -> None:
-    question = Lesson("x").ask("?", lambda: float("nan"))
     with pytest.raises(ValueError, match="wanted a finite number"):
-        question.reveal()
+        Question("q", "?", lambda: float("nan")).reveal()
     with pytest.raises(ValueError, match="wanted 0 to below 1"):
-        Lesson("x").ask("?", lambda: 1.0, tolerance=1.0)
+        Question("q", "?", lambda: 1.0, tolerance=1.0)
 
 
-def test_a_sheet_holds_the_questions_and_no_answers() -> None:
-    lesson = Lesson("Copies", seed=7)
-    question = lesson.ask("How <many>?", lambda: 12345.0)
-    assert lesson.sheet() == "Copies (seed 7)\nQuestion 1: How <many>?"
+def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def write(d):
+        yield Question("how many", f"How <many> in {d.n}?", lambda: 12345.0 * d.found, why=lambda _: "Because.")
+
+    lesson = Lesson("Copies", 7, {"n": [3]}, write, rubric=[("argues", 4)])
+    question = lesson.ask("how many", found=2)
+    assert "How <many> in 3?" in capsys.readouterr().out
+    assert lesson.sheet() == "Copies (seed 7)\nQuestion how many: How <many> in 3?"
     assert "&lt;many&gt;" in question._repr_html_()
-    assert "12,345" not in question._repr_html_()
+    assert "24,690" not in question._repr_html_()
+    sheet = lesson.marking_sheet()
+    assert "| How <many> in 3? | 24,690. Because. | ± 10% | 2 |" in sheet
+    assert "| Exercise: argues |  |  | 4 |" in sheet
+    assert "Total: 6 points." in sheet
+    assert lesson.progress() == "0 of 1 right, 0 with a hint, 0 revealed"
+    with pytest.raises(KeyError, match="got other, wanted one of how many"):
+        lesson.ask("other")
+
+
+def test_a_table_has_units_in_its_headings() -> None:
+    rows = pl.DataFrame({"scheme": ["rep:3"], "latency_mean_ns": [1.5e6], "block_size_bytes": [4096], "x_s": [2.0]})
+    shown = table(rows, "scheme", "latency_mean_ns", "block_size_bytes", "x_s")
+    assert shown.columns == ["scheme", "latency, mean [ms]", "block", "x s"]
+    assert shown.row(0) == ("rep:3", "1.5", "4KiB", "2")

@@ -1,0 +1,106 @@
+"""Lesson 3: the PG lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import stripesim
+from stripesim.notebooks.teach import Question
+
+TITLE = "The PG lock"
+NUMBERS = {"size_bytes": (4096, 16384, 65536), "depth": (64, 128, 256)}
+RUBRIC = (
+    ("predicts P, and the throughput from it, before the run", 3),
+    ("runs the change and compares it with the prediction in numbers", 3),
+    ("explains the difference by something that the envelope leaves out", 4),
+)
+
+OBJECT_BYTES = 4 << 20
+
+
+def throughput(rows: Any, scheme: str, pattern: str, size_bytes: int) -> float:
+    """Throughput of one cell [MB/s]."""
+    found = rows.filter(
+        (rows["scheme"] == scheme) & (rows["pattern"] == pattern) & (rows["block_size_bytes"] == size_bytes)
+    )
+    return float(found["throughput_bytes_per_s"][0]) / 1e6
+
+
+def questions(d: SimpleNamespace) -> Iterator[Question]:
+    """Questions; the lesson hands over `rows`, `serial_s` and `freed`."""
+    size = stripesim.format_size(d.size_bytes)
+    yield Question(
+        "groups at work",
+        f"With {d.depth} sequential writes of {size} in flight, how many placement groups are at work at once?",
+        lambda: max(1.0, d.depth * d.size_bytes / OBJECT_BYTES),
+        hint="How many bytes are in flight, and how many objects of 4 MiB do they touch? At least one.",
+        why=lambda _: "At least one, whatever the size: small writes share one lock in the whole cluster.",
+    )
+    yield Question(
+        "latency under the lock",
+        f"One write holds the lock for 2 ms and {d.depth} writes queue for that one lock. Mean latency?",
+        lambda: float(d.depth * 2),
+        unit="ms",
+        hint="In a closed loop every write waits until all the others have had the lock once.",
+        why=lambda _: "Little's law: latency = writes in flight / throughput, and throughput is 1 / 2 ms.",
+    )
+    yield Question(
+        "the envelope",
+        "Predict RS(6,3)'s sequential throughput at 4 KiB with the envelope: P·b/s.",
+        lambda: 4096 / d.serial_s / 1e6,
+        unit="MB/s",
+        hint="256 writes of 4 KiB are 1 MiB: P = 1. The serial time s is printed above.",
+        why=lambda x: (
+            f"The simulation says {throughput(d.rows, 'rs:6,3', 'seq', 4096):.2f} MB/s, "
+            f"{throughput(d.rows, 'rs:6,3', 'seq', 4096) / x:.2f} times as much."
+        ),
+    )
+    yield Question(
+        "the envelope at 64 KiB",
+        "At 64 KiB, P = 4. With the same s, by which factor is the envelope above the simulation?",
+        lambda: 4 * 65536 / d.serial_s / 1e6 / throughput(d.rows, "rs:6,3", "seq", 65536),
+        hint="P·b/s with P = 4 and b = 65,536 bytes, divided by the cell of the table above.",
+        why=lambda x: (
+            "A write of 64 KiB covers three stripes and holds the lock longer than s, and two "
+            "objects may hash to the same placement group. Both make P·b/s too high."
+        ),
+    )
+    yield Question(
+        "random over sequential",
+        f"How many times faster are random than sequential writes under RS(6,3), at {size}?",
+        lambda: (
+            throughput(d.rows, "rs:6,3", "rand", d.size_bytes)
+            / throughput(d.rows, "rs:6,3", "seq", d.size_bytes)
+        ),
+        hint="Two cells of the table above.",
+        why=lambda _: "Random writes fall into hundreds of placement groups.",
+    )
+    yield Question(
+        "without the lock",
+        "By which factor does RS(6,3) gain at 4 KiB, sequential, if nobody takes a lock?",
+        lambda: (
+            throughput(d.freed, "rs:6,3", "seq", 4096) / throughput(d.rows, "rs:6,3", "seq", 4096)
+        ),
+        hint="The same cell in both tables.",
+        why=lambda _: "The lock explains the collapse; another resource limits the rest.",
+    )
+    yield Question(
+        "copies without the lock",
+        "And by which factor does 3-replication gain?",
+        lambda: (
+            throughput(d.freed, "rep:3", "seq", 4096) / throughput(d.rows, "rep:3", "seq", 4096)
+        ),
+        hint="The same cell in both tables.",
+        why=lambda x: (
+            "A replicated write holds its lock for a much shorter time, so it loses less to it."
+        ),
+    )
+    yield Question(
+        "smaller objects",
+        f"Objects of 1 MiB instead of 4 MiB, {d.depth} writes of 64 KiB in flight: how many groups work at once?",
+        lambda: max(1.0, d.depth * 65536 / (1 << 20)),
+        hint="The same formula with another object size.",
+        why=lambda _: "Four times as many as before. The price is four times as many objects.",
+    )
