@@ -1,7 +1,8 @@
 """The lessons as files: Markdown, the notebooks made of it, and running them.
 
-A lesson is written in Markdown with Python in fences, as jupytext reads it. ``python -m stripesim.notebooks.files``
-rewrites the notebooks; with ``execute`` it runs them in a kernel, with ``mark NAME SEED…`` it prints marking sheets.
+A lesson is written in Markdown with Python in fences, as jupytext reads it. ``python -m
+stripesim.notebooks.files`` rewrites the notebooks; ``… execute`` runs them in a kernel; ``… mark NAME SEED``
+prints marking sheets.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def solve(lesson: Path, seed: int | str = 1) -> Lesson:
     ValueError
         If the lesson does not open itself with seed 1, exactly once.
     """
-    code = "\n".join(source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "code")
+    code = "\n".join(
+        source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "code"
+    )
     code, found = _SEED.subn(rf"\g<1>{seed!r})", code)
     if found != 1:
         raise ValueError(f"{lesson.name}: got {found} calls of open_lesson(…, seed=1), wanted one")
@@ -102,7 +105,7 @@ def solve(lesson: Path, seed: int | str = 1) -> Lesson:
 def execute(notebook: Path) -> list[dict[str, Any]]:
     """Run a notebook as Jupyter does and return what its cells put out, as nbformat has it.
 
-    It needs the extra ``notebooks`` (nbclient and a kernel). Nothing is written: notebooks ship without outputs.
+    It needs the extra ``notebooks`` (nbclient and a kernel). Nothing is written.
     """
     nbformat, nbclient = import_module("nbformat"), import_module("nbclient")
     document = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)
@@ -138,7 +141,9 @@ def main(words: list[str]) -> None:
                 print(opened.marking_sheet(), "\n")
         case _:
             known = ", ".join(map(name_of, lessons()))
-            raise SystemExit(f"lessons: got {' '.join(words)}, wanted execute [NAME…] or mark NAME SEED…; {known}")
+            raise SystemExit(
+                f"lessons: got {' '.join(words)}, wanted execute [NAME…] or mark NAME SEED…; {known}"
+            )
 
 
 if __name__ == "__main__":

@@ -194,7 +194,9 @@ class Lesson:
     def __post_init__(self) -> None:
         draw = Draw(self.seed)
         #: The numbers drawn, and what `ask` was given.
-        self.data = SimpleNamespace(**{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()})
+        self.data = SimpleNamespace(
+            **{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()}
+        )
         self.questions = {question.name: question for question in self.write(self.data)}
 
     def __getitem__(self, name: str) -> Question:
@@ -223,7 +225,7 @@ class Lesson:
         return "\n".join([f"{self.title} (seed {self.seed})", *map(repr, self.questions.values())])
 
     def marking_sheet(self) -> str:
-        """Write the teacher's sheet in Markdown: answers, tolerances, points, and how to mark the exercise."""
+        """Write the teacher's sheet in Markdown: answers, tolerances, points, criteria of the exercise."""
         rows = [("question", "right answer", "within", "points")]
         for one in self.questions.values():
             exact = isinstance(one.value, bool | str) or one.tolerance == 0

@@ -1,1 +1,1 @@
-"""Questions and answers of the lessons, one module each: what is drawn, asked, computed, and how it is marked."""
+"""Questions and answers of the lessons, one module each, and how they are marked."""

@@ -44,15 +44,20 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: int(d.coded.totals()["messages"]),
         unit="messages",
         tolerance=0.01,
-        hint="Count the pairs: with the client; with each other shard for the read, the write, the roll-forward.",
+        hint=(
+            "Count the pairs: with the client; with each other shard for the read, the write, the "
+            "roll-forward."
+        ),
         why=lambda x: (
-            f"Two with the client; with each other shard a sub-read, a sub-write and a roll-forward, each with "
+            "Two with the client; with each other shard a sub-read, a sub-write and a roll-forward, "
+            "each with "
             f"its reply. Together {x}; 3-replication needs {int(d.copies.totals()['messages'])}."
         ),
     )
     yield Question(
         "where the time goes",
-        "On what does the RS(6,3) write spend most of its latency? (client, network, cpu, coding, ssd, pause, "
+        "On what does the RS(6,3) write spend most of its latency? (client, network, cpu, coding, ssd, "
+        "pause, "
         "wait)",
         lambda: max(
             d.coded.latency_by_category_ns(), key=lambda name: d.coded.latency_by_category_ns()[name]

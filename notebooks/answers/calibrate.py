@@ -20,7 +20,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     """Questions; the lesson hands over `summary`, `fit` and `beside`."""
     yield Question(
         "in flight",
-        f"A device completes {d.rate:,} requests a second, each after {d.response_us} µs. How many are in flight?",
+        f"A device completes {d.rate:,} requests a second, each after {d.response_us} µs. How many are "
+        "in flight?",
         lambda: d.rate * d.response_us / 1e6,
         tolerance=0.02,
         hint="Little's law.",
@@ -46,7 +47,9 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "What is the squared coefficient of variation of the gaps between arrivals? (1 for a Poisson stream)",
         lambda: float(d.summary["interarrival_cv2"]),
         hint="`summary` has it.",
-        why=lambda _: "Above 1, requests come in bursts: a model with Poisson arrivals would wait too little.",
+        why=lambda _: (
+            "Above 1, requests come in bursts: a model with Poisson arrivals would wait too little."
+        ),
     )
     yield Question(
         "held-out error",
@@ -56,7 +59,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         tolerance=0.05,
         hint="`read.held_out.mean_error` is a ratio.",
         why=lambda _: (
-            f"On the half it was fitted to, {abs(100 * d.read.train.mean_error):.0f} %: judged there, any fit "
+            f"On the half it was fitted to, {abs(100 * d.read.train.mean_error):.0f} %: judged there, "
+            "any fit "
             "looks good."
         ),
     )
@@ -76,7 +80,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "split",
-        f"Of 10,000 requests, {d.held} % are held out. If the error on them is random, by which factor is its "
+        f"Of 10,000 requests, {d.held} % are held out. If the error on them is random, by which factor "
+        "is its "
         "standard error larger than with all 10,000?",
         lambda: (100 / d.held) ** 0.5,
         tolerance=0.02,

@@ -34,11 +34,14 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "RS(6,3): by which factor is the read of 4 KiB faster with partial reads?",
         lambda: d.read["squid"].latency_ns / d.read["tentacle"].latency_ns,
         hint="Two of the latencies printed above.",
-        why=lambda _: "One message pair instead of five, one drive instead of six, and no waiting for the slowest.",
+        why=lambda _: (
+            "One message pair instead of five, one drive instead of six, and no waiting for the slowest."
+        ),
     )
     yield Question(
         "delta by hand",
-        f"Parity delta: one data chunk of RS({d.k},{d.m}) changes. How many shards are read, and how many written, "
+        f"Parity delta: one data chunk of RS({d.k},{d.m}) changes. How many shards are read, and how "
+        "many written, "
         "together?",
         lambda: 2 * (1 + d.m),
         tolerance=0.0,
@@ -65,24 +68,26 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         f"Which method does `tentacle` choose for an overwrite of {size} under RS(6,3)? (full stripe, "
         "read-modify-write, reconstruct, parity delta)",
         lambda: d.sizes[d.size_bytes].method,
-        hint="Count the shards that each method reads: delta 1 per chunk written and all parities, reconstruct the "
-        "data chunks that are not written.",
-        why=lambda _: f"It reads {d.sizes[d.size_bytes].shard_reads} shards and writes "
-        f"{d.sizes[d.size_bytes].shard_writes}.",
+        hint="Count the shards that each method reads: delta 1 per chunk written and all parities, "
+        "reconstruct the data chunks that are not written.",
+        why=lambda _: (
+            f"It reads {d.sizes[d.size_bytes].shard_reads} shards and writes "
+            f"{d.sizes[d.size_bytes].shard_writes}."
+        ),
     )
     yield Question(
         "the crossover",
-        f"RS({d.k},{d.m}): from how many changed chunks on does reconstruct read fewer shards than the delta?",
-        lambda: next(
-            changed for changed in range(1, d.k + 1) if d.k - changed < changed + d.m
-        ),
+        f"RS({d.k},{d.m}): from how many changed chunks on does reconstruct read fewer shards than the "
+        "delta?",
+        lambda: next(changed for changed in range(1, d.k + 1) if d.k - changed < changed + d.m),
         tolerance=0.0,
         hint="Delta reads changed + m shards, reconstruct k − changed.",
         why=lambda x: f"k − c < c + m holds from c = {x} on.",
     )
     yield Question(
         "what remains",
-        "RS(6,3), overwrite of 4 KiB under `tentacle`: how many times as long as 3-replication's does it take?",
+        "RS(6,3), overwrite of 4 KiB under `tentacle`: how many times as long as 3-replication's does it "
+        "take?",
         lambda: d.write["tentacle"].latency_ns / d.copies.latency_ns,
         hint="Two of the latencies printed last.",
         why=lambda _: "The read before the write remains, and one more shard to commit.",

@@ -31,7 +31,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     size = stripesim.format_size(d.size_bytes)
     yield Question(
         "Little's law on paper",
-        f"A cluster completes {d.depth} requests at a time, each after {d.latency_us} µs on average. How many a "
+        f"A cluster completes {d.depth} requests at a time, each after {d.latency_us} µs on average. How "
+        "many a "
         "second?",
         lambda: d.depth / d.latency_us * 1e6,
         unit="requests/s",
@@ -59,7 +60,9 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         ),
         unit="requests",
         hint="Rate × latency; mind that 1 ms is 0.001 s.",
-        why=lambda _: "The scenario asks for a queue depth of 64; what differs is the start and the end of the run.",
+        why=lambda _: (
+            "The scenario asks for a queue depth of 64; what differs is the start and the end of the run."
+        ),
     )
     yield Question(
         "amplification",

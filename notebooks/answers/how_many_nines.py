@@ -34,7 +34,9 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="years",
         tolerance=0.01,
         hint="n nines: a loss with probability 10⁻ⁿ in a year.",
-        why=lambda _: "Older than the universe; so the number says nothing about the causes that it leaves out.",
+        why=lambda _: (
+            "Older than the universe; so the number says nothing about the causes that it leaves out."
+        ),
     )
     yield Question(
         "one more parity",
@@ -46,7 +48,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "twice the speed, by hand",
-        "A code that survives 2 losses: if rebuilds were twice as fast, by which factor would loss be rarer, roughly?",
+        "A code that survives 2 losses: if rebuilds were twice as fast, by which factor would loss be "
+        "rarer, roughly?",
         lambda: 4.0,
         tolerance=0.05,
         hint="Loss needs a second failure during a rebuild, and a third during the next.",
@@ -58,7 +61,9 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: d.fast - d.slow,
         unit="nines",
         hint="The difference of the two numbers printed.",
-        why=lambda _: f"About 2·log₁₀ 10 = 2; detection time does not shrink, which costs {2 - (d.fast - d.slow):.2f}.",
+        why=lambda _: (
+            f"About 2·log₁₀ 10 = 2; detection time does not shrink, which costs {2 - (d.fast - d.slow):.2f}."
+        ),
     )
     yield Question(
         "chain and simulation",
@@ -80,7 +85,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "a hundred clusters",
-        "You run 100 such clusters of 9 nines each. The probability that none loses data in a year has how many nines?",
+        "You run 100 such clusters of 9 nines each. The probability that none loses data in a year has "
+        "how many nines?",
         lambda: -math.log10(1 - (1 - 1e-9) ** 100),
         unit="nines",
         tolerance=0.02,

@@ -45,28 +45,33 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "chance",
-        f"A model guesses each of {d.rows_} held-out ratios between 0.1 and 10 at random, evenly on a logarithmic "
+        f"A model guesses each of {d.rows_} held-out ratios between 0.1 and 10 at random, evenly on a "
+        "logarithmic "
         "scale. How many are within 10 % by chance?",
         lambda: d.rows_ * (math.log(1.1 / 0.9) / math.log(100)),
         tolerance=0.1,
-        hint="The share of the interval from 0.9 to 1.1 times the truth, on a logarithmic scale of two decades.",
+        hint=(
+            "The share of the interval from 0.9 to 1.1 times the truth, on a logarithmic scale of two "
+            "decades."
+        ),
         why=lambda _: "Chance alone explains very few right rows.",
     )
     yield Question(
         "copies over code",
-        f"Sequential {d.op}s: by which factor is 3-replication ahead of RS(10,4) (means over the block sizes)?",
+        f"Sequential {d.op}s: by which factor is 3-replication ahead of RS(10,4) (means over the block "
+        "sizes)?",
         lambda: throughput(d.rows, "rep:3", d.op, "seq") / throughput(d.rows, "rs:10,4", d.op, "seq"),
         hint="`throughput(rows, scheme, op, pattern)` is defined above.",
         why=lambda _: "Fewer sizes than in the paper: compare orders of magnitude, not digits.",
     )
     yield Question(
         "a published number",
-        "Mean sequential write throughput of RS(6,3): how far off are we, in per cent of the published value?",
+        "Mean sequential write throughput of RS(6,3): how far off are we, in per cent of the published "
+        "value?",
         lambda: abs(
             100
             * (
-                throughput(d.rows, "rs:6,3", "write", "seq")
-                / float(d.claims["koh2017-041"].published_text)
+                throughput(d.rows, "rs:6,3", "write", "seq") / float(d.claims["koh2017-041"].published_text)
                 - 1
             )
         ),
@@ -93,7 +98,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "too many parameters",
-        f"A model with {d.free} free parameters is fitted to {d.free} numbers. How large is its error on them, "
+        f"A model with {d.free} free parameters is fitted to {d.free} numbers. How large is its error on "
+        "them, "
         "at best?",
         lambda: 0.0,
         unit="%",

@@ -26,7 +26,7 @@ def erlang_c_wait(servers: int, load: float) -> float:
 
 
 def questions(d: SimpleNamespace) -> Iterator[Question]:
-    """Questions; the lesson hands over `times`, `fixed`, `many` and `slowest`: times in mean service times."""
+    """Questions; the lesson hands over times in mean service times."""
 
     def error() -> float:
         return float(d.times.reshape(50, -1).mean(axis=1).std(ddof=1) / math.sqrt(50))
@@ -76,7 +76,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         tolerance=0.05,
         hint="Erlang's C formula with c·ρ offered; a small program helps.",
         why=lambda _: (
-            f"The simulation says {d.many.mean() - 1:.3f}. One queue for {d.servers} servers: that is what an "
+            f"The simulation says {d.many.mean() - 1:.3f}. One queue for {d.servers} servers: that is "
+            "what an "
             "SSD's channels are."
         ),
     )
@@ -87,7 +88,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         tolerance=0.02,
         hint="The first of n finishes after 1/n on average, the next after another 1/(n − 1), …",
         why=lambda _: (
-            f"The simulation says {d.slowest.mean():.3f}. Under load there is no formula: this is where simulation "
+            f"The simulation says {d.slowest.mean():.3f}. Under load there is no formula: this is where "
+            "simulation "
             "begins."
         ),
     )

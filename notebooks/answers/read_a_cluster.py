@@ -53,7 +53,9 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: float(ssd()["now"]["fullest_over_mean"]),
         tolerance=0.02,
         hint="The table of device classes.",
-        why=lambda _: f"It is osd.{ssd()['now']['fullest_osd']}. When it is full, writes stop in the whole pool.",
+        why=lambda _: (
+            f"It is osd.{ssd()['now']['fullest_osd']}. When it is full, writes stop in the whole pool."
+        ),
     )
     yield Question(
         "stranded",
@@ -73,7 +75,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "room to heal",
-        f"{d.hosts} equal hosts are {d.used} % full. One is lost for good. How full are the others afterwards?",
+        f"{d.hosts} equal hosts are {d.used} % full. One is lost for good. How full are the others "
+        "afterwards?",
         lambda: d.used * d.hosts / (d.hosts - 1),
         unit="%",
         tolerance=0.02,
@@ -82,12 +85,15 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "few big hosts",
-        "With 4 hosts and RS(2,2) over hosts, one host is lost for good. Onto how many hosts can its shards be "
+        "With 4 hosts and RS(2,2) over hosts, one host is lost for good. Onto how many hosts can its "
+        "shards be "
         "rebuilt?",
         lambda: 0,
         tolerance=0.0,
         hint="Each shard needs a host of its own.",
-        why=lambda _: "Four shards need four hosts; three are left. The pool stays degraded until a host comes back.",
+        why=lambda _: (
+            "Four shards need four hosts; three are left. The pool stays degraded until a host comes back."
+        ),
     )
     yield Question(
         "agreement",
@@ -95,5 +101,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: sum(row["acting_pgs"] == row["reported_acting_pgs"] for row in d.report["pgs_by_osd"]),
         tolerance=0.0,
         hint="Compare acting_pgs and reported_acting_pgs.",
-        why=lambda _: "CRUSH is a function: with the same map and the same hash the result is the same, bit by bit.",
+        why=lambda _: (
+            "CRUSH is a function: with the same map and the same hash the result is the same, bit by bit."
+        ),
     )

@@ -8,7 +8,12 @@ from types import SimpleNamespace
 from stripesim.notebooks.teach import Question
 
 TITLE = "Recovery under QoS"
-NUMBERS = {"capacity": (8_000, 12_000, 20_000), "reserved": (20, 30, 40), "limit": (50, 70, 80), "weight": (2, 3, 4)}
+NUMBERS = {
+    "capacity": (8_000, 12_000, 20_000),
+    "reserved": (20, 30, 40),
+    "limit": (50, 70, 80),
+    "weight": (2, 3, 4),
+}
 RUBRIC = (
     ("a service level and the failure it is meant for", 2),
     ("the trade-off curve with at least four points, both axes with units", 4),
@@ -20,7 +25,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     """Questions; the lesson hands over `rows`: result rows by scheduler."""
     yield Question(
         "a reservation",
-        f"An OSD can do {d.capacity:,} requests/s. Recovery has a reservation of {d.reserved} %, clients want all "
+        f"An OSD can do {d.capacity:,} requests/s. Recovery has a reservation of {d.reserved} %, clients "
+        "want all "
         "they can get and have a weight so large that nothing else is left over. How many do clients get?",
         lambda: d.capacity * (1 - d.reserved / 100),
         unit="requests/s",
@@ -30,16 +36,20 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "a limit",
-        f"The same OSD, no clients at all. Recovery has a limit of {d.limit} %. How many requests/s does it do?",
+        f"The same OSD, no clients at all. Recovery has a limit of {d.limit} %. How many requests/s does "
+        "it do?",
         lambda: d.capacity * d.limit / 100,
         unit="requests/s",
         tolerance=0.02,
         hint="A limit holds even when nobody else wants anything.",
-        why=lambda _: "The rest of the OSD idles. That is the price of a limit: the next client finds it free.",
+        why=lambda _: (
+            "The rest of the OSD idles. That is the price of a limit: the next client finds it free."
+        ),
     )
     yield Question(
         "weights",
-        f"No reservations, no limits; clients have weight {d.weight}, recovery weight 1, both want more than there "
+        f"No reservations, no limits; clients have weight {d.weight}, recovery weight 1, both want more "
+        "than there "
         "is. How many requests/s does recovery do?",
         lambda: d.capacity / (d.weight + 1),
         unit="requests/s",
@@ -48,14 +58,16 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "all three",
-        f"Recovery: reservation {d.reserved} %, weight 1; clients: no reservation, weight {d.weight}. Both want more "
+        f"Recovery: reservation {d.reserved} %, weight 1; clients: no reservation, weight {d.weight}. "
+        "Both want more "
         "than there is. How many requests/s does recovery do?",
         lambda: d.capacity * max(d.reserved / 100, 1 / (d.weight + 1)),
         unit="requests/s",
         tolerance=0.02,
         hint="What recovery gets by its reservation counts towards its share.",
         why=lambda _: (
-            "The larger of the reservation and the share by weight: service under the reservation also advances the "
+            "The larger of the reservation and the share by weight: service under the reservation also "
+            "advances the "
             "weight's tag."
         ),
     )

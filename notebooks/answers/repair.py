@@ -54,9 +54,12 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "what takes Clay's time",
-        "Clay reads little. On what does it spend most of its time? (client, network, cpu, coding, ssd, pause, wait)",
+        "Clay reads little. On what does it spend most of its time? (client, network, cpu, coding, ssd, "
+        "pause, wait)",
         lambda: max(
-            (clay := next(one for one in d.timelines if one.scheme.startswith("clay"))).latency_by_category_ns(),
+            (
+                clay := next(one for one in d.timelines if one.scheme.startswith("clay"))
+            ).latency_by_category_ns(),
             key=clay.latency_by_category_ns().__getitem__,
         ),
         hint="The line below the heading of Clay's timeline.",
@@ -79,7 +82,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="B/B",
         hint="A column of the table.",
         why=lambda _: (
-            "Nine shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, where each "
+            "Nine shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, "
+            "where each "
             "OSD had a network address of its own, sent 6.14 (measured for this project)."
         ),
     )
@@ -98,13 +102,15 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="s",
         hint="Two events of the story.",
         why=lambda _: (
-            "A host without power says nothing: peers wait for a grace of heartbeats. Had only the process died, "
+            "A host without power says nothing: peers wait for a grace of heartbeats. Had only the "
+            "process died, "
             "the refused connection would have shown it at once."
         ),
     )
     yield Question(
         "before data moves",
-        f"{d.lost}: from the failure until all is clean, which share passes before any data moves (noticing, and "
+        f"{d.lost}: from the failure until all is clean, which share passes before any data moves "
+        "(noticing, and "
         "waiting until down becomes out)?",
         lambda: (
             100
@@ -114,7 +120,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="%",
         hint="detection_s and down_out_s over failure_to_clean_s.",
         why=lambda _: (
-            "And the wait was cut to 15 s here; Ceph's default is 600 s. A code that repairs with fewer bytes "
+            "And the wait was cut to 15 s here; Ceph's default is 600 s. A code that repairs with fewer "
+            "bytes "
             "shortens only the rest, which grows with what a drive holds."
         ),
     )

@@ -33,7 +33,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     size = stripesim.format_size(d.size_bytes)
     yield Question(
         "groups at work",
-        f"With {d.depth} sequential writes of {size} in flight, how many placement groups are at work at once?",
+        f"With {d.depth} sequential writes of {size} in flight, how many placement groups are at work at "
+        "once?",
         lambda: max(1.0, d.depth * d.size_bytes / OBJECT_BYTES),
         hint="How many bytes are in flight, and how many objects of 4 MiB do they touch? At least one.",
         why=lambda _: "At least one, whatever the size: small writes share one lock in the whole cluster.",
@@ -80,26 +81,21 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     yield Question(
         "without the lock",
         "By which factor does RS(6,3) gain at 4 KiB, sequential, if nobody takes a lock?",
-        lambda: (
-            throughput(d.freed, "rs:6,3", "seq", 4096) / throughput(d.rows, "rs:6,3", "seq", 4096)
-        ),
+        lambda: throughput(d.freed, "rs:6,3", "seq", 4096) / throughput(d.rows, "rs:6,3", "seq", 4096),
         hint="The same cell in both tables.",
         why=lambda _: "The lock explains the collapse; another resource limits the rest.",
     )
     yield Question(
         "copies without the lock",
         "And by which factor does 3-replication gain?",
-        lambda: (
-            throughput(d.freed, "rep:3", "seq", 4096) / throughput(d.rows, "rep:3", "seq", 4096)
-        ),
+        lambda: throughput(d.freed, "rep:3", "seq", 4096) / throughput(d.rows, "rep:3", "seq", 4096),
         hint="The same cell in both tables.",
-        why=lambda x: (
-            "A replicated write holds its lock for a much shorter time, so it loses less to it."
-        ),
+        why=lambda x: "A replicated write holds its lock for a much shorter time, so it loses less to it.",
     )
     yield Question(
         "smaller objects",
-        f"Objects of 1 MiB instead of 4 MiB, {d.depth} writes of 64 KiB in flight: how many groups work at once?",
+        f"Objects of 1 MiB instead of 4 MiB, {d.depth} writes of 64 KiB in flight: how many groups work "
+        "at once?",
         lambda: max(1.0, d.depth * 65536 / (1 << 20)),
         hint="The same formula with another object size.",
         why=lambda _: "Four times as many as before. The price is four times as many objects.",

@@ -29,7 +29,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
 
     yield Question(
         "Amdahl",
-        f"A request spends {d.share} % of its time on the network. If the network were {d.speedup} times as fast, "
+        f"A request spends {d.share} % of its time on the network. If the network were {d.speedup} times "
+        "as fast, "
         "by which factor would the request be faster?",
         lambda: 1 / (1 - d.share / 100 + d.share / 100 / d.speedup),
         tolerance=0.02,
@@ -76,5 +77,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "Would 3-replication, without buying anything, beat RS(4,2) with the best purchase? (True or False)",
         lambda: bool(d.copies["iops"] > max(row["iops"] for row in d.results.values())),
         hint="The last number printed, and the best of the first table.",
-        why=lambda _: "In any case it stores 3 bytes per byte instead of 1.5: the drives it needs are a purchase, too.",
+        why=lambda _: (
+            "In any case it stores 3 bytes per byte instead of 1.5: the drives it needs are a purchase, too."
+        ),
     )

@@ -88,7 +88,9 @@ def test_every_question_is_asked_once_and_its_answer_is_not_in_the_lesson(lesson
 
 def test_every_lesson_draws_numbers_by_its_seed() -> None:
     for lesson in LESSONS:
-        texts = {teach.open_lesson(name_of(lesson), seed=seed).sheet().partition("\n")[2] for seed in range(12)}
+        texts = {
+            teach.open_lesson(name_of(lesson), seed=seed).sheet().partition("\n")[2] for seed in range(12)
+        }
         assert len(texts) > 1, lesson.name
 
 
@@ -104,7 +106,9 @@ def test_the_notebook_holds_the_cells_of_the_lesson_and_no_output(lesson: Path) 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_a_lesson_uses_the_public_api_only(lesson: Path) -> None:
-    code = "\n".join(source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "code")
+    code = "\n".join(
+        source for kind, source in cells_of(lesson.read_text(encoding="utf-8")) if kind == "code"
+    )
     modules = {
         name
         for node in ast.walk(ast.parse(code))
@@ -133,7 +137,9 @@ def test_a_lesson_has_objectives_a_plan_of_90_minutes_and_an_exercise(lesson: Pa
 
 def test_the_teacher_prints_marking_sheets() -> None:
     words = [sys.executable, "-m", "stripesim.notebooks.files", "mark"]
-    done = subprocess.run([*words, "how-many-nines", "7", "anna"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*words, "how-many-nines", "7", "anna"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "marking sheet (seed 7)" in done.stdout
     assert "marking sheet (seed anna)" in done.stdout

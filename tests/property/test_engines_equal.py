@@ -366,7 +366,7 @@ def random_pair(random: Random, places: list[int]) -> list[int]:
 
 
 def random_resources(random: Random, capacities: list[int], disciplines: list[int], pairs: int) -> Resources:
-    """Draw kinds, what it costs to wake a server or a unit, and slices; the last are pairs of batch and pool."""
+    """Draw kinds, costs of waking a server or a unit, and slices; the last are pairs of batch and pool."""
     count = len(disciplines)
     names = tuple(f"r{index}" for index in range(count))
     kinds = tuple(random.choice(["a", "b", "c"]) for _ in range(count))

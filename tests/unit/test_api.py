@@ -134,11 +134,13 @@ def test_claims_of_a_study_are_those_of_its_source():
 
 def test_lessons_use_the_public_names_only():
     public = set(dir(stripesim))
-    for path in sorted((ROOT / "notebooks").glob("lesson_*.py")):
-        text = path.read_text("utf-8")
+    for path in sorted([*(ROOT / "notebooks").glob("*.md"), *(ROOT / "notebooks/answers").glob("*.py")]):
+        text = "".join(re.findall(r"^```python\n(.*?)^```", path.read_text("utf-8"), re.M | re.S))
+        text = text or path.read_text("utf-8")
         assert set(re.findall(r"^(?:from|import) (stripesim[\w.]*)", text, re.MULTILINE)) <= {
             "stripesim",
             "stripesim.teach",
+            "stripesim.notebooks.teach",
         }, path.name
         assert set(re.findall(r"\bstripesim\.(\w+)", text)) - {"teach"} <= public, path.name
         assert set(re.findall(r"\bblocks\.(\w+)", text)) <= set(blocks.__all__), path.name

@@ -150,7 +150,7 @@ def test_threads_serve_their_batch_when_they_have_nothing_else_to_do(run: Run) -
     given = program(graph.finish(reply=synced), [0, 1, 50, 60], [0, 0, 5])
     served_by = np.array([-1, WORKERS, -1], dtype=np.int64)
     result = run(replace(given, resources=replace(given.resources, served_by=served_by)))
-    # Woken at 0, both submitted by 25, synced by 125; those that came meanwhile: woken, by 150, synced by 250.
+    # Woken at 0, both submitted by 25, synced by 125; the others: woken, by 150, synced by 250.
     assert completed(result) == [125, 125, 250, 250]
     assert result.sleeps.tolist()[1:] == [2, 2]
 

@@ -75,7 +75,9 @@ def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_a
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def write(d):
-        yield Question("how many", f"How <many> in {d.n}?", lambda: 12345.0 * d.found, why=lambda _: "Because.")
+        yield Question(
+            "how many", f"How <many> in {d.n}?", lambda: 12345.0 * d.found, why=lambda _: "Because."
+        )
 
     lesson = Lesson("Copies", 7, {"n": [3]}, write, rubric=[("argues", 4)])
     question = lesson.ask("how many", found=2)
@@ -93,7 +95,9 @@ def test_a_lesson_hands_results_over_and_its_sheets_tell_students_and_teachers_a
 
 
 def test_a_table_has_units_in_its_headings() -> None:
-    rows = pl.DataFrame({"scheme": ["rep:3"], "latency_mean_ns": [1.5e6], "block_size_bytes": [4096], "x_s": [2.0]})
+    rows = pl.DataFrame(
+        {"scheme": ["rep:3"], "latency_mean_ns": [1.5e6], "block_size_bytes": [4096], "x_s": [2.0]}
+    )
     shown = table(rows, "scheme", "latency_mean_ns", "block_size_bytes", "x_s")
     assert shown.columns == ["scheme", "latency, mean [ms]", "block", "x s"]
     assert shown.row(0) == ("rep:3", "1.5", "4KiB", "2")
