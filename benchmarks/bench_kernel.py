@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from stripesim.calibration.kernels import isal as kernel_raw
 from stripesim.calibration.kernels.bench import benchmark
-from stripesim.calibration.kernels.measure import malloc_effect, measure
+from stripesim.calibration.kernels.malloc import malloc_effect
+from stripesim.calibration.kernels.measure import measure
 from stripesim.calibration.kernels.software import measure_codes_apart
 from stripesim.models.coding import CodecError, ReedSolomon, Replication
 

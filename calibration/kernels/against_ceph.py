@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels.bench import TABLE_BYTES
+from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
 
 _LINE = re.compile(
@@ -43,13 +45,7 @@ def ceph_rows_against(
         ``ceph_erasure_code_benchmark``, or a text in the columns seconds, KB, plugin, k, m, workload,
         iterations, size, erasures.
     schemes, sizes_bytes
-        What to ask of a binary; a recorded output says for itself what it measured.
-
-    Returns
-    -------
-    list of dict
-        Rows as of `stripesim.calibration.kernels.measure.measure`, ``copy_seconds_median`` and ``verified``
-        None: the benchmark tells neither.
+        What to ask of a binary; a recorded output names itself what it measured.
 
     Raises
     ------
@@ -66,13 +62,7 @@ def ceph_rows_against(
 
 
 def is_program(path: Path) -> bool:
-    """Whether a path is a benchmark to run, not a recorded output.
-
-    Raises
-    ------
-    AgainstError
-        If there is no such file, or it cannot be read.
-    """
+    """Whether a path is a benchmark to run, not a recorded output; `AgainstError` where nothing is there."""
     if not path.is_file():
         raise AgainstError(f"{path}: got no such file, wanted Ceph's benchmark or its recorded output")
     try:
@@ -84,13 +74,7 @@ def is_program(path: Path) -> bool:
 
 
 def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str, Any]]:
-    """Read recorded output; headings, blank lines and lines that begin with # are passed over.
-
-    Raises
-    ------
-    AgainstError
-        With the line's number, if a line cannot be read, or if there is none.
-    """
+    """Read recorded output; headings, blank lines and lines that begin with # are passed over."""
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -121,23 +105,23 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
 
 def _run(path: Path, schemes: Sequence[str], sizes_bytes: Sequence[int]) -> list[dict[str, Any]]:
     rows = []
-    for name in schemes:
-        scheme = parse_scheme(name)
-        for size in sizes_bytes:
-            iterations = max(1, math.ceil(TABLE_BYTES / 4 / size))
-            for plugin, (plugin_name, parameters) in PLUGINS.items():
-                for erasures in range(scheme.m + 1):
-                    workload = "decode" if erasures else "encode"
-                    command = [
-                        str(path), "--plugin", plugin_name, "--workload", workload,
-                        "--iterations", str(iterations), "--size", str(size),
-                        "--parameter", f"k={scheme.k}", "--parameter", f"m={scheme.m}",
-                    ]  # fmt: skip
-                    command += ["--erasures", str(erasures)] if erasures else []
-                    for key, value in parameters.items():
-                        command += ["--parameter", f"{key}={value}"]
-                    seconds = _seconds(command)
-                    rows.append(_row(plugin, scheme.name, workload, erasures, size, seconds / iterations))
+    for scheme, size in itertools.product(map(parse_scheme, schemes), sizes_bytes):
+        iterations = max(1, math.ceil(TABLE_BYTES / 4 / size))
+        for plugin, (plugin_name, parameters) in PLUGINS.items():
+            for erasures in range(scheme.m + 1):
+                workload = "decode" if erasures else "encode"
+                options = {
+                    "plugin": plugin_name, "workload": workload, "iterations": iterations, "size": size,
+                }  # fmt: skip
+                command = [str(path)]
+                for key, value in options.items():
+                    command += [f"--{key}", str(value)]
+                command += ["--parameter", f"k={scheme.k}", "--parameter", f"m={scheme.m}"]
+                command += ["--erasures", str(erasures)] if erasures else []
+                for key, value in parameters.items():
+                    command += ["--parameter", f"{key}={value}"]
+                per_call_s = _seconds(command) / iterations
+                rows.append(_row(plugin, scheme.name, workload, erasures, size, per_call_s))
     return rows
 
 
@@ -160,55 +144,29 @@ def _seconds(command: Sequence[str]) -> float:
 def _row(
     backend: str, scheme: str, op: str, erasures: int, size_bytes: int, seconds: float
 ) -> dict[str, Any]:
-    return {
-        "backend": f"ceph {backend}",
-        "scheme": scheme,
-        "op": op,
-        "erasures": erasures,
-        "size_bytes": size_bytes,
-        "seconds_median": seconds,
-        "seconds_p10": seconds,
-        "seconds_p90": seconds,
-        "bytes_per_s": size_bytes / seconds,
-        "copy_seconds_median": None,
-        "verified": None,
-    }
+    # The benchmark says neither what copying took nor whether the results were right.
+    return row_of(f"ceph {backend}", scheme, op, erasures, size_bytes, [seconds], verified=None)
 
 
 def side_by_side(
     ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Pair rows of the same scheme, operation, erasures and nearly the same size.
+    """Pair rows of the same scheme, operation, erasures and nearly the same size (plugins pad: a quarter).
 
-    Returns
-    -------
-    list of dict
-        ``scheme``, ``op``, ``erasures``, ``size_bytes``, ``backend``, ``ceph_backend``, the two speeds [B/s]
-        and ``ceph_over_ours``.
-
-    Notes
-    -----
-    Plugins pad: a size counts as the same within a quarter.
+    Pairs hold these, ``backend``, ``ceph_backend``, the two speeds [B/s] and ``ceph_over_ours``.
     """
-    mine = list(ours)
-    pairs = []
-    for other in theirs:
-        for row in mine:
-            same = all(row[key] == other[key] for key in ("scheme", "op", "erasures"))
-            ratio = row["size_bytes"] / other["size_bytes"]
-            if (
-                same
-                and row.get("cores", 1) == 1
-                and row.get("buffers", "warm") == "warm"
-                and 0.8 < ratio < 1.25
-            ):
-                pairs.append(
-                    {
-                        **{key: row[key] for key in ("scheme", "op", "erasures", "size_bytes", "backend")},
-                        "ceph_backend": other["backend"],
-                        "bytes_per_s": row["bytes_per_s"],
-                        "ceph_bytes_per_s": other["bytes_per_s"],
-                        "ceph_over_ours": other["bytes_per_s"] / row["bytes_per_s"],
-                    }
-                )
-    return pairs
+    # What is in a cache, on one core: so the benchmark runs.
+    mine = [row for row in ours if row.get("cores", 1) == 1 and row.get("buffers", "warm") == "warm"]
+    return [
+        {
+            **{key: row[key] for key in ("scheme", "op", "erasures", "size_bytes", "backend")},
+            "ceph_backend": other["backend"],
+            "bytes_per_s": row["bytes_per_s"],
+            "ceph_bytes_per_s": other["bytes_per_s"],
+            "ceph_over_ours": other["bytes_per_s"] / row["bytes_per_s"],
+        }
+        for other in theirs
+        for row in mine
+        if all(row[key] == other[key] for key in ("scheme", "op", "erasures"))
+        and 0.8 < row["size_bytes"] / other["size_bytes"] < 1.25
+    ]

@@ -17,20 +17,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-import numpy as np
-
 from stripesim.calibration.kernels import isal as kernel_raw
-from stripesim.calibration.kernels.codec import Codec
-from stripesim.calibration.kernels.codes import LrcCodec
+from stripesim.calibration.kernels.codes import kernel_of
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
-from stripesim.calibration.kernels.measure import KernelMeasureError, Row, erasures_max, measure
-from stripesim.calibration.kernels.roofline import COLD_BYTES, bench_row, memcpy_rows, with_roofline
-from stripesim.models.coding.clay import Clay
-from stripesim.models.coding.clay_coder import coder_of
-from stripesim.models.coding.errors import CodecError
-from stripesim.models.coding.lrc import LRC
-from stripesim.models.coding.lrc_ceph import CephLRC
-from stripesim.models.coding.parse import parse_scheme
+from stripesim.calibration.kernels.measure import KernelMeasureError, measure
+from stripesim.calibration.kernels.roofline import COLD_BYTES, memcpy_rows, with_roofline
+from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
+from stripesim.models.coding import CodecError, parse_scheme
 
 #: Columns of the source's tables, in its order: `table_rows` fills them.
 TABLE_COLUMNS = ("seconds", "KB", "plugin", "k", "m", "workload", "iterations", "size", "erasures")
@@ -58,17 +51,7 @@ def sweep_sizes(k: int) -> list[int]:
 def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows in the columns of the source's tables, each scaled to 1 GiB of data.
 
-    Parameters
-    ----------
-    rows : iterable of mapping
-        As `stripesim.calibration.kernels.measure.measure` returns; rows of other operations keep their name
-        as
-        ``workload``.
-
-    Returns
-    -------
-    list of dict
-        With the keys `TABLE_COLUMNS`: ``seconds`` is the median of a call times ``iterations``.
+    ``seconds`` is the median of a call times ``iterations``; ``workload`` is the row's operation.
     """
     listed = []
     for row in rows:
@@ -111,41 +94,28 @@ def cold_rows(
     cold_bytes: int = COLD_BYTES,
     seed: int = 1,
 ) -> list[Row]:
-    """Time encode through a library on data that is not in the cache: other data in every call, verified.
+    """Time encode on data that is not in the cache: other data in every call, the last one verified.
 
-    Parameters
-    ----------
-    schemes, sizes_bytes,
-    backends
-        As for `stripesim.calibration.kernels.measure.measure`; a backend that does not offer a shape is
-        passed over.
-    rounds : int
-        Times round all buffers.
-    cold_bytes : int
-        Bytes that the data buffers of a size fill together [B].
-    seed : int
-        Of the data.
+    A backend that does not offer a shape is passed over. `rounds` are times round all buffers, which fill
+    `cold_bytes` together [B].
     """
     listed = []
     rng = random.Random(seed)
-    for scheme_name, size_bytes in itertools.product(schemes, sizes_bytes):
-        count = max(2, cold_bytes // size_bytes)
+    for scheme, size_bytes, backend in itertools.product(map(parse_scheme, schemes), sizes_bytes, backends):
+        try:
+            kernel = kernel_of(scheme, backend)
+        except CodecError:
+            continue
         block = rng.randbytes(size_bytes)
         # A rotation of one random block costs a copy, not as much randomness as there is memory.
-        data = [block[turn % size_bytes :] + block[: turn % size_bytes] for turn in range(count)]
-        for backend in backends:
-            try:
-                encoder = Encoder(backend, scheme_name)
-            except CodecError:
-                continue
-            samples = []
-            for _ in range(rounds):
-                start_ns = time.thread_time_ns()
-                for one in data:
-                    encoded = encoder.encode(one)
-                samples.append((time.thread_time_ns() - start_ns) / count / 1e9)
-            row = bench_row(backend, encoder.scheme.name, "encode", 0, size_bytes, samples, cold=True)
-            listed.append(row | {"verified": encoder.holds(encoded, data[-1])})
+        turns = (turn % size_bytes for turn in range(max(2, cold_bytes // size_bytes)))
+        data = [block[turn:] + block[:turn] for turn in turns]
+        buffers = itertools.cycle(data)
+        case = Case(repeated(lambda k=kernel, b=buffers: k.encode(next(b))), calls=len(data))  # type: ignore[misc]
+        sample([case], rounds)
+        verified = kernel.holds(kernel.encode(data[-1]), data[-1])
+        row = row_of(backend, scheme.name, "encode", 0, size_bytes, case.samples_s, verified=verified)
+        listed.append(row | {"buffers": "cold", "cores": 1})
     return listed
 
 
@@ -157,22 +127,10 @@ def cores_rows(
     cores: int | None = None,
     seconds: float = 0.3,
 ) -> list[Row]:
-    """Encode in as many processes as there are cores at the same time; the speeds are added.
+    """Encode in as many processes as there are cores (or `cores`) at the same time; the speeds are added.
 
-    Parameters
-    ----------
-    schemes, sizes_bytes, backends
-        As for `stripesim.calibration.kernels.measure.measure`.
-    cores : int, optional
-        Processes; the cores this process may use where left out.
-    seconds : float
-        Wall time for which each case runs [s].
-
-    Returns
-    -------
-    list of dict
-        ``bytes_per_s`` of all processes together, over wall time: whatever else runs on the machine
-        takes its share. ``seconds_median`` is the time in which the machine encodes the size once.
+    ``bytes_per_s`` is over wall time, `seconds` for each case: whatever else runs on the machine takes its
+    share. ``seconds_median`` is the time in which the machine encodes the size once.
     """
     count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
@@ -181,59 +139,18 @@ def cores_rows(
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
     with ProcessPoolExecutor(count, context, initializer=_set_barrier, initargs=(barrier,)) as pool:
-        for scheme_name, size_bytes, backend in itertools.product(schemes, sizes_bytes, backends):
+        cases = itertools.product(map(parse_scheme, schemes), sizes_bytes, backends)
+        for scheme, size_bytes, backend in cases:
             try:
-                name = Encoder(backend, scheme_name).scheme.name
+                kernel_of(scheme, backend)
             except CodecError:
                 continue
-            done = [pool.submit(_encode_for, backend, name, size_bytes, seconds) for _ in range(count)]
+            done = [pool.submit(_encode_for, backend, scheme.name, size_bytes, seconds) for _ in range(count)]
             speeds, verified = zip(*(one.result() for one in done), strict=True)
-            row = bench_row(backend, name, "encode", 0, size_bytes, [size_bytes / sum(speeds)])
-            listed.append(row | {"cores": count, "verified": all(verified)})
+            times = [size_bytes / sum(speeds)]
+            row = row_of(backend, scheme.name, "encode", 0, size_bytes, times, verified=all(verified))
+            listed.append(row | {"buffers": "warm", "cores": count})
     return listed
-
-
-class Encoder:
-    """Encodes with one backend, whatever the kind of code, and checks what came of it.
-
-    Parameters
-    ----------
-    backend : str
-        As in rows of `stripesim.calibration.kernels.measure.measure`.
-    scheme : str
-
-    Raises
-    ------
-    CodecError
-        If the backend is absent or does not offer the shape.
-    """
-
-    def __init__(self, backend: str, scheme: str) -> None:
-        self.scheme = parse_scheme(scheme)
-        self._coder: Any = None
-        if isinstance(self.scheme, Clay):
-            self._coder = coder_of(self.scheme.shape)
-            return
-        if isinstance(self.scheme, LRC | CephLRC):
-            self._codec: Codec = LrcCodec(self.scheme)
-        else:
-            self._codec = Codec(backend, k=self.scheme.k, m=self.scheme.m)
-
-    def encode(self, data: bytes) -> Any:
-        """Encode; of a Clay code `data` is k chunks of whole sub-chunks."""
-        if self._coder is not None:
-            return self._coder.encode(self._chunks(data))
-        return self._codec.encode(data)
-
-    def holds(self, encoded: Any, data: bytes) -> bool:
-        """Whether the data can be had back after as many losses as the code bears for certain."""
-        if self._coder is not None:
-            left = {shard: encoded[shard] for shard in range(self.scheme.m, self.scheme.width)}
-            return bool((self._coder.decode(left)[: self.scheme.k] == self._chunks(data)).all())
-        return bool(self._codec.decode(encoded[erasures_max(self._codec) :]) == data)
-
-    def _chunks(self, data: bytes) -> Any:
-        return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
 
 
 _barrier: Any = None
@@ -247,7 +164,7 @@ def _set_barrier(barrier: Any) -> None:
 def _encode_for(backend: str, scheme: str, size_bytes: int, seconds: float) -> tuple[float, bool]:
     """Worker: bytes per second of encode calls in some wall time, and whether the last one was right."""
     raise_malloc_thresholds()
-    encoder = Encoder(backend, scheme)
+    encoder = kernel_of(parse_scheme(scheme), backend)
     data = random.Random(1).randbytes(size_bytes)
     encoded = encoder.encode(data)
     # All begin together; a worker that is handed two cases of one turn would wait for ever without a bound.
@@ -276,7 +193,7 @@ def benchmark(
     Parameters
     ----------
     schemes, sizes_bytes, backends
-        As for `stripesim.calibration.kernels.measure.measure`.
+        As for `stripesim.calibration.kernels.measure.measure`, whose errors it raises.
     sweep : bool
         Where no sizes are named, take `sweep_sizes` of each code.
     cold : bool
@@ -293,16 +210,8 @@ def benchmark(
     list of dict
         The rows of `measure` with ``buffers`` (warm, cold), ``cores`` and ``roofline``: the bytes that the
         operation must read and write, per second, over twice the copy speed of the same size and
-        buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy.
-
-    Raises
-    ------
-    KernelMeasureError, SchemeError, CodecError
-        As `stripesim.calibration.kernels.measure.measure`.
-
-    Notes
-    -----
-    A roofline above 1 is no error: a code reads more than it writes, and reading is the cheaper half.
+        buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy. A roofline above 1
+        is no error: a code reads more than it writes, and reading is the cheaper half.
     """
 
     def stage(words: str) -> None:
@@ -349,20 +258,3 @@ def _raw_rows(name: str, sizes_bytes: Sequence[int], buffers: str, rounds: int) 
         cold_bytes=COLD_BYTES if buffers == "cold" else 0,
     )
     return [row | {"buffers": buffers, "cores": 1} for row in found]
-
-
-__all__ = [
-    "COLD_BYTES",
-    "SWEEP_MAX_BYTES",
-    "TABLE_BYTES",
-    "TABLE_COLUMNS",
-    "Encoder",
-    "benchmark",
-    "cold_rows",
-    "cores_rows",
-    "format_table",
-    "memcpy_rows",
-    "sweep_sizes",
-    "table_rows",
-    "with_roofline",
-]

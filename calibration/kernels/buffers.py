@@ -28,15 +28,7 @@ class CopyModelError(ValueError):
 
 @dataclass(frozen=True)
 class BufferFit:
-    """The outcome of `fit_buffers`.
-
-    Parameters
-    ----------
-    shard_ns, output_ns_per_byte : float
-        See `stripesim.models.kernel.buffers.EncodeBufferModel`.
-    errors : dict
-        Predicted over measured − 1 of the plugin's whole call, by (scheme, size).
-    """
+    """Numbers of `EncodeBufferModel`, and predicted over measured − 1 of whole calls by (scheme, size)."""
 
     shard_ns: float
     output_ns_per_byte: float
@@ -67,22 +59,20 @@ def fit_buffers(ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, An
     alone = [row for row in raw if row["backend"] == RAW_BACKEND and row["op"] == "encode"]
     rows = []
     for row in ceph:
-        if row["backend"] != FITTED_BACKEND or row["op"] != "encode":
+        if (row["backend"], row["op"]) != (FITTED_BACKEND, "encode"):
             continue
-        for kernel in alone:
-            same_size = abs(kernel["size_bytes"] / row["size_bytes"] - 1) < 0.01
-            if kernel["scheme"] == row["scheme"] and same_size:
-                rows.append((row, kernel["seconds_median"] * 1e9))
-                break
+        of_code = [kernel for kernel in alone if kernel["scheme"] == row["scheme"]]
+        same = [k for k in of_code if abs(k["size_bytes"] / row["size_bytes"] - 1) < 0.01]
+        rows += [(row, kernel["seconds_median"] * 1e9) for kernel in same[:1]]
     if len(rows) < 2:
         raise CopyModelError(f"encode buffers: got {len(rows)} calls with a kernel, wanted at least 2")
     measured = np.array([row["seconds_median"] * 1e9 for row, _ in rows])
     kernels = np.array([kernel_ns for _, kernel_ns in rows])
-    shapes = [parse_scheme(row["scheme"]) for row, _ in rows]
     design = np.array(
         [
-            (scheme.k + scheme.m, row["size_bytes"] * scheme.m / scheme.k)
-            for scheme, (row, _) in zip(shapes, rows, strict=True)
+            (code.width, row["size_bytes"] * code.m / code.k)
+            for row, _ in rows
+            for code in [parse_scheme(row["scheme"])]
         ]
     )
     # Columns of like size keep the solver's tolerances meaningful.
@@ -103,13 +93,7 @@ def fit_buffers(ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, An
 
 @cache
 def ceph_buffers() -> EncodeBufferModel:
-    """The shipped model of Ceph 16.2.15's buffers.
-
-    Raises
-    ------
-    CopyModelError
-        If the parameter file is wrong.
-    """
+    """The shipped model of Ceph 16.2.15's buffers."""
     text = (files("stripesim.calibration.kernels.tables") / FILE).read_text("utf-8")
     try:
         document = tomllib.loads(text)["buffers"]

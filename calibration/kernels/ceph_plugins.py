@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import polars as pl
 
 from stripesim.calibration.kernels.fit import table_from_rows
 from stripesim.calibration.kernels.store import CEPH_TABLE
+from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.kernel.cost import KernelTable, KernelTableError
 
 _LIBRARY = "ceph-16.2.15"
@@ -19,7 +19,7 @@ _COLUMNS = ("lib", "backend", "technique", "k", "m", "op", "erasures", "iters", 
 
 
 def ceph_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of Ceph's plugins in the form of `stripesim.calibration.kernels.measure.measure`.
+    """Rows of Ceph's plugins in the form of `stripesim.calibration.kernels.timing.row_of`.
 
     Parameters
     ----------
@@ -39,10 +39,11 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
 
     Notes
     -----
-    Times are processor time over calls, median of the rounds: the machine
+    Times are processor time over calls, median and extremes of the rounds: the machine
     was shared, and time spent waiting for it is no time of the kernel. The
     size is k times the chunk, that is with the plugin's padding: cauchy_good
     with its packet size of 3,072 pads 24 KiB to 576 KiB and encodes all of it.
+    The source does not say whether the results were compared.
     """
     try:
         frame = pl.read_csv(path)
@@ -58,7 +59,11 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
         groups.setdefault(key, []).append(raw["cpu_s"] / raw["iters"])
     if not groups:
         raise KernelTableError(f"{path}: lib: no row of {_LIBRARY}")
-    rows = [_row(key, samples_s) for key, samples_s in groups.items()]
+    rows = [
+        row_of(*key, samples_s, verified=None)
+        | {"seconds_p10": min(samples_s), "seconds_p90": max(samples_s)}
+        for key, samples_s in groups.items()
+    ]
     return sorted(rows, key=lambda row: row["backend"] != "jerasure:reed_sol_van")
 
 
@@ -82,22 +87,3 @@ def _date(path: Path) -> str:
     """Day of the last of these measurements, from the file itself."""
     last_s = pl.read_csv(path).filter(pl.col("lib") == _LIBRARY).get_column("time").max()
     return datetime.datetime.fromtimestamp(float(str(last_s)), tz=datetime.UTC).date().isoformat()
-
-
-def _row(key: tuple[str, str, str, int, int], samples_s: list[float]) -> dict[str, Any]:
-    backend, scheme, op, erasures, size_bytes = key
-    median_s = statistics.median(samples_s)
-    return {
-        "backend": backend,
-        "scheme": scheme,
-        "op": op,
-        "erasures": erasures,
-        "size_bytes": size_bytes,
-        "seconds_median": median_s,
-        "seconds_p10": min(samples_s),
-        "seconds_p90": max(samples_s),
-        "bytes_per_s": size_bytes / median_s,
-        "copy_seconds_median": None,
-        # The source does not tell whether the results were compared.
-        "verified": None,
-    }

@@ -7,8 +7,9 @@ off. Its C extension holds the interpreter's lock, so threads gain nothing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, Final
 
 from stripesim.models.coding.errors import CodecError
@@ -31,8 +32,6 @@ BACKENDS: Final = (
 #: The backend that only copies: its time is the cost of allocation, headers and memory moves.
 NULL_BACKEND: Final = "null"
 
-# pyeclib does not name the null backend; this is its number in liberasurecode's enumeration.
-_NULL_BACKEND_ID: Final = 0
 _SHARDS_MAX: Final = 32
 # Largest k for which every erasure of m shards is decodable with ISA-L's Vandermonde form and m = 4,
 # found by inverting every submatrix (tests/unit/test_coding_galois.py); m up to 3 needs no bound here.
@@ -41,13 +40,7 @@ _VAND_DATA_MAX_AT_PARITY_MAX: Final = 21
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of pyeclib and the liberasurecode it carries; empty where pyeclib is absent.
-
-    Returns
-    -------
-    dict
-        Keys ``pyeclib`` and ``liberasurecode``.
-    """
+    """Versions of ``pyeclib`` and the ``liberasurecode`` it carries; empty where pyeclib is absent."""
     try:
         from pyeclib import ec_iface
     except ImportError:
@@ -94,8 +87,8 @@ class Codec:
     Debian's libjerasure2 is found only through a link of that name.
     """
 
-    def __init__(self, backend: str, *, k: int, m: int) -> None:
-        if backend not in (*BACKENDS, NULL_BACKEND):
+    def __init__(self, backend: str, *, k: int, m: int, driver: Any = None) -> None:
+        if driver is None and backend not in (*BACKENDS, NULL_BACKEND):
             raise CodecError(f"codec: backend: got {backend!r}, wanted one of {', '.join(BACKENDS)}")
         if k < 1 or m < 1 or k + m > _SHARDS_MAX:
             raise CodecError(
@@ -113,72 +106,26 @@ class Codec:
         self.backend = backend
         self.k = k
         self.m = m
-        self._driver: Any = _null_driver(k, m) if backend == NULL_BACKEND else _driver(backend, k, m)
+        if driver is None:
+            refused = f"got k = {k}, m = {m}, a shape this backend does not offer"
+            null = backend == NULL_BACKEND
+            driver = _null_driver(k, m) if null else pyeclib_driver(backend, refused, k=k, m=m)
+        self._driver: Any = driver
 
     def encode(self, data: bytes) -> list[bytes]:
-        """All k + m fragments of some data, each with its header.
-
-        Parameters
-        ----------
-        data : bytes
-            At least one byte.
-
-        Returns
-        -------
-        list of bytes
-            Data fragments first; `payload` takes the header off.
-
-        Raises
-        ------
-        CodecError
-            If the data is empty or the library refuses.
-        """
+        """All k + m fragments of some data, each with its header, data first; `CodecError` if it is empty."""
         if not data:
             raise CodecError(f"codec: {self.backend}: encode: got no data, wanted at least one byte")
         fragments: list[bytes] = self._call("encode", self._driver.encode, data)
         return fragments
 
     def decode(self, fragments: Sequence[bytes]) -> bytes:
-        """The data, from any fragments that suffice, in any order.
-
-        Parameters
-        ----------
-        fragments : sequence of bytes
-            Fragments of one `encode`, headers on: these tell which is which.
-
-        Returns
-        -------
-        bytes
-            The data as given to `encode`, without padding.
-
-        Raises
-        ------
-        CodecError
-            If there are too few fragments or the library refuses them.
-        """
+        """The data as given to `encode`, from any of its fragments that suffice."""
         data: bytes = self._call("decode", self._driver.decode, list(fragments))
         return data
 
     def reconstruct(self, fragments: Sequence[bytes], index: int) -> bytes:
-        """One fragment, header on, from others that suffice.
-
-        Parameters
-        ----------
-        fragments : sequence of bytes
-            Fragments of one `encode`, headers on.
-        index : int
-            The fragment to rebuild, 0 to k + m - 1.
-
-        Returns
-        -------
-        bytes
-            The fragment.
-
-        Raises
-        ------
-        CodecError
-            If there is no such fragment, there are too few, or the library refuses them.
-        """
+        """One fragment of 0 to k + m - 1, header on, from others of one `encode` that suffice."""
         if not 0 <= index < self.k + self.m:
             raise CodecError(f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}")
         rebuilt: list[bytes] = self._call("reconstruct", self._driver.reconstruct, list(fragments), [index])
@@ -196,33 +143,28 @@ class Codec:
 
 
 def payload(fragment: bytes) -> bytes:
-    """A fragment without its header.
-
-    Raises
-    ------
-    CodecError
-        If the fragment is too short to have one.
-    """
+    """A fragment without its header; `CodecError` if it is too short to have one."""
     if len(fragment) < HEADER_BYTES:
         raise CodecError(f"codec: fragment: got {len(fragment)} bytes, wanted at least {HEADER_BYTES}")
     return fragment[HEADER_BYTES:]
 
 
-def payloads(fragments: Iterable[bytes]) -> list[bytes]:
-    """The fragments without their headers."""
-    return [payload(fragment) for fragment in fragments]
-
-
-def _driver(backend: str, k: int, m: int) -> Any:
-    """The pyeclib driver, or a `CodecError` that says which part is missing."""
+def _pyeclib(backend: str) -> tuple[Any, Any]:
+    """Pyeclib's interface, and the module with its driver class."""
     try:
-        from pyeclib import ec_iface
+        from pyeclib import core, ec_iface
     except ImportError:
         raise CodecError(
             f"codec: {backend}: pyeclib is not installed; "
             "install pyeclib 1.8 or newer, or use a shipped kernel table"
         ) from None
-    if not ec_iface.check_backend_available(backend):
+    return ec_iface, core
+
+
+def pyeclib_driver(backend: str, refused: str, **shape: int) -> Any:
+    """The pyeclib driver, or a `CodecError` that says which part is missing or that the shape is refused."""
+    ec_iface, _ = _pyeclib(backend)
+    if backend not in ec_iface.VALID_EC_TYPES or not ec_iface.check_backend_available(backend):
         raise CodecError(
             f"codec: backend: got {backend!r}, which this machine cannot load, "
             f"wanted one of {', '.join(available_backends())}"
@@ -231,27 +173,13 @@ def _driver(backend: str, k: int, m: int) -> Any:
         with warnings.catch_warnings():
             # pyeclib announces that jerasure support may go; the user asked for it all the same.
             warnings.simplefilter("ignore", FutureWarning)
-            return ec_iface.ECDriver(ec_type=backend, k=k, m=m)
-    except ec_iface.ECDriverError:
-        raise CodecError(
-            f"codec: {backend}: got k = {k}, m = {m}, a shape this backend does not offer"
-        ) from None
-
-
-class _NullType:
-    """Stands in for a member of pyeclib's enumeration, which leaves the null backend out."""
-
-    value = _NULL_BACKEND_ID
+            return ec_iface.ECDriver(ec_type=backend, **shape)
+    except (ec_iface.ECDriverError, TypeError):
+        raise CodecError(f"codec: {backend}: {refused}") from None
 
 
 def _null_driver(k: int, m: int) -> Any:
     """The library's null code through pyeclib's own driver class: same copies, no computing."""
-    try:
-        from pyeclib.core import ECPyECLibDriver
-    except ImportError:
-        raise CodecError(
-            "codec: null: pyeclib is not installed; "
-            "install pyeclib 1.8 or newer, or use a shipped kernel table"
-        ) from None
-    null_type: Any = _NullType()
-    return ECPyECLibDriver(k=k, m=m, hd=m, ec_type=null_type)
+    driver = _pyeclib(NULL_BACKEND)[1].ECPyECLibDriver
+    # pyeclib does not name the null backend; 0 is its number in liberasurecode's enumeration.
+    return driver(k=k, m=m, hd=m, ec_type=SimpleNamespace(value=0))

@@ -1,33 +1,91 @@
-"""Kernels of codes that pyeclib's plain (k, m) interface does not know: LRC and Clay."""
+"""Every code's kernel behind one face: pyeclib's plain (k, m) codes, its LRC, and Clay in NumPy."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from stripesim.calibration.kernels.codec import Codec
-from stripesim.models.coding.clay import Clay
+from stripesim.calibration.kernels.codec import (
+    BACKENDS,
+    NULL_BACKEND,
+    Codec,
+    available_backends,
+    payload,
+    pyeclib_driver,
+)
+from stripesim.models.coding import LRC, CephLRC, Clay, CodecError, RedundancyScheme
 from stripesim.models.coding.clay_coder import coder_of
-from stripesim.models.coding.errors import CodecError
-from stripesim.models.coding.lrc import LRC
-from stripesim.models.coding.lrc_ceph import CephLRC
 from stripesim.models.kernel.cost import Op
 
 LRC_BACKEND: Final = "isa_l_rs_lrc"
 CLAY_BACKEND: Final = "numpy_clay"
 
 
-class LrcCodec(Codec):
-    """The locally repairable code of liberasurecode, over ISA-L.
+@dataclass(frozen=True)
+class Call:
+    """One call to time; `check` says whether what it returned is right."""
 
-    Parameters
-    ----------
-    scheme : LRC or CephLRC
-        Gives the shape: k, all parities, and how many of them are local.
+    op: Op
+    erasures: int
+    call: Callable[[], Any]
+    check: Callable[[Any], bool]
+
+
+class LibraryKernel:
+    """A code of pyeclib."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec, self.backend = codec, codec.backend
+
+    @property
+    def erasures_max(self) -> int:
+        """Erasures of any fragments that the backend bears: flat XOR codes of distance d bear d - 1."""
+        prefix, _, distance = self.backend.rpartition("_")
+        return int(distance) - 1 if prefix == "flat_xor_hd" else self.codec.m
+
+    def encode(self, data: bytes) -> list[bytes]:
+        """All fragments."""
+        return self.codec.encode(data)
+
+    def holds(self, fragments: list[bytes], data: bytes) -> bool:
+        """Whether the data can be had back after as many losses as the code bears for certain."""
+        return self.codec.decode(fragments[self.erasures_max :]) == data
+
+    def calls(self, data: bytes) -> list[Call]:
+        """Encode, decode without 0 and more of the first fragments, and the first one's reconstruction."""
+        codec = self.codec
+        fragments = codec.encode(data)
+
+        def holds_data(encoded: list[bytes]) -> bool:
+            return b"".join(map(payload, encoded[: codec.k]))[: len(data)] == data
+
+        def decode(left: list[bytes]) -> Callable[[], bytes]:
+            return lambda: codec.decode(left)
+
+        return [
+            Call("encode", 0, lambda: codec.encode(data), holds_data),
+            *(
+                Call("decode", lost, decode(fragments[lost:]), lambda decoded: bool(decoded == data))
+                for lost in range(self.erasures_max + 1)
+            ),
+            Call(
+                "reconstruct",
+                1,
+                lambda: codec.reconstruct(fragments[1:], 0),
+                lambda rebuilt: payload(rebuilt) == payload(fragments[0]),
+            ),
+        ]
+
+    def copies(self, data: bytes) -> list[Call]:
+        """The same calls of the null code, which copies and computes nothing: what it returns is no data."""
+        return LibraryKernel(Codec(NULL_BACKEND, k=self.codec.k, m=self.codec.m)).calls(data)
+
+
+class LrcKernel(LibraryKernel):
+    """The locally repairable code of liberasurecode, over ISA-L.
 
     Raises
     ------
@@ -44,82 +102,104 @@ class LrcCodec(Codec):
     """
 
     def __init__(self, scheme: LRC | CephLRC) -> None:
-        self.backend = LRC_BACKEND
-        self.k, self.m = scheme.k, scheme.m
-        #: Any so many fragments may be lost; of larger sets the library decodes only some.
-        self.erasures_max = scheme.global_parities
-        self._driver: Any = _lrc_driver(scheme)
+        refused = (
+            f"got {scheme.name}, wanted at most 32 shards and groups of 2 or more data shards "
+            "(liberasurecode's limits)"
+        )
+        driver = pyeclib_driver(
+            LRC_BACKEND, refused, k=scheme.k, m=scheme.m, local_parity=scheme.local_parities
+        )
+        super().__init__(Codec(LRC_BACKEND, k=scheme.k, m=scheme.m, driver=driver))
+        self._erasures_max = scheme.global_parities
+
+    @property
+    def erasures_max(self) -> int:
+        """Any so many fragments may be lost; of larger sets the library decodes only some."""
+        return self._erasures_max
 
 
-def _lrc_driver(scheme: LRC | CephLRC) -> Any:
-    try:
-        from pyeclib import ec_iface
-    except ImportError:
-        raise CodecError(
-            f"codec: {LRC_BACKEND}: pyeclib is not installed; "
-            "install pyeclib 1.8 or newer, or use a shipped kernel table"
-        ) from None
-    if LRC_BACKEND not in ec_iface.VALID_EC_TYPES:
-        raise CodecError(f"codec: backend: got {LRC_BACKEND!r}, which this machine's pyeclib does not have")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            return ec_iface.ECDriver(
-                ec_type=LRC_BACKEND, k=scheme.k, m=scheme.m, local_parity=scheme.local_parities
-            )
-    except (ec_iface.ECDriverError, TypeError):
-        raise CodecError(
-            f"codec: {LRC_BACKEND}: got {scheme.name}, wanted at most 32 shards and groups of 2 or more data "
-            "shards (liberasurecode's limits)"
-        ) from None
+class ClayKernel:
+    """A Clay code in NumPy; data are k chunks of whole sub-chunks."""
+
+    backend = CLAY_BACKEND
+
+    def __init__(self, scheme: Clay) -> None:
+        self.scheme, self.coder = scheme, coder_of(scheme.shape)
+
+    def encode(self, data: bytes) -> Any:
+        """All shards."""
+        return self.coder.encode(self._chunks(data))
+
+    def holds(self, shards: Any, data: bytes) -> bool:
+        """Whether the data can be had back after as many losses as the code bears."""
+        left = {shard: shards[shard] for shard in range(self.scheme.m, self.scheme.width)}
+        return bool((self.coder.decode(left)[: self.scheme.k] == self._chunks(data)).all())
+
+    def calls(self, data: bytes) -> list[Call]:
+        """Encode, decode without 0 to m data shards, and the repair of shard 0 from its helpers' parts.
+
+        The parts lie ready: cutting them out is the helpers' work.
+        """
+        scheme, coder, chunks = self.scheme, self.coder, self._chunks(data)
+        shards = coder.encode(chunks)
+        parts = {s: coder.helper_part(shards[s], lost=0) for s in scheme.helpers(frozenset({0}))}
+
+        def holds_data(rows: Any) -> bool:
+            return bool((rows[: scheme.k] == chunks).all())
+
+        def decode(erasures: int) -> Callable[[], Any]:
+            left = {shard: shards[shard] for shard in range(erasures, scheme.width)}
+            return lambda: coder.decode(left)
+
+        return [
+            Call("encode", 0, lambda: coder.encode(chunks), holds_data),
+            *(Call("decode", lost, decode(lost), holds_data) for lost in range(scheme.m + 1)),
+            Call("reconstruct", 1, lambda: coder.repair(0, parts), lambda c: bool((c == chunks[0]).all())),
+        ]
+
+    def copies(self, data: bytes) -> list[Call]:
+        """The same calls on sub-chunks of one byte: what the interpreter takes whatever the size."""
+        return self.calls(data[: self.scheme.k * self.scheme.shape.sub_chunks])
+
+    def _chunks(self, data: bytes) -> Any:
+        return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call to time; `check` says whether what it returned is right."""
+Kernel = LibraryKernel | ClayKernel
 
-    op: Op
-    erasures: int
-    call: Callable[[], Any]
-    check: Callable[[Any], bool]
+
+def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
+    """The kernel of a code by a backend.
+
+    Raises
+    ------
+    CodecError
+        If the backend is absent, or does not offer the code.
+    """
+    only = CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
+    if isinstance(scheme, LRC | CephLRC | Clay):
+        if backend != only:
+            raise CodecError(f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}")
+        return ClayKernel(scheme) if isinstance(scheme, Clay) else LrcKernel(scheme)
+    return LibraryKernel(Codec(backend, k=scheme.k, m=scheme.m))
+
+
+def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Kernel]:
+    """A kernel per backend; by default of those that offer the shape, named ones must."""
+    if isinstance(scheme, LRC | CephLRC | Clay):
+        backends = backends or [CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND]
+    if backends is not None:
+        return [kernel_of(scheme, backend) for backend in dict.fromkeys(backends)]
+    kernels: list[Kernel] = []
+    for backend in available_backends():
+        try:
+            kernels.append(kernel_of(scheme, backend))
+        except CodecError:
+            continue
+    # The constructor knows which part is missing and says so.
+    return kernels or [kernel_of(scheme, BACKENDS[0])]
 
 
 def clay_size_bytes(scheme: Clay, size_bytes: int) -> int:
     """A data size [B] rounded up to k chunks of whole sub-chunks, as a stripe of the scheme is."""
     return scheme.geometry(-(-size_bytes // scheme.k)).stripe_bytes
-
-
-def clay_calls(scheme: Clay, data: bytes) -> list[Call]:
-    """Every call of the NumPy kernel on some data.
-
-    Parameters
-    ----------
-    scheme : Clay
-    data : bytes
-        k chunks of whole sub-chunks.
-
-    Returns
-    -------
-    list of Call
-        Encode; decode without 0 to m data shards; the repair of shard 0 from its helpers' parts, which
-        lie ready: cutting them out is the helpers' work.
-    """
-    coder = coder_of(scheme.shape)
-    chunks = np.frombuffer(data, dtype=np.uint8).reshape(scheme.k, -1)
-    shards = coder.encode(chunks)
-
-    def holds_data(rows: Any) -> bool:
-        return bool((rows[: scheme.k] == chunks).all())
-
-    calls = [Call("encode", 0, lambda: coder.encode(chunks), holds_data)]
-    for erasures in range(scheme.m + 1):
-        left = {shard: shards[shard] for shard in range(erasures, scheme.width)}
-        # The default binds this turn's shards, not the last turn's.
-        calls.append(
-            Call("decode", erasures, lambda left=left: coder.decode(left), holds_data)  # type: ignore[misc]
-        )
-    parts = {s: coder.helper_part(shards[s], lost=0) for s in scheme.helpers(frozenset({0}))}
-    calls.append(
-        Call("reconstruct", 1, lambda: coder.repair(0, parts), lambda chunk: bool((chunk == chunks[0]).all()))
-    )
-    return calls

@@ -27,18 +27,11 @@ def fit_affine(
 
     Parameters
     ----------
-    size_bytes : array_like, shape (n,)
-        Data sizes [B], positive; n at least 1.
-    seconds : array_like, shape (n,)
-        Durations [s], positive.
+    size_bytes, seconds : array_like, shape (n,)
+        Data sizes [B] and durations [s], positive; n at least 1.
     relative_to_s : array_like, shape (n,), optional
         Residuals are taken relative to these durations [s], positive, instead of ``seconds``, which may
         then be anything: for a small difference of two large durations.
-
-    Returns
-    -------
-    AffineKnee
-        Coefficients [ns], [ns/B], [B]; none negative.
 
     Raises
     ------
@@ -49,7 +42,7 @@ def fit_affine(
     -----
     Minimises the sum of ((fit - measured) / scale)^2 over non-negative
     coefficients (non-negative least squares). The scale is the measured
-    duration itself unless said otherwise, so a stripe of 24 KiB weighs as much as
+    duration itself unless another is given, so a stripe of 24 KiB weighs as much as
     4 MiB. The knee is sought on a logarithmic scale between the second and the
     last but one size, from a grid and then by bounded scalar minimisation; it
     is kept only where it at least halves the sum. With one size the line
@@ -85,18 +78,7 @@ def relative_residuals(fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.
 
 
 def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
-    """Costs of all operations in measured rows, in the order in which they first appear.
-
-    Parameters
-    ----------
-    rows : iterable of mapping
-        As `stripesim.calibration.kernels.measure.measure` returns; ``copy_seconds_median`` and ``verified``
-        may be None where the source does not tell.
-
-    Returns
-    -------
-    tuple of KernelCost
-        One for each backend, scheme, operation and number of erasures.
+    """Costs of all operations in measured rows (`timing.row_of`), in the order in which they first appear.
 
     Raises
     ------
@@ -115,22 +97,7 @@ def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
 def table_from_rows(
     rows: Iterable[Mapping[str, Any]], *, name: str, provenance: Mapping[str, Any]
 ) -> KernelTable:
-    """The table fitted to measured rows.
-
-    Parameters
-    ----------
-    rows : iterable of mapping
-        See `fit_rows`.
-    name : str
-        The table's name.
-    provenance : mapping
-        At least ``basis``, ``cpu``, ``versions``, ``date``; the fits' residuals are added.
-
-    Returns
-    -------
-    KernelTable
-        The table.
-    """
+    """The table fitted to measured rows; the fits' residuals are added to its provenance."""
     costs = fit_rows(rows)
     residuals = {
         "cost_count": len(costs),

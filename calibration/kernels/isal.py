@@ -7,9 +7,7 @@ loop. What this measures beside `stripesim.calibration.kernels.measure` is what 
 from __future__ import annotations
 
 import ctypes
-import statistics
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.calibration.kernels.timing import Case, Loop, Row, row_of, sample
 from stripesim.models.coding.errors import CodecError
 from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product, vandermonde_matrix
 
@@ -38,13 +37,7 @@ class RawKernelError(CodecError):
 
 @cache
 def isal_path() -> Path:
-    """The ISA-L library inside the installed pyeclib.
-
-    Raises
-    ------
-    RawKernelError
-        If pyeclib is absent or carries none.
-    """
+    """The ISA-L library inside the installed pyeclib; `RawKernelError` where there is none."""
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
@@ -101,12 +94,8 @@ class RawKernel:
             raise RawKernelError(f"kernel: this ISA-L has no function for {variant!r}") from None
         self._tables = aligned(_TABLE_BYTES * self.rows.size)
         tables.restype = None
-        tables(
-            ctypes.c_int(self.inputs),
-            ctypes.c_int(self.outputs),
-            ctypes.c_void_p(self.rows.ctypes.data),
-            ctypes.c_void_p(self._tables.ctypes.data),
-        )
+        tables.argtypes = [ctypes.c_int] * 2 + [ctypes.c_void_p] * 2
+        tables(self.inputs, self.outputs, self.rows.ctypes.data, self._tables.ctypes.data)
         self._function.restype = None
         self._function.argtypes = [ctypes.c_int] * 3 + [ctypes.c_void_p] * 3
 
@@ -117,22 +106,13 @@ class RawKernel:
         return outputs
 
     def _call(self, length: int, inputs: npt.NDArray[np.uint64], outputs: npt.NDArray[np.uint64]) -> None:
-        self._function(
-            length,
-            self.inputs,
-            self.outputs,
-            self._tables.ctypes.data,
-            inputs.ctypes.data,
-            outputs.ctypes.data,
-        )
+        shape = (length, self.inputs, self.outputs, self._tables.ctypes.data)
+        self._function(*shape, inputs.ctypes.data, outputs.ctypes.data)
 
-    def loop(self, sets: Sequence[tuple[Sequence[Bytes], Sequence[Bytes]]]) -> Callable[[int], None]:
-        """A compiled loop that makes so many calls, going round the given sets of buffers.
+    def loop(self, sets: Sequence[tuple[Sequence[Bytes], Sequence[Bytes]]]) -> Loop:
+        """A compiled loop that makes so many calls, going round the given sets of (inputs, outputs).
 
-        Parameters
-        ----------
-        sets : sequence of (inputs, outputs)
-            One set keeps the buffers in the cache; more bytes than the cache holds keep them out.
+        One set keeps the buffers in the cache; more bytes than the cache holds keep them out.
         """
         inputs = np.stack([_addresses(one) for one, _ in sets])
         outputs = np.stack([_addresses(one) for _, one in sets])
@@ -158,17 +138,9 @@ def _compiled_loop(function: Any) -> Any:
 
     @numba.njit(nogil=True)
     def run(
-        calls: int,
-        length: int,
-        inputs: int,
-        outputs: int,
-        tables: int,
-        first_in: int,
-        first_out: int,
-        sets: int,
-        step_in: int,
-        step_out: int,
-    ) -> None:
+        calls: int, length: int, inputs: int, outputs: int, tables: int, first_in: int, first_out: int,
+        sets: int, step_in: int, step_out: int,
+    ) -> None:  # fmt: skip
         for call in range(calls):
             turn = call % sets
             function(length, inputs, outputs, tables, first_in + turn * step_in, first_out + turn * step_out)
@@ -191,20 +163,7 @@ def coefficients(technique: str, k: int, m: int) -> Bytes:
 
 
 def decode_rows(parity: Bytes, erased: Sequence[int]) -> tuple[Bytes, list[int]]:
-    """Rows that rebuild erased chunks from the first k that are left.
-
-    Parameters
-    ----------
-    parity : ndarray of uint8, shape (m, k)
-        From `coefficients`.
-    erased : sequence of int
-        Chunks to rebuild, 0 to k + m - 1; at most m.
-
-    Returns
-    -------
-    tuple
-        Coefficients, shape (len(erased), k), and the chunks they are for, in order.
-    """
+    """Rows that rebuild erased chunks, at most m, from the first k that are left; and which these are."""
     m, k = parity.shape
     full = np.concatenate([np.eye(k, dtype=np.uint8), parity])
     kept = [chunk for chunk in range(k + m) if chunk not in set(erased)][:k]
@@ -221,7 +180,7 @@ def measure_raw(
     sample_s: float = 0.002,
     cold_bytes: int = 0,
     seed: int = 1,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Time the kernel alone, results verified.
 
     Parameters
@@ -244,41 +203,39 @@ def measure_raw(
     Returns
     -------
     list of dict
-        Rows as of `stripesim.calibration.kernels.measure.measure`: encode, and decode of 1 to m lost data
-        chunks;
-        ``copy_seconds_median`` is 0, for nothing is copied. ``size_bytes`` is k chunks.
+        Rows as of `stripesim.calibration.kernels.timing.row_of`: encode, and decode of 1 to m lost data
+        chunks; ``copy_seconds_median`` is 0, for nothing is copied. ``size_bytes`` is k chunks.
     """
     rng = np.random.default_rng(seed)
-    cases = [
-        _prepare_case(k, m, chunk, erasures, technique, variant, cold_bytes, sample_s, rng)
-        for k, m in schemes
-        for chunk in chunk_sizes_bytes
-        for erasures in range(m + 1)
+    backend = f"isal_{technique}{'_' + variant if variant else ''}"
+    found = []
+    for k, m in schemes:
+        parity = coefficients(technique, k, m)
+        for chunk_bytes in chunk_sizes_bytes:
+            for erasures in range(m + 1):
+                case, verified = _case(parity, chunk_bytes, erasures, variant, cold_bytes, rng)
+                case.settle(sample_s)
+                found.append((case, (f"rs:{k},{m}", erasures, k * chunk_bytes), verified))
+    sample([case for case, _, _ in found], rounds)
+    return [
+        row_of(
+            *(backend, scheme, "decode" if erasures else "encode", erasures, size_bytes, case.samples_s),
+            copy_s=0.0,
+            verified=verified,
+        )
+        for case, (scheme, erasures, size_bytes), verified in found
     ]
-    for _ in range(rounds):
-        for case in cases:
-            case["samples"].append(_sample(case["loop"], case["calls"]))
-    return [_raw_row(case) for case in cases]
 
 
-def _prepare_case(
-    k: int,
-    m: int,
-    chunk_bytes: int,
-    erasures: int,
-    technique: str,
-    variant: str,
-    cold_bytes: int,
-    sample_s: float,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    parity = coefficients(technique, k, m)
+def _case(
+    parity: Bytes, chunk_bytes: int, erasures: int, variant: str, cold_bytes: int, rng: np.random.Generator
+) -> tuple[Case, bool]:
+    """Encode, or decode of the first chunks; and whether all that it computes is right."""
+    k = parity.shape[1]
     rows, kept = decode_rows(parity, range(erasures)) if erasures else (parity, list(range(k)))
-    kernel = RawKernel(rows, variant)
-    each = (k + len(rows)) * chunk_bytes
-    count = max(1, -(-cold_bytes // each))
+    kernel, encoder = RawKernel(rows, variant), RawKernel(parity, variant)
+    count = max(1, -(-cold_bytes // ((k + len(rows)) * chunk_bytes)))
     sets, verified = [], True
-    encoder = RawKernel(parity, variant)
     drawn = rng.integers(0, 256, k * chunk_bytes, dtype=np.uint8)
     for turn in range(count):
         data = [aligned(chunk_bytes) for _ in range(k)]
@@ -292,38 +249,4 @@ def _prepare_case(
             wanted = data[:erasures] if erasures else list(matrix_product(parity, np.stack(data)))
             verified &= all(np.array_equal(a, b) for a, b in zip(outputs, wanted, strict=True))
         sets.append(([chunks[index] for index in kept], outputs))
-    loop = kernel.loop(sets)
-    loop(count)
-    once_s = max(1e-9, min(_sample(loop, count) for _ in range(3)))
-    return {
-        "backend": f"isal_{technique}{'_' + variant if variant else ''}",
-        "scheme": f"rs:{k},{m}",
-        "op": "decode" if erasures else "encode",
-        "erasures": erasures,
-        "size_bytes": k * chunk_bytes,
-        "loop": loop,
-        "calls": count * max(1, round(sample_s / once_s / count)),
-        "verified": verified,
-        "samples": [],
-    }
-
-
-def _sample(loop: Callable[[int], None], calls: int) -> float:
-    """Processor seconds of one call, over so many."""
-    start_ns = time.thread_time_ns()
-    loop(calls)
-    return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
-
-
-def _raw_row(case: dict[str, Any]) -> dict[str, Any]:
-    p10_s, p90_s = (float(q) for q in np.quantile(case["samples"], (0.1, 0.9)))
-    median_s = statistics.median(case["samples"])
-    return {
-        **{key: case[key] for key in ("backend", "scheme", "op", "erasures", "size_bytes")},
-        "seconds_median": median_s,
-        "seconds_p10": p10_s,
-        "seconds_p90": p90_s,
-        "bytes_per_s": case["size_bytes"] / median_s,
-        "copy_seconds_median": 0.0,
-        "verified": case["verified"],
-    }
+    return Case(kernel.loop(sets), each=count), verified

@@ -11,13 +11,14 @@ import ctypes
 import ctypes.util
 import itertools
 import statistics
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from stripesim.calibration.kernels.isal import aligned
+from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
 from stripesim.models.coding.errors import CodecError
 
 WORD_BITS = 8
@@ -52,11 +53,6 @@ class CauchyGood:
         Data and parity chunks.
     data_bytes : int
         Data of one call [B]; chunks are padded to whole packets, as Ceph's plugin does.
-
-    Raises
-    ------
-    JerasureError
-        If the library is absent.
     """
 
     def __init__(self, k: int, m: int, data_bytes: int) -> None:
@@ -86,15 +82,9 @@ class CauchyGood:
     def encode(self) -> None:
         """Compute the parity chunks from the data chunks."""
         self.library.jerasure_schedule_encode(
-            self.k,
-            self.m,
-            WORD_BITS,
-            self._schedule,
-            self._data,
-            self._parity,
-            self.chunk_bytes,
+            self.k, self.m, WORD_BITS, self._schedule, self._data, self._parity, self.chunk_bytes,
             PACKET_BYTES,
-        )
+        )  # fmt: skip
 
     def decode(self, lost: Sequence[int]) -> None:
         """Compute lost chunks from the others, in place."""
@@ -109,24 +99,12 @@ class CauchyGood:
 
 def measure_cauchy_good(
     k: int = 6, m: int = 2, data_bytes: int = 1 << 20, *, rounds: int = 15, seed: int = 1
-) -> list[dict[str, Any]]:
-    """Time encode, and decode of 1 to m losses over every choice of them.
+) -> list[Row]:
+    """Time encode, and decode of 1 to m losses over every choice of them; all results are compared.
 
-    Parameters
-    ----------
-    k, m, data_bytes
-        See `CauchyGood`.
-    rounds : int
-        Calls timed of each case.
-    seed : int
-        Of the data.
-
-    Returns
-    -------
-    list of dict
-        Rows as of `stripesim.calibration.kernels.isal.measure_raw`. For decode ``seconds_median`` is the mean
-        over the choices of each one's median, the percentiles are those over the choices, and all results
-        were compared; the schedule of exclusive-ors is worked out in each call.
+    Rows are those of `stripesim.calibration.kernels.timing.row_of`. For decode a sample is the median over
+    the rounds of one choice of losses, so the mean is over choices and percentiles too; the schedule of
+    exclusive-ors is worked out in each call. Raises `JerasureError` if the library is absent.
     """
     code = CauchyGood(k, m, data_bytes)
     rng = np.random.default_rng(seed)
@@ -134,40 +112,30 @@ def measure_cauchy_good(
         chunk[:] = rng.integers(0, 256, code.chunk_bytes, dtype=np.uint8)
     code.encode()
     whole = [chunk.copy() for chunk in code.chunks]
-    medians: dict[int, list[float]] = {0: [_median_s(code.encode, rounds)]}
+    samples: dict[int, list[float]] = {0: [_median_s(code.encode, rounds)]}
     verified = True
     for erasures in range(1, m + 1):
-        medians[erasures] = []
+        samples[erasures] = []
         for lost in itertools.combinations(range(k + m), erasures):
             for index in lost:
                 code.chunks[index][:] = 0
             code.decode(lost)
             verified &= all(np.array_equal(a, b) for a, b in zip(code.chunks, whole, strict=True))
-            medians[erasures].append(_median_s(lambda lost=lost: code.decode(lost), rounds))  # type: ignore[misc]
-    size_bytes = k * code.chunk_bytes
-    return [
-        {
-            "backend": BACKEND,
-            "scheme": f"rs:{k},{m}",
-            "op": "decode" if erasures else "encode",
-            "erasures": erasures,
-            "size_bytes": size_bytes,
-            "seconds_median": statistics.fmean(times),
-            "seconds_p10": float(np.quantile(times, 0.1)),
-            "seconds_p90": float(np.quantile(times, 0.9)),
-            "bytes_per_s": size_bytes / statistics.fmean(times),
-            "copy_seconds_median": 0.0,
-            "verified": verified,
-        }
-        for erasures, times in medians.items()
-    ]
+            samples[erasures].append(_median_s(partial(code.decode, lost), rounds))
+    rows = []
+    for erasures, times in samples.items():
+        op, size_bytes, mean_s = (
+            "decode" if erasures else "encode",
+            k * code.chunk_bytes,
+            statistics.fmean(times),
+        )
+        row = row_of(BACKEND, f"rs:{k},{m}", op, erasures, size_bytes, times, copy_s=0.0, verified=verified)
+        rows.append(row | {"seconds_median": mean_s, "bytes_per_s": size_bytes / mean_s})
+    return rows
 
 
 def _median_s(call: Callable[[], None], rounds: int) -> float:
+    case = Case(repeated(call))
     call()
-    samples = []
-    for _ in range(rounds):
-        start_ns = time.thread_time_ns()
-        call()
-        samples.append(time.thread_time_ns() - start_ns)
-    return max(1.0, statistics.median(samples)) / 1e9
+    sample([case], rounds)
+    return statistics.median(case.samples_s)

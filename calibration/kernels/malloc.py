@@ -1,8 +1,19 @@
-"""glibc's allocator thresholds: without raising them, a kernel's timing is mostly page faults."""
+"""glibc's allocator thresholds: without raising them, a kernel's timing is mostly page faults.
+
+``python -m stripesim.calibration.kernels.malloc BACKEND K M BYTES CALLS RAISED`` prints the data bytes per
+second of a loop of encode calls, with the thresholds raised (1) or as they are (0).
+"""
 
 from __future__ import annotations
 
 import ctypes
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from stripesim.calibration.kernels.codec import Codec
 
 #: Parameters of ``mallopt`` and the values set, from glibc's ``malloc.h``; 32 MiB is the largest mmap
 #: threshold glibc takes on a 64-bit machine.
@@ -36,3 +47,42 @@ def raise_malloc_thresholds() -> bool:
     took_mmap = int(mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES))
     took_trim = int(mallopt(_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES))
     return took_mmap == 1 and took_trim == 1
+
+
+def malloc_effect(
+    k: int = 6, m: int = 2, size_bytes: int = 1 << 20, backend: str = "isa_l_rs_vand", *, calls: int = 400
+) -> dict[str, float]:
+    """Encode speed [B/s] of so many calls with the allocator's thresholds as they are and raised.
+
+    Each is a loop of encode alone in a fresh interpreter: glibc adapts its thresholds to what a process has
+    freed, so that a process which has also decoded no longer shows the effect, and raised thresholds cannot
+    be put back. Raises `CodecError` where the backend is absent.
+    """
+    Codec(backend, k=k, m=m)
+    speeds = []
+    for raised in (0, 1):
+        numbers = map(str, (k, m, size_bytes, calls, raised))
+        command = [sys.executable, "-W", "ignore", "-m", "stripesim.calibration.kernels.malloc", backend]
+        finished = subprocess.run([*command, *numbers], check=True, capture_output=True, text=True)
+        speeds.append(float(finished.stdout))
+    return {"default_bytes_per_s": speeds[0], "raised_bytes_per_s": speeds[1]}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Time a loop of encode calls and print data bytes per second."""
+    backend, *numbers = arguments
+    k, m, size_bytes, calls, raised = map(int, numbers)
+    if raised:
+        raise_malloc_thresholds()
+    codec = Codec(backend, k=k, m=m)
+    data = random.Random(1).randbytes(size_bytes)
+    codec.encode(data)
+    start_ns = time.perf_counter_ns()
+    for _ in range(calls):
+        codec.encode(data)
+    speed = size_bytes * calls * 1e9 / max(1, time.perf_counter_ns() - start_ns)
+    sys.stdout.write(f"{speed}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

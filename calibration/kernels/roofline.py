@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
-import statistics
-import time
-from collections.abc import Callable, Iterable, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Sequence
 
 from stripesim.calibration.kernels import isal as kernel_raw
-from stripesim.calibration.kernels.measure import Row
+from stripesim.calibration.kernels.timing import Case, Loop, Row, row_of, sample
 from stripesim.models.coding.parse import parse_scheme
 
 #: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
@@ -28,40 +24,23 @@ def memcpy_rows(
 ) -> list[Row]:
     """Time the C library's copy: the roof under which anything that touches every byte stays.
 
-    Parameters
-    ----------
-    sizes_bytes : sequence of int
-        Bytes copied by a call [B].
-    cold : bool
-        Go round buffers that fill `cold_bytes` instead of one pair.
-    rounds : int
-        Samples of each size.
-    sample_s : float
-        Shortest duration of a sample [s].
-    cold_bytes : int
-        See `cold` [B].
-
-    Returns
-    -------
-    list of dict
-        ``op`` is ``memcpy``; ``bytes_per_s`` counts the bytes copied once, not read and written.
+    `cold` goes round buffers that fill `cold_bytes` instead of one pair. ``op`` is ``memcpy``;
+    ``bytes_per_s`` counts the bytes copied once, not read and written.
     """
-    loops: list[tuple[int, int, Callable[[int], None]]] = []
+    cases = {}
     for size_bytes in sizes_bytes:
         pairs = max(1, cold_bytes // (2 * size_bytes)) if cold else 1
-        loops.append((size_bytes, pairs, _copy_loop(size_bytes, pairs)))
-    samples: dict[int, list[float]] = {size_bytes: [] for size_bytes in sizes_bytes}
-    calls = {}
-    for size_bytes, pairs, loop in loops:
-        loop(pairs)
-        calls[size_bytes] = pairs * max(1, round(sample_s / _cpu_s(loop, pairs) / pairs))
-    for _ in range(rounds):
-        for size_bytes, _, loop in loops:
-            samples[size_bytes].append(_cpu_s(loop, calls[size_bytes]))
-    return [bench_row("memcpy", "none", "memcpy", 0, size, samples[size], cold=cold) for size in samples]
+        cases[size_bytes] = Case(_copy_loop(size_bytes, pairs), each=pairs)
+        cases[size_bytes].settle(sample_s)
+    sample(cases.values(), rounds)
+    buffers = "cold" if cold else "warm"
+    return [
+        row_of("memcpy", "none", "memcpy", 0, size, case.samples_s, buffers=buffers, cores=1)
+        for size, case in cases.items()
+    ]
 
 
-def _copy_loop(size_bytes: int, pairs: int) -> Callable[[int], None]:
+def _copy_loop(size_bytes: int, pairs: int) -> Loop:
     import numba
 
     function = ctypes.CDLL(None).memcpy
@@ -82,43 +61,6 @@ def _copy_loop(size_bytes: int, pairs: int) -> Callable[[int], None]:
 
     repeat.buffers = buffers  # type: ignore[attr-defined]  # they must live as long as the loop
     return repeat
-
-
-def _cpu_s(loop: Callable[[int], None], calls: int) -> float:
-    """Processor seconds of one call."""
-    start_ns = time.thread_time_ns()
-    loop(calls)
-    return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
-
-
-def bench_row(
-    backend: str,
-    scheme: str,
-    op: str,
-    erasures: int,
-    size_bytes: int,
-    samples: Sequence[float],
-    *,
-    cold: bool = False,
-) -> Row:
-    """Return a row as of `stripesim.calibration.kernels.measure.measure` from seconds per call, one core."""
-    p10_s, p90_s = (float(q) for q in np.quantile(samples, (0.1, 0.9)))
-    median_s = statistics.median(samples)
-    return {
-        "backend": backend,
-        "scheme": scheme,
-        "op": op,
-        "erasures": erasures,
-        "size_bytes": size_bytes,
-        "seconds_median": median_s,
-        "seconds_p10": p10_s,
-        "seconds_p90": p90_s,
-        "bytes_per_s": size_bytes / median_s,
-        "copy_seconds_median": None,
-        "verified": True,
-        "buffers": "cold" if cold else "warm",
-        "cores": 1,
-    }
 
 
 def with_roofline(rows: Iterable[Row]) -> list[Row]:

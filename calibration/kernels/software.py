@@ -14,13 +14,11 @@ matrix).
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,10 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.calibration.kernels import isal as kernel_raw
+from stripesim.calibration.kernels.timing import Case, repeated, sample
 from stripesim.models.coding.galois import PRODUCTS
 
 Bytes = npt.NDArray[np.uint8]
 Bits = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
 
 WORD_BITS = 8
 """Bits of a field element, and packets of a block under the Cauchy code."""
@@ -41,12 +41,7 @@ _PLAIN = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
 
 
 def bit_matrix(element: int, bits: int = WORD_BITS) -> Bits:
-    """Multiplication by an element of GF(2^8) as a bit matrix, shape (bits, bits).
-
-    Notes
-    -----
-    Column j holds the bits of ``element * 2**j``, lowest first.
-    """
+    """Multiplication by an element of GF(2^8): column j holds ``element * 2**j``, lowest bit first."""
     columns = [int(PRODUCTS[element, 1 << j]) for j in range(bits)]
     return np.array([[column >> i & 1 for column in columns] for i in range(bits)], dtype=np.uint8)
 
@@ -54,8 +49,6 @@ def bit_matrix(element: int, bits: int = WORD_BITS) -> Bits:
 def cauchy_bits(k: int) -> Bits:
     """Bit matrix of two parities with few ones, shape (16, 8 k).
 
-    Notes
-    -----
     The first parity is the plain sum; the second takes the k elements whose bit matrices hold the fewest
     ones. Any distinct non-zero elements give a code that bears two losses.
     """
@@ -65,13 +58,7 @@ def cauchy_bits(k: int) -> Bits:
 
 
 def liberation_bits(k: int, w: int) -> Bits:
-    """Bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2.
-
-    Raises
-    ------
-    ValueError
-        If w is no such prime.
-    """
+    """Bit matrix of a Liberation code, shape (2 w, k w); w prime, at least k and above 2."""
     if w < 3 or w < k or any(w % d == 0 for d in range(2, w)):
         raise ValueError(f"liberation: w: got {w}, wanted a prime of at least {max(3, k)}")
     second = []
@@ -86,43 +73,11 @@ def liberation_bits(k: int, w: int) -> Bits:
     return np.vstack([np.hstack([np.eye(w, dtype=np.uint8)] * k), np.hstack(second)])
 
 
-def bears_two_losses(bits: Bits, k: int, w: int) -> bool:
-    """Whether every loss of two of k + 2 blocks can be undone: the rest has full rank over GF(2)."""
-    full = np.vstack([np.eye(k * w, dtype=np.uint8), bits])
-    blocks = full.reshape(k + 2, w, k * w)
-    return all(
-        _rank(np.delete(blocks, lost, axis=0).reshape(-1, k * w)) == k * w
-        for lost in itertools.combinations(range(k + 2), 2)
-    )
-
-
-def _rank(matrix: Bits) -> int:
-    rows = [int("".join(map(str, row.tolist())), 2) for row in matrix]
-    rank = 0
-    while rows:
-        pivot = rows.pop()
-        if pivot:
-            rank += 1
-            low = pivot & -pivot
-            rows = [row ^ pivot if row & low else row for row in rows]
-    return rank
-
-
-def schedule(bits: Bits) -> npt.NDArray[np.int64]:
-    """The packets that each parity packet sums, one after another, shape (ones, 2): parity, data."""
-    return np.argwhere(bits).astype(np.int64)
-
-
 def _xor_kernel() -> Any:
     import numba
 
     @numba.njit()
-    def run(
-        data: npt.NDArray[np.uint64],
-        parity: npt.NDArray[np.uint64],
-        steps: npt.NDArray[np.int64],
-        stripes: int,
-    ) -> None:
+    def run(data: Words, parity: Words, steps: npt.NDArray[np.int64], stripes: int) -> None:
         words = data.shape[2]
         for stripe in range(stripes):
             last = -1
@@ -164,26 +119,10 @@ def _table_kernel() -> Any:
 def software_encoder(
     code: str, k: int, block_bytes: int, stripes: int, seed: int = 1
 ) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """An encode of some stripes of two parities, and a check of what it wrote.
+    """An encode of some stripes of two parities by one of `CODES`, and a check of what it wrote.
 
-    Parameters
-    ----------
-    code : str
-        One of `CODES`.
-    k : int
-        Data blocks.
-    block_bytes : int
-        Bytes of a block [B], a multiple of 64. Liberation cuts a block into a prime number of packets of
-        whole words; a block that does not divide is padded.
-    stripes : int
-        Stripes in one call.
-    seed : int
-        Of the data.
-
-    Raises
-    ------
-    ValueError
-        If the code is unknown.
+    A block is `block_bytes` [B], a multiple of 64; Liberation cuts it into a prime number of packets of
+    whole words, and a block that does not divide is padded. `stripes` are those of one call.
     """
     rng = np.random.default_rng(seed)
     if code == "RS":
@@ -208,7 +147,8 @@ def software_encoder(
     words = -(-block_bytes // (8 * w))
     packets = rng.integers(0, 1 << 63, (stripes, k * w, words), dtype=np.uint64)
     sums = np.zeros((stripes, 2 * w, words), dtype=np.uint64)
-    steps, xor_kernel = schedule(bits), _xor_kernel()
+    # The packets that each parity packet sums, one after another: parity, data.
+    steps, xor_kernel = np.argwhere(bits).astype(np.int64), _xor_kernel()
 
     def check_sums() -> bool:
         wanted = np.stack(
@@ -224,49 +164,39 @@ def measure_codes(
 ) -> dict[str, Any]:
     """Time the codes of the study and ISA-L's Cauchy code on stripes of this geometry, two parities.
 
-    Returns
-    -------
-    dict
-        ``seconds_per_stripe`` by code (``AVX2:CRS`` is ISA-L's AVX2 function, ``AVX:CRS`` its AVX function),
-        ``ratio`` of each to ``AVX2:CRS``, and the quartiles of the ratios over the rounds.
-
-    Notes
-    -----
-    Every call works stripe by stripe, as the modelled system does. To be run in an interpreter that does
-    not vectorise; `measure_codes_apart` starts one.
+    The result holds ``seconds_per_stripe`` by code (``AVX2:CRS`` is ISA-L's AVX2 function, ``AVX:CRS`` its
+    AVX function), ``ratio`` of each to ``AVX2:CRS``, and the quartiles of the ratios over the rounds. Every
+    call works stripe by stripe, as the modelled system does. To be run in an interpreter that does not
+    vectorise; `measure_codes_apart` starts one.
     """
-    calls: dict[str, Callable[[int], None]] = {}
+    cases: dict[str, Case] = {}
     for code in CODES:
         encode, check = software_encoder(code, k, block_bytes, stripes)
         encode()
         if not check():
             raise ValueError(f"kernel: {code}: the parity is wrong, so its time means nothing")
-        calls[code] = _repeated(encode)
+        cases[code] = Case(repeated(encode))
     parity = kernel_raw.coefficients("cauchy", k, 2)
     for code, variant in (("AVX2:CRS", "avx2"), ("AVX:CRS", "avx")):
-        kernel = kernel_raw.RawKernel(parity, variant)
         sets = [(_buffers(k, block_bytes), _buffers(2, block_bytes)) for _ in range(stripes)]
-        loop = kernel.loop(sets)
-        calls[code] = lambda turns, loop=loop: loop(turns * stripes)  # type: ignore[misc]
-    samples: dict[str, list[float]] = {code: [] for code in calls}
-    for call in calls.values():
-        # The first call compiles, the second one finds its buffers in the cache.
-        call(1)
-        call(1)
-    turns = {code: max(1, round(sample_s / _seconds(call, 1))) for code, call in calls.items()}
-    for _ in range(rounds):
-        for code, call in calls.items():
-            samples[code].append(_seconds(call, turns[code]) / turns[code] / stripes)
-    reference = samples["AVX2:CRS"]
-    ratios = {code: [a / b for a, b in zip(times, reference, strict=True)] for code, times in samples.items()}
+        cases[code] = Case(kernel_raw.RawKernel(parity, variant).loop(sets), each=stripes)
+    for case in cases.values():
+        case.settle(sample_s)
+    sample(cases.values(), rounds)
+    # A call of plain code is all stripes, one of ISA-L is a stripe.
+    times = {
+        code: [second / (1 if case.each > 1 else stripes) for second in case.samples_s]
+        for code, case in cases.items()
+    }
+    ratios = {code: np.divide(samples, times["AVX2:CRS"]) for code, samples in times.items()}
     return {
         "k": k,
         "block_bytes": block_bytes,
         "stripes": stripes,
-        "seconds_per_stripe": {code: statistics.median(times) for code, times in samples.items()},
-        "ratio": {code: statistics.median(values) for code, values in ratios.items()},
+        "seconds_per_stripe": {code: statistics.median(samples) for code, samples in times.items()},
+        "ratio": {code: float(np.median(values)) for code, values in ratios.items()},
         "ratio_quartiles": {
-            code: [float(q) for q in np.quantile(values, (0.25, 0.75))] for code, values in ratios.items()
+            code: np.quantile(values, (0.25, 0.75)).tolist() for code, values in ratios.items()
         },
     }
 
@@ -275,34 +205,11 @@ def _buffers(count: int, size_bytes: int) -> list[Bytes]:
     return [kernel_raw.aligned(size_bytes) for _ in range(count)]
 
 
-def _repeated(call: Callable[[], None]) -> Callable[[int], None]:
-    def run(turns: int) -> None:
-        for _ in range(turns):
-            call()
-
-    return run
-
-
-def _seconds(call: Callable[[int], None], turns: int) -> float:
-    start_ns = time.thread_time_ns()
-    call(turns)
-    return max(1, time.thread_time_ns() - start_ns) / 1e9
-
-
-def measure_codes_apart(arguments: Sequence[str] = ()) -> dict[str, Any]:
+def measure_codes_apart() -> dict[str, Any]:
     """Run `measure_codes` in a fresh interpreter whose compiler does not vectorise."""
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-m",
-        "stripesim.calibration.kernels.software",
-        "--plain",
-        *arguments,
-    ]
-    finished = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={**os.environ, **_PLAIN}
-    )
+    command = [sys.executable, "-W", "ignore", "-m", "stripesim.calibration.kernels.software", "--plain"]
+    plain = {**os.environ, **_PLAIN}
+    finished = subprocess.run(command, check=True, capture_output=True, text=True, env=plain)
     document: dict[str, Any] = json.loads(finished.stdout)
     return document
 

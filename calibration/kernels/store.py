@@ -26,13 +26,7 @@ _FLAGS = ("ssse3", "avx", "avx2", "avx512f", "avx512bw", "gfni")
 
 
 def cpu_description() -> dict[str, Any]:
-    """The processor of this machine: name, family, model and the vector extensions a kernel may use.
-
-    Returns
-    -------
-    dict
-        ``name``, ``family``, ``model`` (None where not known) and ``extensions``.
-    """
+    """The processor here: name, family and model (None where not known), extensions a kernel may use."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -61,23 +55,8 @@ def table_name(cpu: Mapping[str, Any]) -> str:
     return "-".join([slug, *parts])
 
 
-def table_of_this_machine(
-    rows: Iterable[Mapping[str, Any]], *, extra: Mapping[str, Any] | None = None
-) -> KernelTable:
-    """Fit rows measured here and note what measured them.
-
-    Parameters
-    ----------
-    rows : iterable of mapping
-        As `stripesim.calibration.kernels.measure.measure` returns.
-    extra : mapping, optional
-        Further provenance, such as the allocator's effect.
-
-    Returns
-    -------
-    KernelTable
-        Named after the processor.
-    """
+def table_of_this_machine(rows: Iterable[Mapping[str, Any]]) -> KernelTable:
+    """Fit rows measured here into a table that is named after the processor and notes what measured it."""
     cpu = cpu_description()
     provenance = {
         "basis": "measured",
@@ -85,7 +64,6 @@ def table_of_this_machine(
         "cpu": cpu,
         "versions": {**library_versions(), "python": platform.python_version()},
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-        **(extra or {}),
     }
     return table_from_rows(rows, name=table_name(cpu), provenance=provenance)
 
@@ -97,25 +75,7 @@ def user_table_dir() -> Path:
 
 
 def save_table(table: KernelTable, directory: Path | None = None) -> Path:
-    """Write a table; costs of a table of that name that it does not hold itself are kept.
-
-    Parameters
-    ----------
-    table : KernelTable
-        What to write.
-    directory : Path, optional
-        `user_table_dir` where left out; made where absent.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    KernelTableError
-        If the file cannot be written, or the one there cannot be read.
-    """
+    """Write a table into a folder (`user_table_dir`); costs of the file there that it lacks are kept."""
     directory = user_table_dir() if directory is None else directory
     path = directory / f"{table.name}.json"
     if path.exists():
@@ -135,13 +95,7 @@ def shipped_table_names() -> tuple[str, ...]:
 
 
 def named_table(name: str) -> KernelTable:
-    """A table by name: one measured here goes before one that ships.
-
-    Raises
-    ------
-    KernelTableError
-        If there is none of that name, or it cannot be read.
-    """
+    """A table by name: one measured here goes before one that ships."""
     own = user_table_dir() / f"{name}.json"
     if own.exists():
         # What was not measured here is taken from the table that ships.
@@ -151,13 +105,7 @@ def named_table(name: str) -> KernelTable:
 
 @lru_cache(maxsize=4)
 def shipped_table(name: str) -> KernelTable:
-    """A table that ships, by name.
-
-    Raises
-    ------
-    KernelTableError
-        If there is none of that name.
-    """
+    """A table that ships, by name."""
     if name not in shipped_table_names():
         raise KernelTableError(
             f"kernel table: got {name!r}, wanted one of {', '.join(shipped_table_names())}"

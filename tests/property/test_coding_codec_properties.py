@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.calibration.kernels.codec import Codec, available_backends, payloads
+from stripesim.calibration.kernels.codec import Codec, available_backends, payload
 from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product
 
 SHAPES = st.tuples(st.integers(1, 10), st.integers(1, 4))
@@ -23,7 +23,7 @@ def test_library_decodes_after_any_bearable_loss(
     fragments = codec.encode(data)
     lost = draw.draw(st.sets(st.integers(0, k + m - 1), max_size=m))
     assert codec.decode([f for index, f in enumerate(fragments) if index not in lost]) == data
-    shards = np.stack([np.frombuffer(body, dtype=np.uint8) for body in payloads(fragments)])
+    shards = np.stack([np.frombuffer(body, dtype=np.uint8) for body in map(payload, fragments)])
     assert np.array_equal(matrix_product(cauchy_matrix(k, m), shards[:k]), shards)
 
 

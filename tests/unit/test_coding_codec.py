@@ -15,7 +15,6 @@ from stripesim.calibration.kernels.codec import (
     available_backends,
     library_versions,
     payload,
-    payloads,
 )
 from stripesim.models.coding import CodecError
 from stripesim.models.coding.galois import cauchy_matrix, matrix_product, vandermonde_matrix
@@ -36,7 +35,7 @@ def codec_or_skip(backend: str, k: int, m: int) -> Codec:
 def test_parity_equals_the_oracle(backend: str, k: int, m: int, size: int) -> None:
     codec = codec_or_skip(backend, k, m)
     fragments = codec.encode(random.Random(size).randbytes(size))
-    shards = np.stack([np.frombuffer(body, dtype=np.uint8) for body in payloads(fragments)])
+    shards = np.stack([np.frombuffer(body, dtype=np.uint8) for body in map(payload, fragments)])
     assert np.array_equal(matrix_product(ORACLES[backend](k, m), shards[:k]), shards)
 
 
@@ -47,7 +46,7 @@ def test_every_erasure_of_up_to_m_fragments(backend: str, k: int, m: int, size: 
     data = random.Random(7).randbytes(size)
     fragments = codec.encode(data)
     assert len(fragments) == k + m
-    assert b"".join(payloads(fragments[:k]))[:size] == data
+    assert b"".join(map(payload, fragments[:k]))[:size] == data
     for erasures in range(m + 1):
         for lost in itertools.combinations(range(k + m), erasures):
             left = [fragment for index, fragment in enumerate(fragments) if index not in lost]

@@ -1,0 +1,111 @@
+"""Times of calls taken side by side, in processor time, and the rows that they become."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]
+#: A call to time, as a loop that makes it so many times.
+Loop = Callable[[int], Any]
+
+
+@dataclass
+class Case:
+    """A call that is timed beside others.
+
+    Parameters
+    ----------
+    loop : Loop
+    each : int
+        The loop is run for multiples of so many calls, such as one for each set of buffers.
+    calls : int
+        Calls in a sample; see `settle`.
+    samples_s : list of float
+        Processor seconds of one call, a sample each.
+    """
+
+    loop: Loop
+    each: int = 1
+    calls: int = 1
+    samples_s: list[float] = field(default_factory=list)
+
+    def settle(self, sample_s: float) -> None:
+        """Warm up, and make samples last at least so long [s]."""
+        self.loop(self.each)
+        once_s = min(cpu_seconds(self.loop, self.each) for _ in range(3))
+        self.calls = self.each * max(1, round(sample_s / once_s / self.each))
+
+
+def repeated(call: Callable[[], Any]) -> Loop:
+    """A loop in Python over a call."""
+
+    def loop(calls: int) -> None:
+        for _ in range(calls):
+            call()
+
+    return loop
+
+
+def cpu_seconds(loop: Loop, calls: int) -> float:
+    """Processor seconds of one call, over so many: waiting for a shared processor is no time of a kernel."""
+    start_ns = time.thread_time_ns()
+    loop(calls)
+    return max(1, time.thread_time_ns() - start_ns) / calls / 1e9
+
+
+def sample(cases: Iterable[Case], rounds: int, rng: random.Random | None = None) -> None:
+    """Time all cases once a round, in a new order each where a generator is given.
+
+    So another program's burst hits one sample of many cases, not all samples of one.
+    """
+    order = list(cases)
+    for _ in range(rounds):
+        if rng is not None:
+            rng.shuffle(order)
+        for case in order:
+            case.samples_s.append(cpu_seconds(case.loop, case.calls))
+
+
+def row_of(
+    backend: str,
+    scheme: str,
+    op: str,
+    erasures: int,
+    size_bytes: int,
+    samples_s: Sequence[float],
+    *,
+    copy_s: float | None = None,
+    verified: bool | None = True,
+    **more: Any,
+) -> Row:
+    """A row of measurements from seconds per call.
+
+    Returns
+    -------
+    dict
+        ``backend``, ``scheme``, ``op``, ``erasures``, ``size_bytes``, ``seconds_median``, ``seconds_p10``,
+        ``seconds_p90``, ``bytes_per_s`` (data bytes over the median), ``copy_seconds_median`` (the same call
+        of a code that only copies; None where not measured), ``verified`` (what the call returned was
+        compared and right; None where the source does not say), and `more`.
+    """
+    p10_s, median_s, p90_s = (float(q) for q in np.quantile(samples_s, (0.1, 0.5, 0.9)))
+    return {
+        "backend": backend,
+        "scheme": scheme,
+        "op": op,
+        "erasures": erasures,
+        "size_bytes": size_bytes,
+        "seconds_median": median_s,
+        "seconds_p10": p10_s,
+        "seconds_p90": p90_s,
+        "bytes_per_s": size_bytes / median_s,
+        "copy_seconds_median": copy_s,
+        "verified": verified,
+        **more,
+    }
