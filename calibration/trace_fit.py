@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stripesim.calibration.ssd.drive import LIKE, drive_toml
 from stripesim.calibration.ssd.fit import FitError, fit_times
 from stripesim.calibration.ssd.interference import Interference, fit_interference
 from stripesim.calibration.ssd.plot import plot_fit
@@ -98,8 +99,10 @@ def fit_trace(trace: BlockTrace | FailureTrace, *, seed: int = 1) -> TraceFit:
     return fitted
 
 
-def write_fit(fitted: TraceFit, trace: BlockTrace | FailureTrace, folder: str | Path) -> list[Path]:
-    """Write `trace-fit.json` and, for service times, figures.
+def write_fit(
+    fitted: TraceFit, trace: BlockTrace | FailureTrace, folder: str | Path, *, like: str = LIKE
+) -> list[Path]:
+    """Write `trace-fit.json` and, for service times, figures and `drive.toml` for a scenario's `cluster.ssd`.
 
     Parameters
     ----------
@@ -109,6 +112,8 @@ def write_fit(fitted: TraceFit, trace: BlockTrace | FailureTrace, folder: str | 
         The same trace.
     folder : str or pathlib.Path
         Made if it is not there.
+    like : str
+        Device parameter set whose numbers stand in the drive's file for what the trace does not show.
 
     Returns
     -------
@@ -121,6 +126,10 @@ def write_fit(fitted: TraceFit, trace: BlockTrace | FailureTrace, folder: str | 
     table.write_text(json.dumps(fitted.to_dict(), indent=1) + "\n", encoding="utf-8")
     written = [table]
     if isinstance(trace, BlockTrace):
+        if any(fit.quantity == "service" for fit in fitted.service):
+            drive = folder / "drive.toml"
+            drive.write_text(drive_toml(fitted.service, trace, like), encoding="utf-8")
+            written.append(drive)
         for fit in fitted.service:
             written += plot_fit(fit, trace, folder / f"{fit.operation}-{fit.quantity}-fit")
     return written

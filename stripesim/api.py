@@ -195,14 +195,14 @@ def sweep(
 
 def _absolute(scenario: _Scenario) -> dict[str, Any]:
     """Return a scenario's values without nulls, and with paths that hold from any folder."""
-    from stripesim.scenarios.schema.keys import FILE_KEYS
+    from stripesim.scenarios.schema.keys import names_file
 
     def clean(key: str, value: Any) -> Any:
         if isinstance(value, dict):
             return {name: clean(name, part) for name, part in value.items() if part is not None}
         if isinstance(value, list):
-            return [clean("", part) for part in value]
-        if key in FILE_KEYS and isinstance(value, str):
+            return [clean(key, part) for part in value]
+        if names_file(key, value):
             return str((scenario._base_dir / value).absolute())
         return value
 

@@ -7,6 +7,8 @@ import dataclasses
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -45,7 +47,9 @@ class ParameterSet:
         Stem of a TOML file in `stripesim.calibration.parameters`: a table per model, in it a
         table per number with ``value``, ``provenance``, ``source`` and, where fitted,
         ``confidence_interval``. Instead of ``value`` a distribution has ``file`` (a column of
-        factors) or ``lognormal_sigma``.
+        factors), ``factors`` (a list) or ``lognormal_sigma``.
+    path : pathlib.Path, optional
+        A file of one's own in that form; the name is then what messages call it.
 
     Raises
     ------
@@ -53,15 +57,16 @@ class ParameterSet:
         If there is no such set.
     """
 
-    def __init__(self, name: str) -> None:
-        resource = files(_PACKAGE) / f"{name}.toml"
-        if not resource.is_file():
+    def __init__(self, name: str, path: Path | None = None) -> None:
+        resource = files(_PACKAGE) / f"{name}.toml" if path is None else path
+        if path is None and not resource.is_file():
             raise ParameterSetError(f"parameter set: got {name!r}, wanted one of {', '.join(names())}")
-        self.name = name
+        self.name = name.removesuffix(".toml")
+        self._folder = files(_PACKAGE) if path is None else path.parent
         try:
             self._tables: dict[str, Any] = tomllib.loads(resource.read_text("utf-8"))
-        except ValueError as error:
-            raise ParameterSetError(f"{name}.toml: {error}") from error
+        except (OSError, ValueError) as error:
+            raise ParameterSetError(f"{self.name}.toml: {error}") from error
 
     def table(self, name: str) -> dict[str, Any] | None:
         """Return a table as it stands in the file; None where the set has none of that name."""
@@ -86,12 +91,12 @@ class ParameterSet:
             If the table or a number is missing, or the model refuses the numbers.
         """
         where = f"{self.name}.toml: [{table}]"
-        if table not in self._tables:
+        if not isinstance(self._tables.get(table), dict):
             raise ParameterSetError(f"{where}: missing")
         values: dict[str, Any] = {}
         provenance: dict[str, Provenance] = {}
         for key, found in self._tables[table].items():
-            values[key] = _value(found, f"{where}: {key}")
+            values[key] = _value(found, f"{where}: {key}", self._folder)
             provenance[key] = _provenance(found, f"{where}: {key}")
         for key, value in (given or {}).items():
             values[key] = value
@@ -107,19 +112,20 @@ class ParameterSet:
         except (ValueError, TypeError) as error:
             raise ParameterSetError(f"{where}: {error}") from error
 
-    def device(self) -> DeviceModel:
+    def device(self, given: Mapping[str, Any] | None = None) -> DeviceModel:
         """Build what lies under an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
 
         Raises
         ------
         ParameterSetError
-            As `model` does.
+            As `model` does, or if numbers of a drive are given for a disk.
         """
-        if "hdd_with_log" in self._tables:
-            return self.model(HddWithLogModel, "hdd_with_log")
-        if "hdd" in self._tables:
-            return self.model(HddModel, "hdd")
-        return self.model(SsdModel, "ssd")
+        disk = next((table for table in ("hdd_with_log", "hdd") if table in self._tables), None)
+        if disk is None:
+            return self.model(SsdModel, "ssd", given)
+        if given:
+            raise ParameterSetError(f"got {', '.join(given)} with {self.name}, a disk; wanted a drive")
+        return self.model(HddWithLogModel if disk == "hdd_with_log" else HddModel, disk)
 
 
 def lognormal_factors(sigma: float) -> tuple[float, ...]:
@@ -137,8 +143,8 @@ def lognormal_factors(sigma: float) -> tuple[float, ...]:
     return tuple((factors / factors.mean()).tolist())
 
 
-def _value(entry: Any, where: str) -> Any:
-    wanted = "wanted a value, a file or a lognormal_sigma"
+def _value(entry: Any, where: str, folder: Traversable) -> Any:
+    wanted = "wanted a value, a file, factors or a lognormal_sigma"
     if not isinstance(entry, Mapping):
         raise ParameterSetError(f"{where}: got {entry!r}, {wanted}, with provenance and source")
     if "value" in entry:
@@ -147,22 +153,25 @@ def _value(entry: Any, where: str) -> Any:
         return entry["value"]
     if "lognormal_sigma" in entry:
         return lognormal_factors(float(entry["lognormal_sigma"]))
-    if "file" in entry:
-        return _factors(entry["file"], where)
+    if "file" in entry or "factors" in entry:
+        return _factors(entry, where, folder)
     raise ParameterSetError(f"{where}: got {', '.join(entry) or 'nothing'}, {wanted}")
 
 
-def _factors(file: str, where: str) -> tuple[float, ...]:
-    """Read a column of factors and scale it to mean 1."""
+def _factors(entry: Mapping[str, Any], where: str, folder: Traversable) -> tuple[float, ...]:
+    """Read factors, a list or a column of a file, and scale them to mean 1."""
+    said = entry.get("file", "factors")
+    wanted = "a list of numbers" if "factors" in entry else "a CSV file with a column factor"
     try:
-        lines = (files(_PACKAGE) / file).read_text("utf-8").splitlines()
-        factors = np.array([float(row["factor"]) for row in csv.DictReader(lines)])
+        if "factors" in entry:
+            factors = np.array([float(factor) for factor in entry["factors"]])
+        else:
+            lines = (folder / said).read_text("utf-8").splitlines()
+            factors = np.array([float(row["factor"]) for row in csv.DictReader(lines)])
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ParameterSetError(
-            f"{where}: {file}: wanted a CSV file with a column factor ({error})"
-        ) from error
+        raise ParameterSetError(f"{where}: {said}: wanted {wanted} ({error})") from error
     if not len(factors) or not np.isfinite(factors).all() or (factors < 0).any() or not factors.any():
-        raise ParameterSetError(f"{where}: {file}: wanted finite factors of 0 or above, not all 0")
+        raise ParameterSetError(f"{where}: {said}: wanted finite factors of 0 or above, not all 0")
     return tuple((factors / factors.mean()).tolist())
 
 
@@ -171,7 +180,8 @@ def _provenance(entry: Mapping[str, Any], where: str) -> Provenance:
     if missing:
         raise ParameterSetError(f"{where}: missing {' and '.join(missing)}")
     unknown = sorted(
-        entry.keys() - {"value", "file", "lognormal_sigma", "provenance", "source", "confidence_interval"}
+        entry.keys()
+        - {"value", "file", "factors", "lognormal_sigma", "provenance", "source", "confidence_interval"}
     )
     if unknown:
         raise ParameterSetError(f"{where}: unknown {', '.join(unknown)}")

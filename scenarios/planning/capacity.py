@@ -18,7 +18,7 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import MeasuredModel, Provenance
-from stripesim.scenarios.run.build import build_pool, osd_hosts
+from stripesim.scenarios.run.build import build_pool, device_set, osd_hosts
 from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
@@ -65,7 +65,7 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     capacity, so the set's is dropped where the scenario gives another one, unless it gives an endurance too.
     """
     told = scenario.cluster
-    drive, chosen = ParameterSet(told.ssd), ParameterSet(told.parameters)
+    drive, chosen = device_set(scenario), ParameterSet(told.parameters)
     given = Provenance("given", "the scenario's cluster")
     capacity = endurance = None
     if told.drive_bytes is not None:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stripesim.calibration.kernels.buffers import ceph_buffers
 from stripesim.calibration.kernels.store import default_table, named_table
-from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, ParameterSetError, names
+from stripesim.calibration.parameters.sets import (
+    DEVICE_TABLES,
+    ParameterSet,
+    ParameterSetError,
+    lognormal_factors,
+    names,
+)
 from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.device import DeviceModel
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.kernel.interpolate import interpolated
@@ -25,7 +33,7 @@ from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, WorkloadSpec, load_cell
+from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, WorkloadSpec, load_cell, names_file
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
@@ -61,7 +69,7 @@ def build_models(scenario: Scenario, *, interpolate: bool = True) -> Models:
     """Build the measured models that a scenario names; codes never timed get interpolated kernel costs."""
     cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
-    drive = _parameter_set(scenario, "ssd", *DEVICE_TABLES).device()
+    drive = _device(scenario)
     release = generation(scenario.generation)
     try:
         table = named_table(cluster.kernel_table) if cluster.kernel_table else default_table()
@@ -186,6 +194,28 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
             f"{scenario.where(('cluster', key))}: got {value_text(name)}, wanted {what}: {', '.join(fitting)}"
         )
     return ParameterSet(name)
+
+
+def device_set(scenario: Scenario) -> ParameterSet:
+    """Return the parameter set of the devices under OSDs: one that ships, or a file of one's own."""
+    named = scenario.cluster.ssd
+    if not names_file("ssd", named):
+        return _parameter_set(scenario, "ssd", *DEVICE_TABLES)
+    return ParameterSet(Path(named).name, scenario.resolve(named))
+
+
+def _device(scenario: Scenario) -> DeviceModel:
+    """Build the devices, with the numbers that the scenario itself gives."""
+    given: dict[str, Any] = scenario.cluster.drive.model_dump(exclude_none=True)
+    for direction in ("read", "write"):
+        if f"{direction}_sigma" in given:
+            given[f"{direction}_quantiles"] = lognormal_factors(given.pop(f"{direction}_sigma"))
+    key = "drive" if given else "ssd"
+    try:
+        return device_set(scenario).device(given)
+    except ParameterSetError as error:
+        place = scenario.where(("cluster", key))
+        raise ParameterSetError(f"{place}: {error}" if place not in str(error) else str(error)) from None
 
 
 def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> Setting:

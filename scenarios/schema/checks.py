@@ -8,7 +8,7 @@ from stripesim.scenarios.schema.budget import budget_rules
 from stripesim.scenarios.schema.durability_checks import durability_rules, stands_alone
 from stripesim.scenarios.schema.fault_checks import fault_rules
 from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.scenarios.schema.units import format_size
@@ -20,7 +20,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     if too_much:
         # The other rules may themselves take what the scenario asks for.
         return too_much
-    rules = (_bound, _mix, _arrivals, _several, _trace, _crush_map, _sizes, _repeats, _plan)
+    rules = (_bound, _mix, _arrivals, _several, _trace, _files, _sizes, _repeats, _plan)
     return [
         *(problem for rule in rules for problem in rule(scenario)),
         *_layout(scenario, schemes),
@@ -123,8 +123,11 @@ def _trace(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
-def _crush_map(scenario: Scenario) -> Iterator[Problem]:
+def _files(scenario: Scenario) -> Iterator[Problem]:
     cluster = scenario.cluster
+    if names_file("ssd", cluster.ssd) and not scenario.has_file(cluster.ssd):
+        wanted = "a file, its path from the scenario file's folder, or the name of a set that ships"
+        yield Problem(("cluster", "ssd"), f"{cluster.ssd} (no such file)", wanted)
     if cluster.crush_map is not None and not scenario.has_file(cluster.crush_map):
         yield Problem(
             ("cluster", "crush_map"),

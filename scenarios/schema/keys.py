@@ -40,8 +40,54 @@ from stripesim.scenarios.schema.types import (
 
 #: Keys whose values are paths of files that a run reads, in whatever table they stand.
 FILE_KEYS: Final = frozenset({"crush_map", "trace"})
+#: Keys whose values are either names of parameter sets that ship or, with this ending, such paths.
+_SET_KEYS: Final = frozenset({"ssd"})
+SET_SUFFIX: Final = ".toml"
 #: Streams that the engine's records can number, with room for the background.
 CLIENTS_MAX = 100_000
+
+
+def names_file(key: str, value: object) -> bool:
+    """Whether what a key holds is the path of a file that a run reads."""
+    return isinstance(value, str) and (key in FILE_KEYS or (key in _SET_KEYS and value.endswith(SET_SUFFIX)))
+
+
+#: A time of a drive, or of one of its bytes [ns].
+DeviceNs = Annotated[float, Field(ge=0, le=1e12)]
+
+
+class DriveSpec(Table):
+    """Numbers of a drive of one's own; what is left out is as in the device parameter set `cluster.ssd`."""
+
+    channels: Count | None = None
+    """Requests that the drive serves at the same time [count]."""
+    raid0_drives: Count | None = None
+    """Drives striped together behind one OSD [count]."""
+    read_base_ns: DeviceNs | None = None
+    """Part of a read's service time that does not depend on its size [ns]."""
+    read_ns_per_byte: DeviceNs | None = None
+    """Part of a read's service time that grows with its size [ns/byte]."""
+    write_base_ns: DeviceNs | None = None
+    """The same of a write [ns]."""
+    write_ns_per_byte: DeviceNs | None = None
+    """The same of a write [ns/byte]."""
+    flush_base_ns: DeviceNs | None = None
+    """Time of a cache flush; 0 with power-loss protection [ns]."""
+    link_ns_per_byte: DeviceNs | None = None
+    """Time that a read holds the drive's one way to the host after its channel [ns/byte]; 0: the read's
+    slope has it."""
+    write_servers_count: Annotated[int, Field(ge=0, le=INT_MAX)] | None = None
+    """Writes that the flash takes at a time, apart from reads [count]; 0: directions share the channels."""
+    steady_state_write_factor: PositiveFloat | None = None
+    """Write service time of a drive in use over that of a fresh one [1]."""
+    ftl_write_factor: PositiveFloat | None = None
+    """Bytes programmed into flash per byte that the host wrote: wear, not time [1]."""
+    block_bytes: SizeBytes | None = None
+    """Smallest unit that the host reads or writes [bytes]."""
+    read_sigma: Annotated[float, Field(ge=0, le=5)] | None = None
+    """Lognormal spread of read times around their mean: standard deviation of the logarithm [1]."""
+    write_sigma: Annotated[float, Field(ge=0, le=5)] | None = None
+    """The same of write times [1]."""
 
 
 class ClusterSpec(Table):
@@ -94,7 +140,10 @@ class ClusterSpec(Table):
     """Interfaces of each host [count]: 2, one for clients and one between hosts; 1, one of public_gbit_per_s
     for both."""
     ssd: str = Field(default="intel-730", min_length=1)
-    """Name of an OSD's device parameter set, of drives or of disks (hdd-7200)."""
+    """Name of an OSD's device parameter set, of drives or of disks (hdd-7200); or the path of one of your own
+    (./drive.toml, from the scenario file's folder), such as `stripesim trace fit --out` writes."""
+    drive: DriveSpec = DriveSpec()
+    """Numbers that replace those of the device parameter set, for drives."""
     drive_bytes: SizeBytes | None = None
     """Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave out to take that
     of the device parameter set."""
@@ -306,7 +355,7 @@ class Scenario(Table):
                     path = (*above, name, index) if isinstance(value, tuple) else (*above, name)
                     if isinstance(item, Table):
                         yield from walk(item, path)
-                    elif name in FILE_KEYS and item is not None:
+                    elif names_file(name, item):
                         yield path, item
 
         return list(walk(self, ()))

@@ -15,7 +15,7 @@ from stripesim.models.kernel.tables import table_to_json
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import row_of, run_cell
 from stripesim.scenarios.run.files import file_sha256
-from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario
+from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, names_file
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
 
@@ -226,19 +226,24 @@ def forget_models() -> None:
     _models_sha256.cache_clear()
 
 
-def _models_key(scenario: Scenario) -> tuple[str, ClusterSpec]:
-    return scenario.generation, scenario.cluster
+def _models_key(scenario: Scenario) -> tuple[str, ClusterSpec, str]:
+    """What the models depend on; a device file by its absolute path and its content."""
+    cluster = scenario.cluster
+    if not names_file("ssd", cluster.ssd):
+        return scenario.generation, cluster, ""
+    path = scenario.resolve(cluster.ssd).absolute()
+    return scenario.generation, cluster.model_copy(update={"ssd": str(path)}), file_sha256(path)
 
 
 @lru_cache(maxsize=64)
-def _models(generation: str, cluster: ClusterSpec) -> Models:
+def _models(generation: str, cluster: ClusterSpec, device_sha256: str) -> Models:
     # Any scheme will do: the models depend on the cluster and the generation alone.
     return build_models(Scenario.model_construct(schemes=("none",), generation=generation, cluster=cluster))
 
 
 @lru_cache(maxsize=4096)
-def _models_sha256(generation: str, cluster: ClusterSpec) -> str:
-    models = _models(generation, cluster)
+def _models_sha256(generation: str, cluster: ClusterSpec, device_sha256: str) -> str:
+    models = _models(generation, cluster, device_sha256)
     parameters: list[Iterable[Mapping[str, Any]]] = [
         model.parameters(f"{name}.") for name, model in models.described().items()
     ]

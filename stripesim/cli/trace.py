@@ -58,15 +58,23 @@ def fit(
     form: FormatOption = None,
     strict: StrictOption = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of bootstraps and of the synthetic trace.")] = 1,
+    like: Annotated[
+        str,
+        typer.Option(help="Drive preset that stands in --out's drive.toml for what the trace does not show."),
+    ] = "nvme-tlc",
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
-    """Fit what a trace allows: service times and workload (scored on the unseen half), or lifetimes."""
+    """Fit what a trace allows: service times and workload (scored on the unseen half), or lifetimes.
+
+    With --out, also write figures and, of service times, drive.toml: a scenario runs on it with cluster.ssd =
+    "./drive.toml".
+    """
     from stripesim.calibration.trace_fit import fit_trace, write_fit
 
     trace = _load(file, form, strict)
     found = fit_trace(trace, seed=seed)
-    written = [] if out is None else write_fit(found, trace, out)
+    written = [] if out is None else write_fit(found, trace, out, like=like)
     if write_json(json_to, found.to_dict()):
         return
     print(found.summary())

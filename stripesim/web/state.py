@@ -21,7 +21,7 @@ from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.calibrated import warnings_of
 from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.durability import DurabilitySpec
-from stripesim.scenarios.schema.keys import FILE_KEYS, Scenario
+from stripesim.scenarios.schema.keys import Scenario, names_file
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario, scenario_from
 
 SIDES: Final = ("a", "b")
@@ -394,7 +394,7 @@ def _file_keys(value: Any, key: str = "") -> list[str]:
         return [name for part, inner in value.items() for name in _file_keys(inner, part)]
     if isinstance(value, list):
         return [name for inner in value for name in _file_keys(inner, key)]
-    outside = key in FILE_KEYS or (key in {"drive"} and isinstance(value, str))
+    outside = names_file(key, value) or (key in {"drive"} and isinstance(value, str))
     return [key] if outside else []
 
 

@@ -183,7 +183,7 @@ def test_what_the_scenario_gives_wins_and_says_so(written):
         (CLIENT.replace("45000", "nan"), "submit_ns: got nan, wanted a number of 0 or above"),
         (
             "[client]\nsubmit_ns = 45000\n",
-            "submit_ns: got 45000, wanted a value, a file or a lognormal_sigma",
+            "submit_ns: got 45000, wanted a value, a file, factors or a lognormal_sigma",
         ),
     ],
 )
