@@ -19,10 +19,7 @@ POINT: Final[Mapping[str, Any]] = {
     **{"linestyle": "none", "marker": "o", "fillstyle": "none"},
     **{"markersize": 7, "markeredgewidth": 1.6},
 }
-DASH: Final[Mapping[str, Any]] = {
-    **{"color": "#222222", "linestyle": "none", "marker": "_"},
-    **{"markersize": 20, "markeredgewidth": 2.6},
-}
+DASH: Final[Mapping[str, Any]] = {"color": "#222222", "linewidth": 2.6}
 
 
 def panels(
@@ -75,7 +72,8 @@ def grouped_bars(
     for index, name in enumerate(series):
         x, y = _there(places[index], (published or {}).get(name, [None] * len(groups)))
         if x:
-            axes.plot(x, y, **DASH, label="" if index else label)
+            ends = ([place + side * 0.45 * step for place in x] for side in (-1, 1))
+            axes.hlines(y, *ends, **DASH, label="" if index else label)
     axes.set_xticks(range(len(groups)), groups)
     return places
 

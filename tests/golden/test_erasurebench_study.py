@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-from dataclasses import replace
 from importlib.resources import files
 from math import comb
 from pathlib import Path
@@ -12,7 +11,7 @@ import polars as pl
 import pytest
 
 from stripesim.models.coding import LRC
-from stripesim.scenarios.studies.erasurebench2016 import fit, parameters, replay, source
+from stripesim.scenarios.studies.erasurebench2016 import fit, replay, source
 from stripesim.scenarios.studies.erasurebench2016.availability import deaths, expected, simulated
 from stripesim.scenarios.studies.erasurebench2016.claims import (
     METRIC_GROUPS,
@@ -23,8 +22,10 @@ from stripesim.scenarios.studies.erasurebench2016.claims import (
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations, survival
 from stripesim.scenarios.studies.erasurebench2016.figures import draw
 from stripesim.scenarios.studies.erasurebench2016.runs import NODES, read_positions
+from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, archive
 from stripesim.scenarios.studies.erasurebench2016.study import STUDY
 from stripesim.scenarios.studies.erasurebench2016.tables import decoder_distances
+from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.sim.systems.kv_proxy.plan import even_owners
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared/data"
@@ -57,7 +58,7 @@ def test_every_claim_is_computed_or_says_why_not(entries):
 
 
 def test_the_fits_see_no_row_that_is_held_out():
-    role = {claim.id: claim.role for claim in source.claims()}
+    role = {claim.id: claim.role for claim in claims_of(source.STUDY)}
     seen = [
         *(first + index for first in fit.ENCODE.values() for index in range(3)),
         *(
@@ -80,7 +81,7 @@ def test_the_fits_see_no_row_that_is_held_out():
 
 def test_parameters_that_ship_are_what_the_fit_gives():
     fits = fit.fit_all()
-    rows = {row["name"].partition(".")[2]: row for row in parameters.listed()}
+    rows = {row["name"].partition(".")[2]: row for row in STUDY.parameters()}
     fitted = {name for each in fits for name in each.values}
     assert fitted == {name for name, row in rows.items() if row["provenance"] == "fitted"}
     for each in fits:
@@ -200,12 +201,7 @@ def test_reads_take_the_data_and_replace_what_is_lost():
 
 def test_set_bytes_of_figure_7_are_table_1s_only_per_interval():
     # Why the unit is bytes per interval, from the source's own numbers.
-    written = source.series().filter(
-        (pl.col("figure") == 7)
-        & (pl.col("code") == "RS")
-        & (pl.col("series") == "write")
-        & (pl.col("x") < 180)
-    )["y"]
+    written = source.plotted(7, code="RS", series="write").filter(pl.col("x") < 180)["y"]
     assert written.sum() == pytest.approx(source.value_of(329), rel=0.02)
 
 
@@ -234,7 +230,7 @@ def test_without_the_replay_its_claims_say_so(result):
 
 
 def test_metric_groups_name_metrics_that_exist():
-    assert set(METRIC_GROUPS) <= {claim.metric for claim in source.claims()}
+    assert set(METRIC_GROUPS) <= {claim.metric for claim in claims_of(source.STUDY)}
 
 
 def test_verdicts_of_this_version(result, entries):
@@ -296,13 +292,11 @@ def test_schedules_that_cannot_be_are_refused(events, wanted):
 
 
 def test_an_archive_keeps_its_files_and_bytes():
-    from stripesim.scenarios.studies.erasurebench2016.sequences import archive
-
-    for name in ("10B", "bc", "httpd"):
-        packed = archive(name)
-        assert len(packed.file_bytes) == packed.files
-        assert packed.file_bytes.sum() == pytest.approx(packed.size_bytes, rel=1e-4)
-        assert replace(packed, spread=0.0).file_bytes.std() == 0
+    for name, first in zip(ARCHIVES, (300, 311, 322), strict=True):
+        sizes = archive(name)
+        assert len(sizes) == source.value_of(first)
+        assert sizes.sum() == pytest.approx(1e6 * source.value_of(first + 1), rel=1e-4)
+        assert archive(name, spread=0.0).std() == 0
 
 
 def test_missing_parts_are_refused():

@@ -15,27 +15,11 @@ Ints = npt.NDArray[np.int64]
 
 
 def expected(code: StripeCode, keys_of_files: Ints, *, nodes: int, killed: Sequence[int]) -> Floats:
-    """Exact expectation of the share of readable files.
+    """Exact expectation of the share of readable files, at each number of nodes killed.
 
-    Parameters
-    ----------
-    code : StripeCode
-    keys_of_files : ndarray of int64, shape (files,)
-        Rows of keys of each file: all of them have to be decodable.
-    nodes : int
-        Nodes of the store.
-    killed : sequence of int
-        Nodes killed, at each of which the share is wanted.
-
-    Returns
-    -------
-    ndarray of float, shape (len(killed),)
-
-    Notes
-    -----
-    Rows of keys are placed independently of each other, so a file of g rows is readable with the g-th power
-    of `codes.survival`. That takes any set of distinct nodes for equally likely; the store's slots do nearly
-    so.
+    A file is readable if all of its rows of keys are decodable. Rows are placed independently of each other,
+    so a file of g rows is readable with the g-th power of `codes.survival`. That takes any set of distinct
+    nodes for equally likely; the store's slots do nearly so.
     """
     return np.array([(survival(code, nodes, count) ** keys_of_files).mean() for count in killed])
 
@@ -43,17 +27,8 @@ def expected(code: StripeCode, keys_of_files: Ints, *, nodes: int, killed: Seque
 def deaths(code: StripeCode, nodes_of_keys: Ints, order: Ints) -> Ints:
     """Number of kills at which each row of keys becomes unreadable.
 
-    Parameters
-    ----------
-    code : StripeCode
-    nodes_of_keys : ndarray of int64, shape (rows, width)
-        Node of each key.
-    order : ndarray of int64, shape (nodes,)
-        When each node is killed: 1 for the first.
-
-    Returns
-    -------
-    ndarray of int64, shape (rows,)
+    ``nodes_of_keys`` has the node of each key, shape (rows, width); ``order`` says when each node is killed:
+    1 for the first.
     """
     when = order[nodes_of_keys]
     by_time = np.argsort(when, axis=1, kind="stable")
@@ -65,38 +40,13 @@ def deaths(code: StripeCode, nodes_of_keys: Ints, order: Ints) -> Ints:
 
 
 def simulated(
-    code: StripeCode,
-    files_of_keys: Ints,
-    *,
-    nodes: int,
-    killed: Sequence[int],
-    repeats: int,
-    seed: int,
+    code: StripeCode, files_of_keys: Ints, *, nodes: int, killed: Sequence[int], repeats: int, seed: int
 ) -> Floats:
-    """Share of readable files in seeded repetitions of placement and kills.
+    """Share of readable files in seeded repetitions of placement and kills, shape (repeats, len(killed)).
 
-    Parameters
-    ----------
-    code : StripeCode
-    files_of_keys : ndarray of int64, shape (rows,)
-        File of each row of keys, ascending from 0 without gaps.
-    nodes : int
-        Nodes of the store.
-    killed : sequence of int
-        Nodes killed, at each of which the share is wanted.
-    repeats : int
-        Repetitions, each with placements and an order of kills of its own.
-    seed : int
-        Of the draws.
-
-    Returns
-    -------
-    ndarray of float, shape (repeats, len(killed))
-
-    Notes
-    -----
-    Each position of the stripe has a run of the store's hash slots of its own, and a key's slot is drawn from
-    its run; slots are dealt evenly to the nodes. Kills are uniform and pile up.
+    ``files_of_keys`` is the file of each row of keys, ascending from 0 without gaps. Each position of the
+    stripe has a run of the store's hash slots of its own, and a key's slot is drawn from its run; slots are
+    dealt evenly to the nodes. Kills are uniform and pile up.
     """
     first = np.flatnonzero(np.diff(files_of_keys, prepend=-1))
     owners = even_owners(nodes)

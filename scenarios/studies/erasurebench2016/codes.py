@@ -22,16 +22,8 @@ K = 10
 class StripeCode:
     """A code with its decoder, as a table of the losses that it survives.
 
-    Parameters
-    ----------
-    name : str
-        Short name in tables and figures.
-    scheme : str
-        As written elsewhere in stripesim; ``none:10`` has no parity.
-    width : int
-        Positions of a stripe.
-    survives : ndarray of bool, shape (2**width,)
-        By set of lost positions, position i being bit i.
+    ``survives`` has shape (2**width,): by set of lost positions, position i being bit i. The scheme is
+    written as elsewhere in stripesim; ``none:10`` has no parity.
     """
 
     name: str
@@ -42,7 +34,7 @@ class StripeCode:
     @property
     def decodable(self) -> tuple[int, ...]:
         """How many sets of 0, 1, … lost positions are survived."""
-        sizes = np.bitwise_count(np.arange(1 << self.width, dtype=np.uint32))
+        sizes = np.bitwise_count(_sets(self.width))
         return tuple(np.bincount(sizes[self.survives], minlength=self.width + 1).tolist())
 
 
@@ -75,27 +67,24 @@ def explanations() -> Mapping[str, StripeCode]:
     github.com/sebva/ErasureBench at fa49148: erasure/codes/SimpleRegeneratingCode.java and
     benchmarks_config.example.yml of projects/erasure-tester.
     """
-    found = [
-        _listed("local groups only", _group_by_group(2, 4)),
-        _listed("no more than n - k lost", _by_size(16, 6)),
-        _listed("no more than 4 lost", _by_size(16, 4)),
-        _listed("no more than 3 lost", _by_size(16, 3)),
-        _listed("groups, else 10 of 14", local_first(2, 4)),
-        _listed("groups of two, else 10 of 11", local_first(5, 1)),
-    ]
-    return {code.name: code for code in found}
+    tables = {
+        "local groups only": _group_by_group(2, 4),
+        "no more than n - k lost": _by_size(16, 6),
+        "no more than 4 lost": _by_size(16, 4),
+        "no more than 3 lost": _by_size(16, 3),
+        "groups, else 10 of 14": local_first(2, 4),
+        "groups of two, else 10 of 11": local_first(5, 1),
+    }
+    return {name: StripeCode(name, "lrc:10,6,5", 16, survives) for name, survives in tables.items()}
 
 
-def _listed(name: str, survives: Table) -> StripeCode:
-    return StripeCode(name, "lrc:10,6,5", 16, survives)
-
-
-def _sizes(width: int) -> npt.NDArray[np.uint8]:
-    return np.bitwise_count(np.arange(1 << width, dtype=np.uint32))
+def _sets(width: int) -> npt.NDArray[np.uint32]:
+    """All sets of positions, as bits."""
+    return np.arange(1 << width, dtype=np.uint32)
 
 
 def _by_size(width: int, most: int) -> Table:
-    survives: Table = _sizes(width) <= most
+    survives: Table = np.bitwise_count(_sets(width)) <= most
     return survives
 
 
@@ -118,30 +107,19 @@ def _groups(local_parities: int, global_parities: int) -> list[int]:
     """Repair groups as masks: local parities first, then the Reed-Solomon part in equal runs."""
     whole = K + global_parities
     each = -(-whole // (local_parities + 1))
-    width = whole + local_parities
-    stored = [
-        _mask([group, *range(local_parities + group * each, local_parities + (group + 1) * each)])
-        for group in range(local_parities)
-    ]
-    implied = _mask([*range(local_parities), *range(local_parities + local_parities * each, width)])
+    begins = [local_parities + group * each for group in range(local_parities + 1)]
+    stored = [_mask([group, *range(begins[group], begins[group + 1])]) for group in range(local_parities)]
+    implied = _mask([*range(local_parities), *range(begins[-1], whole + local_parities)])
     return [*stored, implied]
 
 
 def local_first(local_parities: int, global_parities: int) -> Table:
     """Survive losses in groups of their own, others if ten of the Reed-Solomon part are left.
 
-    Parameters
-    ----------
-    local_parities, global_parities : int
-        Parities stored for groups, and those of the Reed-Solomon part.
-
-    Returns
-    -------
-    ndarray of bool, shape (2**width,)
-        By set of lost positions; positions are numbered local parities, Reed-Solomon parities, data.
+    Parities are those stored for groups, and those of the Reed-Solomon part; positions are numbered local
+    parities, Reed-Solomon parities, data.
     """
-    width = K + local_parities + global_parities
-    lost = np.arange(1 << width, dtype=np.uint32)
+    lost = _sets(K + local_parities + global_parities)
     *stored, implied = (np.uint32(group) for group in _groups(local_parities, global_parities))
     local = np.uint32(_mask(range(local_parities)))
     apart = np.bitwise_count(lost & implied & ~local) <= 1
@@ -158,7 +136,7 @@ def local_first(local_parities: int, global_parities: int) -> Table:
 def _group_by_group(local_parities: int, global_parities: int) -> Table:
     """Survive what can be mended group after group, one loss at a time."""
     width = K + local_parities + global_parities
-    mended = np.arange(1 << width, dtype=np.uint32)
+    mended = _sets(width)
     for _ in range(width):
         for group in _groups(local_parities, global_parities):
             here = mended & np.uint32(group)
@@ -169,19 +147,11 @@ def _group_by_group(local_parities: int, global_parities: int) -> Table:
 
 
 def survival(code: StripeCode, nodes: int, killed: int) -> float:
-    """Exact probability that a stripe is readable when some nodes of a store are gone.
+    """Exact probability that a stripe is readable when some nodes of a store are gone, killed at random.
 
-    Parameters
-    ----------
-    code : StripeCode
-        Its positions lie on distinct nodes, any set of them being as likely as any other.
-    nodes, killed : int
-        Nodes in all, and those killed at random.
-
-    Notes
-    -----
-    Sum over the number j of lost positions: decodable sets of size j over all sets of size j, times the
-    hypergeometric probability of j.
+    Its positions lie on distinct nodes, any set of them being as likely as any other. Sum over the number j
+    of lost positions: decodable sets of size j over all sets of size j, times the hypergeometric probability
+    of j.
     """
     ways = comb(nodes, code.width)
     return sum(
@@ -194,12 +164,7 @@ def survival(code: StripeCode, nodes: int, killed: int) -> float:
 def local_first_sources(local_parities: int, global_parities: int, lost: frozenset[int]) -> tuple[int, ...]:
     """Positions that the source's programme reads to restore lost ones; empty where it gives up.
 
-    Parameters
-    ----------
-    local_parities, global_parities : int
-        As in `local_first`, whose numbering this is.
-    lost : frozenset of int
-        At least one position.
+    Parities and positions are those of `local_first`; at least one position is lost.
     """
     width = K + local_parities + global_parities
     if not local_first(local_parities, global_parities)[_mask(lost)]:

@@ -1,27 +1,27 @@
 """Fit the proxy to the rows of role calibration, and file sizes to Figure 4's curves of NC.
 
 ``python -m stripesim.scenarios.studies.erasurebench2016.fit`` prints the fitted part of
-``parameters.toml``.
-Nothing of RS and LRC is seen but Table II, the decode rates and the duration of RS's write in Figure 6.
+``parameters.toml``. Nothing of RS and LRC is seen but Table II, the decode rates and the duration of RS's
+write in Figure 6.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.availability import expected
-from stripesim.scenarios.studies.erasurebench2016.codes import K, codes
+from stripesim.scenarios.studies.erasurebench2016.codes import codes
 from stripesim.scenarios.studies.erasurebench2016.sequences import (
     MEGABYTE,
-    archive,
+    archive_writes,
     file_writes,
     run_read,
     run_write,
@@ -30,7 +30,6 @@ from stripesim.scenarios.studies.erasurebench2016.sequences import (
 )
 from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.sim.systems.kv_proxy.costs import ProxyModel
-from stripesim.sim.systems.kv_proxy.plan import extraction
 
 Floats = npt.NDArray[np.float64]
 NS_PER_S = 1e9
@@ -63,10 +62,7 @@ FITTED = {
 }
 # Large enough that rounding to whole nanoseconds does not show in a difference of two runs.
 _UNIT_NS = {
-    "write_start_ns": 1e6,
-    "read_start_ns": 1e6,
-    "encode_start_ns": 1e6,
-    "request_ns": 1e6,
+    **dict.fromkeys(("write_start_ns", "read_start_ns", "encode_start_ns", "request_ns"), 1e6),
     "request_node_ns": 1e4,
 }
 SOURCES = {
@@ -80,18 +76,7 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Fit:
-    """One fit.
-
-    Parameters
-    ----------
-    name : str
-        Key of `SOURCES`.
-    values : dict of str to float
-    confidence_intervals : dict of str to tuple of float
-        95 %, from the residuals' scatter and the curvature at the optimum.
-    residual_sd : float
-        Scatter of the errors.
-    """
+    """A fit of `SOURCES`, with intervals at 95 % from the residuals' scatter and the curvature."""
 
     name: str
     values: dict[str, float]
@@ -99,16 +84,16 @@ class Fit:
     residual_sd: float
 
 
+#: A time that a fit sees: how a model gives it, and what the source says [s].
+Case = tuple[Callable[[ProxyModel], float], float]
+
+
 def zero_model() -> ProxyModel:
     """A proxy that takes no time, but for the decode rates, which are published."""
     numbers: dict[str, Any] = {name: 0.0 for names in FITTED.values() for name in names}
-    numbers |= {f"read_{code.lower()}_ns_per_byte": decode_ns_per_byte(code) for code in DECODE}
+    for code, claim in DECODE.items():
+        numbers[f"read_{code.lower()}_ns_per_byte"] = NS_PER_S / (value_of(claim) * MEGABYTE)
     return ProxyModel(provenance={name: Provenance("assumed", "before a fit") for name in numbers}, **numbers)
-
-
-def decode_ns_per_byte(code: str) -> float:
-    """What the published decode rate of a code means per byte [ns/B]."""
-    return NS_PER_S / (value_of(DECODE[code]) * MEGABYTE)
 
 
 def encode_seconds(model: ProxyModel, code: str, megabytes: int) -> float:
@@ -132,70 +117,46 @@ def file_seconds(
     return run(files, fuse=fuse, model=model, engine=engine).elapsed_ns / NS_PER_S
 
 
-@dataclass(frozen=True)
-class _Case:
-    """A time that a fit sees: how it is simulated, and what the source says [s]."""
-
-    seconds: Callable[[ProxyModel], float]
-    published_s: float
-
-
-def _files(op: str, first: int, fuse: bool) -> Iterator[_Case]:
-    for index, size in enumerate(FILE_MB):
-
-        def seconds(model: ProxyModel, size: int = size) -> float:
-            return file_seconds(model, "NC", size * MEGABYTE, op=op, fuse=fuse)
-
-        yield _Case(seconds, size / value_of(first + index))
-
-
-def _encoders() -> Iterator[_Case]:
-    for code, first in ENCODE.items():
-        for index, size in enumerate(FILE_MB):
-
-            def seconds(model: ProxyModel, code: str = code, size: int = size) -> float:
-                return encode_seconds(model, code, size)
-
-            yield _Case(seconds, size / value_of(first + index))
-
-
-def _writers() -> Iterator[_Case]:
-    yield from _files("write", WRITE_FUSE, True)
-    yield from _files("write", WRITE_DIRECT, False)
-    for index, nodes in enumerate(LATENCY_NODES):
-
-        def seconds(model: ProxyModel, nodes: int = nodes) -> float:
-            return file_seconds(model, "NC", LATENCY_BYTES, op="write", fuse=True, nodes=nodes)
-
-        yield _Case(seconds, value_of(LATENCY + index))
+def _archive_seconds(model: ProxyModel) -> float:
     httpd = stored_archive("httpd", "RS", nodes=STORE_NODES, seed=SEED)
-    yield _Case(lambda model: run_write(httpd, model=model).elapsed_ns / NS_PER_S, value_of(RS_WRITE_S))
+    return run_write(httpd, model=model).elapsed_ns / NS_PER_S
 
 
-def _readers() -> Iterator[_Case]:
-    yield from _files("read", READ_FUSE, True)
-    yield from _files("read", READ_DIRECT, False)
+def _files(op: str, first: int, fuse: bool) -> list[Case]:
+    return [
+        (
+            partial(file_seconds, code="NC", size_bytes=size * MEGABYTE, op=op, fuse=fuse),
+            size / value_of(first + index),
+        )
+        for index, size in enumerate(FILE_MB)
+    ]
 
 
-_CASES: Mapping[str, Callable[[], Iterator[_Case]]] = {
-    "encoder": _encoders,
-    "writer": _writers,
-    "reader": _readers,
-}
+def _cases(name: str) -> Sequence[Case]:
+    """The rows that one fit sees."""
+    if name == "encoder":
+        return [
+            (partial(encode_seconds, code=code, megabytes=size), size / value_of(first + index))
+            for code, first in ENCODE.items()
+            for index, size in enumerate(FILE_MB)
+        ]
+    if name == "reader":
+        return [*_files("read", READ_FUSE, True), *_files("read", READ_DIRECT, False)]
+    lone = partial(file_seconds, code="NC", size_bytes=LATENCY_BYTES, op="write", fuse=True)
+    return [
+        *_files("write", WRITE_FUSE, True),
+        *_files("write", WRITE_DIRECT, False),
+        *(
+            (partial(lone, nodes=nodes), value_of(LATENCY + index))
+            for index, nodes in enumerate(LATENCY_NODES)
+        ),
+        (_archive_seconds, value_of(RS_WRITE_S)),
+    ]
 
 
 def fit_proxy(name: str, model: ProxyModel) -> Fit:
-    """Fit one part of the proxy to its rows, the rest of the model being what it is.
+    """Fit one part of the proxy to its rows; the model has the fits before this one, and zero for this one.
 
-    Parameters
-    ----------
-    name : str
-        Key of `FITTED`.
-    model : ProxyModel
-        With the fits before this one in it, and zero for what is fitted here.
-
-    Notes
-    -----
     One operation runs at a time, so a time is a sum of parameters with whole-number weights. The weights are
     read off the engine, one run for each parameter; then Σ (simulated / published - 1)² has one minimum among
     the numbers that are not negative, found without a start.
@@ -203,14 +164,18 @@ def fit_proxy(name: str, model: ProxyModel) -> Fit:
     from scipy.optimize import lsq_linear
     from scipy.stats import t
 
-    cases = tuple(_CASES[name]())
-    published = np.array([case.published_s for case in cases])
-    base = np.array([case.seconds(model) for case in cases])
+    cases = _cases(name)
+    published = np.array([seconds for _, seconds in cases])
+
+    def times(**changed: Any) -> Floats:
+        tried = replace(model, **changed)
+        return np.array([simulate(tried) for simulate, _ in cases])
+
+    base = times()
     names = FITTED[name]
     units = np.array([_UNIT_NS.get(key, 1.0) for key in names])
     weights = [
-        (np.array([case.seconds(_with(model, {key: unit})) for case in cases]) - base) / published
-        for key, unit in zip(names, units.tolist(), strict=True)
+        (times(**{key: unit}) - base) / published for key, unit in zip(names, units.tolist(), strict=True)
     ]
     design = np.stack(weights, axis=1)
     scale = np.linalg.norm(design, axis=0)
@@ -240,8 +205,8 @@ def fit_spread() -> Fit:
     def errors(x: Floats) -> Floats:
         listed = []
         for name, rows in AVAILABLE.items():
-            writes = extraction(archive(name, float(x[0])).file_bytes, parameters.aggregation(), k=K)
-            share = expected(codes()["NC"], np.bincount(writes.files), nodes=STORE_NODES, killed=KILLED)
+            writes = np.bincount(archive_writes(name, float(x[0])).files)
+            share = expected(codes()["NC"], writes, nodes=STORE_NODES, killed=KILLED)
             listed.append(share - [value_of(row) for row in rows])
         return np.concatenate(listed)
 
@@ -259,13 +224,9 @@ def fit_all() -> tuple[Fit, ...]:
     model, found = zero_model(), [fit_spread()]
     for name in FITTED:
         found.append(fit_proxy(name, model))
-        model = _with(model, found[-1].values)
+        numbers: dict[str, Any] = dict(found[-1].values)
+        model = replace(model, **numbers)
     return tuple(found)
-
-
-def _with(model: ProxyModel, values: Mapping[str, float]) -> ProxyModel:
-    numbers: dict[str, Any] = dict(values)
-    return replace(model, **numbers)
 
 
 def main() -> None:

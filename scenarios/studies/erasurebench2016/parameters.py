@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from stripesim.models.nic import NicModel
 from stripesim.scenarios.studies.parameters import ParameterFile
@@ -11,7 +10,6 @@ from stripesim.sim.systems.kv_proxy.costs import AggregationModel, ProxyModel
 from stripesim.sim.systems.kv_proxy.proxy import StoreSystem
 
 _FILE = ParameterFile("erasurebench2016")
-__all__ = ["aggregation", "listed", "network", "number", "proxy", "system"]
 
 
 @cache
@@ -47,8 +45,3 @@ def system(nodes: int, model: ProxyModel | None = None) -> StoreSystem:
         command_bytes=int(number("protocol", "command_bytes")),
         reply_bytes=int(number("protocol", "reply_bytes")),
     )
-
-
-def listed() -> list[dict[str, Any]]:
-    """Every number of the parameter file with its provenance."""
-    return _FILE.listed()

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import gzip
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from stripesim.models.coding import DataLossError, parse_scheme
+from stripesim.models.nic import NicModel
 from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, local_first_sources
-from stripesim.scenarios.studies.erasurebench2016.sequences import archive
-from stripesim.scenarios.studies.erasurebench2016.source import series
+from stripesim.scenarios.studies.erasurebench2016.sequences import archive_writes
+from stripesim.scenarios.studies.erasurebench2016.source import plotted
+from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.systems.kv_proxy.cluster import AdminCosts, RepairSources, StoreCluster
-from stripesim.sim.systems.kv_proxy.plan import extraction, keys_of, write_operations
+from stripesim.sim.systems.kv_proxy.plan import keys_of, write_operations
 from stripesim.sim.systems.kv_proxy.proxy import (
     ADMIN,
     EXISTS,
@@ -39,6 +40,8 @@ KINDS = ("check", "read", "write", "cluster", "other")
 ``other``."""
 RUNS = ("RS", "LRC", "LRC as run")
 NS_PER_S = 1e9
+INITIAL_S, WINDOW_S = 180.0, (1200.0, 1800.0)
+"""The first write, and the minutes that the source looks at [s]."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -46,8 +49,7 @@ class ReplayDataError(ValueError):
     """The failure trace cannot be read; the message says where."""
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """From some second on, the store has so many nodes."""
 
     at_s: float
@@ -56,25 +58,14 @@ class Event:
 
 def plotted_events() -> tuple[Event, ...]:
     """The points of Figure 7, top."""
-    points = series().filter((pl.col("figure") == 7) & (pl.col("code") == "nodes"))
+    points = plotted(7, code="nodes")
     window_s = parameters.number("replay", "window_s")
     return tuple(Event(x, int(y)) for x, y in zip(points["x"], points["y"], strict=True) if x <= window_s)
 
 
-def traced_events(data: str | Path) -> tuple[Event, ...]:
-    """The same window of the failure trace itself.
-
-    Parameters
-    ----------
-    data : path
-        Folder of the project's data.
-
-    Raises
-    ------
-    ReplayDataError
-        If the trace is not there or not readable.
-    """
-    path = Path(data) / TRACE
+def traced_events(data: Path) -> tuple[Event, ...]:
+    """The same window of the failure trace itself, from the folder of the project's data."""
+    path = data / TRACE
     start_s, window_s = (parameters.number("replay", name) for name in ("window_start_s", "window_s"))
     before, events = None, []
     try:
@@ -94,54 +85,36 @@ def traced_events(data: str | Path) -> tuple[Event, ...]:
     return (Event(0.0, before), *events)
 
 
-@dataclass
 class Traffic:
-    """Traffic of a replay, by kind and time bin.
+    """Traffic of a replay [B], by kind and time bin."""
 
-    Parameters
-    ----------
-    bin_s : float
-        Width of a bin [s].
-    sums : dict of str to dict of int to int
-        Kind → bin → bytes [B].
-    """
-
-    bin_s: float
-    sums: dict[str, dict[int, int]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+    def __init__(self, bin_s: float) -> None:
+        self.bin_s = bin_s
+        self.sums: dict[str, dict[int, int]] = {kind: defaultdict(int) for kind in KINDS}
 
     def add(self, kind: str, at_s: Floats, size_bytes: npt.NDArray[np.int64]) -> None:
         """Count bytes of one kind at some times."""
         bins, index = np.unique((at_s // self.bin_s).astype(np.int64), return_inverse=True)
         for where, size in zip(bins.tolist(), np.bincount(index, weights=size_bytes).tolist(), strict=True):
-            self.sums[kind][where] = self.sums[kind].get(where, 0) + round(size)
+            self.sums[kind][where] += round(size)
 
-    def total(self, kinds: Sequence[str] = KINDS, *, first_s: float = 0, last_s: float = np.inf) -> int:
-        """Bytes of some kinds in the bins that begin in a span of time [B]."""
-        return sum(
-            size
-            for kind in kinds
-            for where, size in self.sums[kind].items()
-            if first_s <= where * self.bin_s < last_s
-        )
-
-    def peak(self, *, first_s: float = 0, last_s: float = np.inf) -> int:
-        """Bytes of the fullest bin, all kinds, among those that begin in a span of time [B]."""
-        bins = {where for sums in self.sums.values() for where in sums}
-        inside = [where for where in bins if first_s <= where * self.bin_s < last_s]
-        return max((sum(sums.get(where, 0) for sums in self.sums.values()) for where in inside), default=0)
+    def bins(
+        self, kinds: Sequence[str] = KINDS, *, first_s: float = 0, last_s: float = np.inf
+    ) -> dict[int, int]:
+        """Bytes of some kinds in the bins that begin in a span of time."""
+        found: dict[int, int] = defaultdict(int)
+        for kind in kinds:
+            for where, size in self.sums[kind].items():
+                if first_s <= where * self.bin_s < last_s:
+                    found[where] += size
+        return found
 
 
-@dataclass(frozen=True)
-class Replayed:
+class Replayed(NamedTuple):
     """What a replay gave.
 
-    Parameters
-    ----------
-    traffic : Traffic
-    actions : list of tuple
-        Begin [s], end [s] and what was done: ``write``, ``join``, ``leave`` or ``repair``.
-    lost_keys : int
-        Keys still lost at the end: those that no repair could restore.
+    ``actions`` are begin [s], end [s] and what was done: ``write``, ``join``, ``leave`` or ``repair``;
+    ``lost_keys`` are those that no repair could restore.
     """
 
     traffic: Traffic
@@ -152,9 +125,8 @@ class Replayed:
 def sources_of(run: str) -> RepairSources:
     """Which positions a repair reads, under RS, LRC, or LRC as the source's programme was set up."""
     if run == "LRC as run":
-        return lambda lost: local_first_sources(5, 1, lost)
-    scheme = codes()[run].scheme
-    return lambda lost: planned_sources(scheme, lost)
+        return partial(local_first_sources, 5, 1)
+    return partial(planned_sources, codes()[run].scheme)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -173,41 +145,24 @@ def replay(
 ) -> Replayed:
     """Write httpd, then follow the events: one action at a time, always towards the newest number of nodes.
 
-    Parameters
-    ----------
-    run : str
-        One of `RUNS`.
-    events : sequence of Event
-        The first gives the nodes at the begin.
-    bin_s : float
-        Width of a bin of traffic [s].
-    seed : int
-        Of slots, of nodes that leave, of slots that move.
-    engine : str
-        ``compiled`` or ``simpy``.
-
-    Raises
-    ------
-    ReplayDataError
-        If there is no event, a time is negative or goes back, or fewer than two nodes are left.
-
-    Notes
-    -----
-    As the source's scripts do: nodes are added and slots moved to them; nodes are killed one after another,
-    then every file is looked through and repaired. While that goes on, further events wait.
+    The run is one of `RUNS`; the first event gives the nodes at the begin. The seed is that of slots, of
+    nodes that leave, of slots that move. As the source's scripts do: nodes are added and slots moved to
+    them; nodes are killed one after another, then every file is looked through and repaired. While that goes
+    on, further events wait. A `ReplayDataError` says which event cannot be followed.
     """
     _check(events)
     code = run.partition(" ")[0]
+    have = events[0].nodes
     joins = sum(max(0, b.nodes - a.nodes) for a, b in itertools.pairwise(events))
-    system = parameters.system(events[0].nodes + joins)
-    writes = extraction(archive("httpd").file_bytes, system.aggregation, k=K)
+    system = parameters.system(have + joins)
+    writes = archive_writes("httpd")
     keys = keys_of(writes, system.aggregation, width=codes()[code].width)
     admin = AdminCosts(
         command_ns=parameters.number("admin", "command_ns"),
         line_bytes=int(parameters.number("admin", "line_bytes")),
         loads_count=int(parameters.number("admin", "loads_count")),
     )
-    cluster = StoreCluster(system, keys, nodes=events[0].nodes, admin=admin, seed=seed)
+    cluster = StoreCluster(system, keys, nodes=have, admin=admin, seed=seed)
     traffic, actions = Traffic(bin_s), []
     now_s = 0.0
 
@@ -220,17 +175,17 @@ def replay(
         now_s = ended_s
 
     act("write", write_operations(system, writes, keys, cluster.nodes_of_keys, code=code))
-    have = events[0].nodes
     waiting = list(events[1:])
     while waiting:
         now_s = max(now_s, waiting[0].at_s)
         wanted = have
         while waiting and waiting[0].at_s <= now_s:
             wanted = waiting.pop(0).nodes
-        left = wanted < have
-        for _ in range(abs(wanted - have)):
-            act("leave" if left else "join", cluster.leave() if left else cluster.join())
-        if left:
+        for _ in range(wanted - have):
+            act("join", cluster.join())
+        for _ in range(have - wanted):
+            act("leave", cluster.leave())
+        if wanted < have:
             work = system.model.read_ns_per_byte(code)
             act("repair", cluster.repair(sources_of(run), work_ns_per_byte=work, data_blocks=K))
         have = wanted
@@ -252,58 +207,49 @@ def _check(events: Sequence[Event]) -> None:
             )
 
 
-def _count(traffic: Traffic, operations: Operations, at_s: Floats, nic: Any) -> None:
-    """File the traffic of operations under the source's kinds."""
+def _count(traffic: Traffic, operations: Operations, at_s: Floats, nic: NicModel) -> None:
+    """File the traffic of operations under the source's kinds, their answers under the same or another."""
     sent, answered = (traffic_of(nic, size) for size in (operations.sent_bytes, operations.answered_bytes))
     bare = acknowledged_bytes(nic, operations.sent_bytes, operations.answered_bytes)
-    for kind, words, both in (
-        (EXISTS, "check", True),
-        (GET, "read", True),
-        (SET, "write", False),
-        (ADMIN, "cluster", True),
-        (MIGRATE, "other", True),
+    for kind, words, answers in (
+        (EXISTS, "check", "check"),
+        (GET, "read", "read"),
+        (SET, "write", "other"),
+        (ADMIN, "cluster", "cluster"),
+        (MIGRATE, "other", "other"),
     ):
         mine = operations.kinds == kind
         traffic.add(words, at_s[mine], sent[mine])
-        traffic.add(words if both else "other", at_s[mine], answered[mine])
+        traffic.add(answers, at_s[mine], answered[mine])
         traffic.add("other", at_s[mine], bare[mine])
 
 
-def rows(
-    events: Sequence[Event], source: str, *, bin_s: float, seed: int, engine: str
-) -> Iterator[dict[str, Any]]:
+def rows(events: Sequence[Event], source: str, *, bin_s: float, seed: int, engine: str) -> Iterator[Row]:
     """Result rows of the replays under RS, LRC and LRC as run."""
     for run in RUNS:
         done = replay(run, events, bin_s=bin_s, seed=seed, engine=engine)
         traffic = done.traffic
-        initial_s, window_s = 180.0, (1200.0, 1800.0)
-        base = {
-            "code": run,
-            "scheme": codes()[run.partition(" ")[0]].scheme,
-            "op": "repair",
-            "pattern": "seq",
-        }
-        repairs = [(begin, end) for begin, end, words in done.actions if words == "repair"]
+        initial = traffic.bins(last_s=INITIAL_S)
+        window = traffic.bins(first_s=WINDOW_S[0], last_s=WINDOW_S[1])
+        repairs_s = [end - begin for begin, end, words in done.actions if words == "repair"]
+        scheme = codes()[run.partition(" ")[0]].scheme
+        base: dict[str, Any] = {"code": run, "scheme": scheme, "op": "repair", "pattern": "seq"}
         yield {
             **base,
             "experiment": "replay",
             "events_from": source,
-            "peak_initial_bin_bytes": traffic.peak(last_s=initial_s),
-            "peak_window_bin_bytes": traffic.peak(first_s=window_s[0], last_s=window_s[1]),
-            "initial_bytes": traffic.total(last_s=initial_s),
-            "read_after_bytes": traffic.total(("read",), first_s=initial_s),
-            "repairs": len(repairs),
-            "repair_mean_s": float(np.mean([end - begin for begin, end in repairs])),
+            "peak_initial_bin_bytes": max(initial.values(), default=0),
+            "peak_window_bin_bytes": max(window.values(), default=0),
+            "initial_bytes": sum(initial.values()),
+            "read_after_bytes": sum(traffic.bins(("read",), first_s=INITIAL_S).values()),
+            "repairs": len(repairs_s),
+            "repair_mean_s": float(np.mean(repairs_s)),
             "lost_keys": done.lost_keys,
         }
-        for kind in KINDS:
-            for where, size in sorted(traffic.sums[kind].items()):
-                yield {
-                    **base,
-                    "experiment": "replay series",
-                    "traffic_kind": kind,
-                    "at_s": float(where * bin_s),
-                    "bin_bytes": size,
-                }
+        for kind, sums in traffic.sums.items():
+            for where, size in sorted(sums.items()):
+                at_s = float(where * bin_s)
+                series = {"experiment": "replay series", "traffic_kind": kind}
+                yield {**base, **series, "at_s": at_s, "bin_bytes": size}
     for event in events:
         yield {"experiment": "replay nodes", "code": "nodes", "at_s": event.at_s, "nodes": event.nodes}

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from stripesim.models.coding import DataLossError, parse_scheme
+from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.erasurebench2016 import fit, kernels, parameters
 from stripesim.scenarios.studies.erasurebench2016.availability import expected, simulated
-from stripesim.scenarios.studies.erasurebench2016.codes import K, StripeCode, codes, explanations
+from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, explanations
 from stripesim.scenarios.studies.erasurebench2016.sequences import (
     ARCHIVES,
     MEGABYTE,
     Stored,
     archive,
+    archive_writes,
     run_read,
     run_write,
     stored,
     stored_archive,
 )
+from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.systems.kv_proxy.plan import Writes, even_owners, extraction, keys_of
+from stripesim.sim.systems.kv_proxy.plan import Writes, even_owners, keys_of
 from stripesim.sim.systems.kv_proxy.proxy import SET, SequenceRun
 
-Row = dict[str, Any]
 CODES = ("NC", "RS", "LRC")
-NODES = 100
+NODES = fit.STORE_NODES
 NS_PER_S = 1e9
 BIN_S = {"6": 5, "7": 20}
 """Sampling interval of the traffic in Figures 6 and 7 [s]."""
@@ -42,38 +43,26 @@ SMALL_FILE_BYTES = 3 << 10
 SMALL_FILES = 21
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How the experiments are run.
-
-    Parameters
-    ----------
-    engine : str
-        ``compiled`` or ``simpy``.
-    seed : int
-        Of all draws.
-    kernels : polars.DataFrame, optional
-        Rows of `kernels.measure_here`; None: those that ship.
-    data : path, optional
-        Folder of the project's data, for the failure trace; None: the points that the source plots.
-    """
-
-    engine: str = "compiled"
-    seed: int = 1
-    kernels: pl.DataFrame | None = None
-    data: Path | None = None
+def seed_of(setting: Setting) -> int:
+    """Seed of placements, kills and leaving nodes."""
+    return int(setting.options.get("seed", 1))
 
 
-Experiment = Callable[[Setting], Iterator[Row]]
+def data_folder(setting: Setting) -> Path | None:
+    """Folder of the project's data: the one given, else ../shared/data if it has the failure trace."""
+    from stripesim.scenarios.studies.erasurebench2016.replay import TRACE
+
+    if (given := setting.options.get("data")) is not None:
+        return Path(given)
+    folder = Path("../shared/data")
+    return folder if (folder / TRACE).is_file() else None
 
 
 def storage_rows(_setting: Setting) -> Iterator[Row]:
     """Table I: keys and bytes of the three archives."""
     model = parameters.aggregation()
     for name in ARCHIVES:
-        packed = archive(name)
-        file_bytes = packed.file_bytes
-        writes = extraction(file_bytes, model, k=K)
+        file_bytes, writes = archive(name), archive_writes(name)
         for code in CODES:
             keys = keys_of(writes, model, width=codes()[code].width)
             yield {
@@ -89,25 +78,18 @@ def storage_rows(_setting: Setting) -> Iterator[Row]:
 
 def encoder_rows(setting: Setting) -> Iterator[Row]:
     """Table II: the source's encoders as fitted, and kernels measured on a machine of today."""
+    theirs = {"backend": "the source's, in Java"}
     for code in CODES:
-        for megabytes in fit.FILE_MB:
-            seconds = fit.encode_seconds(parameters.proxy(), code, megabytes)
-            yield {
-                **_cell("encoders", code, "encode", megabytes * MEGABYTE),
-                "throughput_bytes_per_s": megabytes * MEGABYTE / seconds,
-                "backend": "the source's, in Java",
-            }
-    for code, per_byte in (("RS", "read_rs_ns_per_byte"), ("LRC", "read_lrc_ns_per_byte")):
+        for size in fit.FILE_MB:
+            rate = size * MEGABYTE / fit.encode_seconds(parameters.proxy(), code, size)
+            cell = _cell("encoders", code, "encode", size * MEGABYTE)
+            yield {**cell, "throughput_bytes_per_s": rate, **theirs}
+    for code in fit.DECODE:
+        rate = NS_PER_S / parameters.proxy().read_ns_per_byte(code)
+        yield {**_cell("encoders", code, "decode", None), "throughput_bytes_per_s": rate, **theirs}
+    for row in kernels.rows(bool(setting.options.get("measure"))):
         yield {
-            **_cell("encoders", code, "decode", None),
-            "throughput_bytes_per_s": NS_PER_S / getattr(parameters.proxy(), per_byte),
-            "backend": "the source's, in Java",
-        }
-    measured = kernels.shipped() if setting.kernels is None else setting.kernels
-    for row in measured.iter_rows(named=True):
-        code = kernels.SCHEMES[row["scheme"]]
-        yield {
-            **_cell("kernels", code, row["op"], row["size_bytes"]),
+            **_cell("kernels", kernels.SCHEMES[row["scheme"]], row["op"], row["size_bytes"]),
             "throughput_bytes_per_s": row["bytes_per_s"],
             "backend": row["backend"],
             "erasures": row["erasures"],
@@ -129,10 +111,8 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
                 "latency_p50_ns": seconds * NS_PER_S,
             }
     each = np.arange(SMALL_FILES, dtype=np.int64)
-    writes = Writes(
-        each, np.full_like(each, SMALL_FILE_BYTES), np.full_like(each, -(-SMALL_FILE_BYTES // K)), 0 * each
-    )
-    files = stored(writes, "LRC", nodes=NODES, seed=setting.seed)
+    size, stripes = np.full_like(each, SMALL_FILE_BYTES), np.full_like(each, -(-SMALL_FILE_BYTES // K))
+    files = stored(Writes(each, size, stripes, 0 * each), "LRC", nodes=NODES, seed=seed_of(setting))
     run = run_write(files, engine=setting.engine)
     # A file takes one row of keys; the last key's answer ends it.
     ends = run.completed_ns[run.operations.kinds == SET].reshape(SMALL_FILES, -1)[:, -1]
@@ -146,15 +126,13 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
 
 def availability_rows(setting: Setting) -> Iterator[Row]:
     """Figure 4: files readable against nodes killed, by simulation and exactly, with other decoders too."""
-    model = parameters.aggregation()
+    where: dict[str, Any] = {"nodes": NODES, "killed": FIGURE_4_KILLED}
     for name in ARCHIVES:
-        writes = extraction(archive(name).file_bytes, model, k=K)
+        writes = archive_writes(name)
         for code in (*codes().values(), *explanations().values()):
-            keys = keys_of(writes, model, width=code.width)
-            shares = simulated(
-                code, keys.files, nodes=NODES, killed=FIGURE_4_KILLED, repeats=REPEATS, seed=setting.seed
-            )
-            exact = expected(code, np.bincount(keys.files), nodes=NODES, killed=FIGURE_4_KILLED)
+            files = keys_of(writes, parameters.aggregation(), width=code.width).files
+            shares = simulated(code, files, repeats=REPEATS, seed=seed_of(setting), **where)
+            exact = expected(code, np.bincount(files), **where)
             low, high = np.quantile(shares, (0.05, 0.95), axis=0)
             for index, killed in enumerate(FIGURE_4_KILLED):
                 yield {
@@ -171,27 +149,27 @@ def availability_rows(setting: Setting) -> Iterator[Row]:
 
 def throughput_rows(setting: Setting) -> Iterator[Row]:
     """Figure 5: rate of writing and reading a lone file, through the file system and directly."""
-    for fuse in (True, False):
+    for way in ("FUSE", "Direct"):
         for op in ("write", "read"):
             for code in CODES:
-                for megabytes in fit.FILE_MB:
+                for size in (megabytes * MEGABYTE for megabytes in fit.FILE_MB):
                     seconds = fit.file_seconds(
-                        None, code, megabytes * MEGABYTE, op=op, fuse=fuse, engine=setting.engine
+                        None, code, size, op=op, fuse=way == "FUSE", engine=setting.engine
                     )
                     yield {
-                        **_cell("throughput", code, op, megabytes * MEGABYTE),
-                        "way": "FUSE" if fuse else "Direct",
+                        **_cell("throughput", code, op, size),
+                        "way": way,
                         "simulated_s": seconds,
-                        "throughput_bytes_per_s": megabytes * MEGABYTE / seconds,
+                        "throughput_bytes_per_s": size / seconds,
                     }
 
 
 def traffic_rows(setting: Setting) -> Iterator[Row]:
     """Figure 6: httpd written, read, and read with 5 % of the nodes killed; traffic in bins of 5 s."""
-    rng = np.random.default_rng([setting.seed, DEGRADED_KILLED])
+    rng = np.random.default_rng([seed_of(setting), DEGRADED_KILLED])
     killed = rng.permutation(NODES)[:DEGRADED_KILLED]
     for code in ("RS", "LRC"):
-        files = stored_archive("httpd", code, nodes=NODES, seed=setting.seed)
+        files = stored_archive("httpd", code, nodes=NODES, seed=seed_of(setting))
         sources = degraded_sources(files, killed)
         degraded = redirected(files, killed, rng)
         for op, run in (
@@ -199,10 +177,11 @@ def traffic_rows(setting: Setting) -> Iterator[Row]:
             ("read", run_read(files, engine=setting.engine)),
             ("degraded read", run_read(degraded, sources=sources, engine=setting.engine)),
         ):
-            yield from _traffic(run, code, op, unreadable=sum(not chosen for chosen in sources))
+            unreadable = sum(not chosen for chosen in sources) if op == "degraded read" else 0
+            yield from _traffic(run, code, op, unreadable)
 
 
-def _traffic(run: SequenceRun, code: str, op: str, *, unreadable: int) -> Iterator[Row]:
+def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[Row]:
     bins = run.binned(int(BIN_S["6"] * NS_PER_S))
     seconds = run.elapsed_ns / NS_PER_S
     base = {**_cell("traffic", code, op, None), "simulated_s": seconds, "requests": len(run.operations)}
@@ -211,15 +190,11 @@ def _traffic(run: SequenceRun, code: str, op: str, *, unreadable: int) -> Iterat
         "throughput_bytes_per_s": float(bins.sum()) / seconds,
         "peak_bin_bytes": int(bins.max()),
         "mean_bin_bytes": float(bins.mean()),
-        "unreadable_rows": unreadable if op == "degraded read" else 0,
+        "unreadable_rows": unreadable,
     }
     for index, size_bytes in enumerate(bins.tolist()):
-        yield {
-            **base,
-            "experiment": "traffic series",
-            "at_s": float(index * BIN_S["6"]),
-            "bin_bytes": size_bytes,
-        }
+        at_s = float(index * BIN_S["6"])
+        yield {**base, "experiment": "traffic series", "at_s": at_s, "bin_bytes": size_bytes}
 
 
 def degraded_sources(files: Stored, killed: IntArray) -> list[tuple[int, ...]]:
@@ -233,14 +208,9 @@ def degraded_sources(files: Stored, killed: IntArray) -> list[tuple[int, ...]]:
 def read_positions(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
     """Positions from which a stripe is read without the lost ones; empty if it cannot be."""
     code = parse_scheme(scheme)
+    whole: dict[str, Any] = {"offset_bytes": 0, "length_bytes": code.k, "object_size_bytes": code.k}
     try:
-        plan = code.plan_read(
-            offset_bytes=0,
-            length_bytes=code.k,
-            object_size_bytes=code.k,
-            geometry=code.geometry(1),
-            missing=lost,
-        )
+        plan = code.plan_read(**whole, geometry=code.geometry(1), missing=lost)
     except DataLossError:
         return ()
     return tuple(sorted({extent.shard for extent in plan.reads}))
@@ -261,14 +231,15 @@ def replay_rows(setting: Setting) -> Iterator[Row]:
     """Figure 7: the websites02 trace, from the trace itself or from the plotted points."""
     from stripesim.scenarios.studies.erasurebench2016 import replay
 
-    if setting.data is None:
+    data = data_folder(setting)
+    if data is None:
         events, source = replay.plotted_events(), "the points that the source plots"
     else:
-        events, source = replay.traced_events(setting.data), str(replay.TRACE)
-    yield from replay.rows(events, source, bin_s=BIN_S["7"], seed=setting.seed, engine=setting.engine)
+        events, source = replay.traced_events(data), str(replay.TRACE)
+    yield from replay.rows(events, source, bin_s=BIN_S["7"], seed=seed_of(setting), engine=setting.engine)
 
 
-EXPERIMENTS: Mapping[str, Experiment] = {
+EXPERIMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
     "storage": storage_rows,
     "encoders": encoder_rows,
     "availability": availability_rows,
@@ -280,11 +251,10 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 def _cell(experiment: str, code: str, op: str, size_bytes: int | None) -> Row:
-    known: Mapping[str, StripeCode] = codes()
     return {
         "experiment": experiment,
         "code": code,
-        "scheme": known[code].scheme if code in known else code,
+        "scheme": codes()[code].scheme if code in codes() else code,
         "op": op,
         "pattern": "seq",
         "block_size_bytes": size_bytes,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtri
 
 from stripesim.scenarios.studies.erasurebench2016 import parameters
-from stripesim.scenarios.studies.erasurebench2016.archives import Archive
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes
 from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.sim.engine.graph import IntArray
@@ -30,30 +31,36 @@ MEGABYTE = 1_000_000
 # Number of files and megabytes of each archive in Table I, by claim.
 _TABLE_I = {"10B": (300, 301), "bc": (311, 312), "httpd": (322, 323)}
 ARCHIVES = tuple(_TABLE_I)
+_ORDER_SEED = 2016
 
 
-def archive(name: str, spread: float | None = None) -> Archive:
-    """An archive of Table I; the synthetic one has files all alike."""
-    files, size = (value_of(number) for number in _TABLE_I[name])
-    found = parameters.number("archives", "spread_fraction") if spread is None else spread
-    return Archive(name, int(files), round(size * MEGABYTE), 0.0 if name == "10B" else found)
+def archive(name: str, spread: float | None = None) -> IntArray:
+    """Sizes of the files of an archive of Table I [B]; the source gives number and sum only.
+
+    Quantiles of a lognormal distribution at evenly spaced probabilities, scaled to the archive's size, in an
+    order drawn once. ``spread`` is the standard deviation of the logarithm of a size, by default as fitted;
+    the synthetic archive has files all alike.
+    """
+    files, megabytes = (value_of(number) for number in _TABLE_I[name])
+    if name == "10B":
+        spread = 0.0
+    elif spread is None:
+        spread = parameters.number("archives", "spread_fraction")
+    relative = np.exp(spread * ndtri((np.arange(int(files)) + 0.5) / int(files)))
+    sizes = np.rint(relative * round(megabytes * MEGABYTE) / relative.sum())
+    order = np.random.default_rng(_ORDER_SEED).permutation(np.maximum(1, sizes).astype(np.int64))
+    found: IntArray = order
+    return found
+
+
+def archive_writes(name: str, spread: float | None = None) -> Writes:
+    """What extracting an archive writes."""
+    return extraction(archive(name, spread), parameters.aggregation(), k=K)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Files as they lie in the store.
-
-    Parameters
-    ----------
-    code : str
-        NC, RS or LRC.
-    nodes : int
-        Nodes of the store.
-    writes : Writes
-    keys : Keys
-    slots : ndarray of int64, shape (rows, width)
-        Slot of each key.
-    """
+    """Files as they lie in the store: slots have shape (rows, width), one for each key."""
 
     code: str
     nodes: int
@@ -85,8 +92,7 @@ def stored(writes: Writes, code: str, *, nodes: int, seed: int) -> Stored:
 @lru_cache(maxsize=16)
 def stored_archive(name: str, code: str, *, nodes: int, seed: int) -> Stored:
     """An archive extracted into a store."""
-    writes = extraction(archive(name).file_bytes, parameters.aggregation(), k=K)
-    return stored(writes, code, nodes=nodes, seed=seed)
+    return stored(archive_writes(name), code, nodes=nodes, seed=seed)
 
 
 def file_writes(size_bytes: int, *, fuse: bool) -> Writes:
@@ -109,7 +115,7 @@ def run_write(
 def run_read(
     files: Stored,
     *,
-    sources: list[tuple[int, ...]] | None = None,
+    sources: Sequence[tuple[int, ...]] | None = None,
     fuse: bool = True,
     model: ProxyModel | None = None,
     engine: str = "compiled",

@@ -1,37 +1,30 @@
-"""The source's numbers: claims as they ship, by id, and the plotted series."""
+"""The source's numbers: published values by the number of a claim, and the plotted series."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Claim, load_claims
+from stripesim.scenarios.studies.lookup import published, select
 
-_PACKAGE = "stripesim.scenarios.studies.erasurebench2016"
+STUDY = "erasurebench2016"
 PREFIX = "erasurebench-"
-
-
-@cache
-def claims() -> tuple[Claim, ...]:
-    """The claims of this study as they ship with the package."""
-    return load_claims(files(_PACKAGE) / "claims.csv")
-
-
-@cache
-def published() -> dict[str, float]:
-    """Claim id → published value, of the claims that state one number."""
-    return {claim.id: claim.published for claim in claims() if isinstance(claim.published, float)}
 
 
 def value_of(number: int) -> float:
     """Published value of a claim, by the number in its id."""
-    return published()[f"{PREFIX}{number}"]
+    return published(STUDY)[f"{PREFIX}{number}"]
 
 
 @cache
-def series() -> pl.DataFrame:
-    """The numbers behind the source's Figures 3, 4, 6 and 7: figure, name, x, y."""
-    source = (files(_PACKAGE) / "series.csv").read_bytes()
+def _series() -> pl.DataFrame:
+    source = (files("stripesim.scenarios.studies.erasurebench2016") / "series.csv").read_bytes()
     return pl.read_csv(source, schema_overrides={"x": pl.Float64, "y": pl.Float64})
+
+
+def plotted(figure: int, **where: Any) -> pl.DataFrame:
+    """The numbers behind the source's Figure 3, 4, 6 or 7: code, name of the series, x, y."""
+    return select(_series(), figure=figure, **where)

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import (
-    Ablation,
-    Option,
-    Setting,
-    Study,
-    StudyResult,
-    Table,
-    chosen,
-    study_provenance,
-)
-from stripesim.scenarios.studies.tasks import Call, Row, Task
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table, chosen
+from stripesim.scenarios.studies.tasks import Call, Task
 
 
 class Erasurebench2016(Study):
@@ -68,83 +56,38 @@ class Erasurebench2016(Study):
         "no-list-copies": Ablation("a file's list of keys is not copied", ("proxy.list_copy_ns_per_byte=0",)),
     }
 
-    def parameters(self) -> list[Row]:
-        """List the numbers of the parameter file."""
-        from stripesim.scenarios.studies.erasurebench2016.parameters import listed
-
-        return listed()
-
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each experiment."""
-        from stripesim.scenarios.studies.erasurebench2016.kernels import measure_here
         from stripesim.scenarios.studies.erasurebench2016.runs import EXPERIMENTS
-        from stripesim.scenarios.studies.erasurebench2016.runs import Setting as Runs
 
         needed = [name for name in EXPERIMENTS if name != "replay"]
         names = chosen("--experiment", setting.options.get("experiments"), EXPERIMENTS, needed)
-        runs = Runs(
-            engine=setting.engine,
-            seed=_seed(setting),
-            kernels=measure_here() if setting.options.get("measure") else None,
-            data=_data(setting),
-        )
-        return [Call(name, EXPERIMENTS[name], (runs,)) for name in names]
+        return [Call(name, EXPERIMENTS[name], (setting,)) for name in names]
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
-        """Judge the claims."""
-        from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.erasurebench2016.claims import ledger_for
-        from stripesim.scenarios.studies.erasurebench2016.kernels import provenance_here, shipped_provenance
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return experiments and seed, the failure trace, and what measured the kernels."""
+        from stripesim.scenarios.studies.erasurebench2016.kernels import provenance
+        from stripesim.scenarios.studies.erasurebench2016.runs import data_folder, seed_of
 
-        frame = rows_frame([row for part in rows for row in part])
-        return StudyResult(
-            ledger=ledger_for(frame, self.parameters()),
-            rows=frame,
-            provenance=study_provenance(
-                self.name,
-                setting.engine,
-                experiments=[task.words for task in tasks],
-                seed=_seed(setting),
-                failure_trace=_trace_note(_data(setting)),
-                parameters="scenarios/studies/erasurebench2016/parameters.toml",
-                kernels=provenance_here() if setting.options.get("measure") else shipped_provenance(),
+        folder = data_folder(setting)
+        return {
+            "experiments": [task.words for task in tasks],
+            "seed": seed_of(setting),
+            "failure_trace": (
+                "left out: no --data was given and ../shared/data is not there; the replay follows the "
+                "points that the source plots, unchecked against the trace"
+                if folder is None
+                else f"{folder}: websites02, window of Figure 7"
             ),
-        )
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the source's figures beside the simulated rows."""
-        from stripesim.scenarios.studies.erasurebench2016.figures import draw
-
-        return draw(result.rows)
+            "parameters": "scenarios/studies/erasurebench2016/parameters.toml",
+            "kernels": provenance(bool(setting.options.get("measure"))),
+        }
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return the comparison of decoders and of the replays."""
         from stripesim.scenarios.studies.erasurebench2016.tables import tables
 
         return tables(result.rows)
-
-
-def _seed(setting: Setting) -> int:
-    return int(setting.options.get("seed", 1))
-
-
-def _data(setting: Setting) -> Path | None:
-    """Folder of the project's data: the one given, else ../shared/data if it has the trace."""
-    from stripesim.scenarios.studies.erasurebench2016.replay import TRACE
-
-    if (given := setting.options.get("data")) is not None:
-        return Path(given)
-    folder = Path("../shared/data")
-    return folder if (folder / TRACE).is_file() else None
-
-
-def _trace_note(folder: Path | None) -> str:
-    if folder is None:
-        return (
-            "left out: no --data was given and ../shared/data is not there; the replay follows the points "
-            "that the source plots, unchecked against the trace"
-        )
-    return f"{folder}: websites02, window of Figure 7"
 
 
 STUDY = Erasurebench2016()

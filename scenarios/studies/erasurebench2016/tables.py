@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from stripesim.scenarios.figures.captions import three_digits
+from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations
-from stripesim.scenarios.studies.erasurebench2016.runs import CODES
+from stripesim.scenarios.studies.erasurebench2016.fit import ENCODE, FILE_MB
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
-from stripesim.scenarios.studies.erasurebench2016.source import claims, series
-
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+from stripesim.scenarios.studies.erasurebench2016.source import plotted, value_of
+from stripesim.scenarios.studies.lookup import select
 
 
 def tables(rows: pl.DataFrame) -> dict[str, Table]:
@@ -25,42 +23,36 @@ def tables(rows: pl.DataFrame) -> dict[str, Table]:
 
 def encoder_table(rows: pl.DataFrame) -> Table:
     """Encode rates of the source beside those of the kernels measured on a machine of today [MB/s]."""
-    published = {(c.scheme, c.block_size): c.published for c in claims() if c.metric == "encode_throughput"}
-    measured = rows.filter((pl.col("experiment") == "kernels") & (pl.col("op") == "encode"))
+    measured = select(rows, experiment="kernels", op="encode")
     lines = []
-    for code in CODES:
-        for size in (4, 16, 64):
-            here = measured.filter(
-                (pl.col("code") == code) & (pl.col("block_size_bytes") == size * MEGABYTE)
-            ).sort("throughput_bytes_per_s", descending=True)
+    for code, first in ENCODE.items():
+        for index, size in enumerate(FILE_MB):
+            here = select(measured, code=code, block_size_bytes=size * MEGABYTE)
             kernels = ", ".join(
                 f"{row['backend']} {row['throughput_bytes_per_s'] / MEGABYTE:,.0f}"
-                for row in here.iter_rows(named=True)
+                for row in here.sort("throughput_bytes_per_s", descending=True).iter_rows(named=True)
             )
-            lines.append((code, f"{size} MB", f"{published[code, f'{size}MB']}", kernels or "–"))
+            lines.append((code, f"{size} MB", f"{value_of(first + index)}", kernels or "–"))
     return ("code", "data", "source, Java [MB/s]", "measured here [MB/s]"), lines
 
 
 def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
     """Largest distance of each decoder's simulated curve from the published LRC, by archive.
 
-    Notes
-    -----
     Over the points that the source plots, from 1 % of the nodes killed on.
     """
-    mine = rows.filter(pl.col("experiment") == "availability")
-    outcome = series().filter((pl.col("figure") == 4) & (pl.col("code") == "LRC"))
-    found: dict[str, dict[str, float]] = {}
-    for name in ("LRC", *explanations()):
-        found[name] = {}
-        for archive in ARCHIVES:
-            here = mine.filter((pl.col("code") == name) & (pl.col("archive") == archive))
-            simulated = dict(zip(here["killed_fraction"].round(2), here["available"], strict=True))
-            points = outcome.filter(pl.col("series") == archive)
-            found[name][archive] = max(
-                abs(simulated[round(x, 2)] - y) for x, y in zip(points["x"], points["y"], strict=True)
-            )
-    return found
+
+    def distance(name: str, archive: str) -> float:
+        here = select(rows, experiment="availability", code=name, archive=archive)
+        simulated = dict(zip(here["killed_fraction"].round(2), here["available"], strict=True))
+        points = plotted(4, code="LRC", series=archive)
+        return max(
+            abs(float(simulated[round(x, 2)]) - y) for x, y in zip(points["x"], points["y"], strict=True)
+        )
+
+    return {
+        name: {archive: distance(name, archive) for archive in ARCHIVES} for name in ("LRC", *explanations())
+    }
 
 
 def decoder_table(rows: pl.DataFrame) -> Table:
@@ -70,6 +62,6 @@ def decoder_table(rows: pl.DataFrame) -> Table:
         code = codes().get(name) or explanations()[name]
         survived = ", ".join(str(count) for count in code.decodable[2:7])
         words = "any decodable pattern (ours)" if name == "LRC" else name
-        lines.append((words, survived, *(three_digits(distances[archive]) for archive in ARCHIVES)))
+        lines.append((words, survived, *map(three_digits, distances.values())))
     heads = [f"largest distance, {archive}" for archive in ARCHIVES]
     return ("decoder", "sets of 2 … 6 losses survived", *heads), lines
