@@ -72,8 +72,8 @@ def grouped_bars(
     for index, name in enumerate(series):
         x, y = _there(places[index], (published or {}).get(name, [None] * len(groups)))
         if x:
-            ends = ([place + side * 0.45 * step for place in x] for side in (-1, 1))
-            axes.hlines(y, *ends, **DASH, label="" if index else label)
+            left, right = ([place + side * 0.45 * step for place in x] for side in (-1, 1))
+            axes.hlines(y, left, right, **DASH, label="" if index else label)
     axes.set_xticks(range(len(groups)), groups)
     return places
 

@@ -46,9 +46,8 @@ def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
         here = select(rows, experiment="availability", code=name, archive=archive)
         simulated = dict(zip(here["killed_fraction"].round(2), here["available"], strict=True))
         points = plotted(4, code="LRC", series=archive)
-        return max(
-            abs(float(simulated[round(x, 2)]) - y) for x, y in zip(points["x"], points["y"], strict=True)
-        )
+        pairs = zip(points["x"], points["y"], strict=True)
+        return max(float(abs(simulated[round(x, 2)] - y)) for x, y in pairs)
 
     return {
         name: {archive: distance(name, archive) for archive in ARCHIVES} for name in ("LRC", *explanations())
