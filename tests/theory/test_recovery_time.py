@@ -166,7 +166,11 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(make_pool, m
     least_s = bytes_sent * 8 / 1e8
     stream = result.engine_run.streams[1]
     took_s = (stream.completed_ns.max() - stream.issued_ns.min()) / 1e9
-    assert least_s <= took_s <= 1.05 * least_s
+    # A group moves one object at a time, first out of its primary's interface and then into the target's: as
+    # long as two primaries have work the target is busy; the last groups are alone at half its rate.
+    groups = np.bincount(stream.groups)
+    alone_s = groups.max() * bytes_sent / groups.sum() * 8 / 1e8
+    assert least_s <= took_s <= 1.05 * least_s + alone_s
 
 
 def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(make_pool, models):

@@ -2,8 +2,7 @@
 
 Notes
 -----
-Rates and latencies of clients are scaled by the published over the simulated rate without recovery. The
-second study's host and the profiles' ratios on the large cluster have the runs of the first one's host.
+The profiles' ratios on the large cluster have the runs of the first source's host.
 """
 
 from __future__ import annotations
@@ -20,6 +19,11 @@ from stripesim.calibration.ledger.verdicts import Claim, Ledger, Simulated, judg
 OBJECTS_2022 = 18_000
 NOT_SIMULATED = "not simulated: the study has no run for it yet"
 PERCENT = 100.0
+COLUMNS = {
+    "client_iops": "iops",
+    "client_latency_mean": "latency_mean_ms",
+    "recovery_rate": "objects_per_s",
+}
 
 
 @cache
@@ -28,20 +32,13 @@ def claims() -> tuple[Claim, ...]:
     return load_claims(files("stripesim.scenarios.studies.recovery") / "claims.csv")
 
 
-def _of_scheduler(claim: Claim, rows: Mapping[str, Mapping[str, Any]], baseline: float) -> Simulated:
+def _of_scheduler(claim: Claim, rows: Mapping[str, Mapping[str, Any]]) -> Simulated:
     row = rows.get(claim.baseline)
     if row is None or claim.role == "not-derivable":
         return None
-    scale = baseline / rows["no recovery"]["iops"]
-    if claim.metric == "client_iops":
-        return float(row["iops"] * scale)
-    if claim.metric == "client_latency_mean":
-        return float(row["latency_mean_ms"] / scale)
-    if claim.metric == "recovery_rate":
-        return float(row["objects_per_s"])
     if claim.metric == "recovery_time":
         return float(OBJECTS_2022 / row["objects_per_s"])
-    return None
+    return float(row[COLUMNS[claim.metric]])
 
 
 def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
@@ -49,13 +46,11 @@ def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
     by: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows.iter_rows(named=True):
         by.setdefault(row["experiment"], {})[row["configuration"]] = row
-    schedulers, hung, repair = by["schedulers"], by["hung"], by["repair"]
-    baseline = next(claim.published for claim in claims() if claim.baseline == "no recovery")
-    assert isinstance(baseline, float)
+    schedulers, hung, repair = by["mclock2021"], by["hung"], by["repair"]
     found: dict[str, Simulated] = {}
     for claim in claims():
         if claim.paper.startswith("mclock"):
-            found[claim.id] = _of_scheduler(claim, schedulers, baseline)
+            found[claim.id] = _of_scheduler(claim, by[claim.paper])
         elif claim.metric == "recovery_rate_ratio":
             over, under = claim.baseline.split(" against ")
             found[claim.id] = schedulers[over]["objects_per_s"] / schedulers[under]["objects_per_s"]

@@ -18,8 +18,8 @@ SHORT = {
 
 def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """Draw client rate, 99th percentile and recovery rate of each configuration."""
-    told = rows.filter((pl.col("experiment") == "schedulers") & pl.col("configuration").is_in(list(SHORT)))
-    names = [SHORT[name] for name in told["configuration"]]
+    shown = rows.filter((pl.col("experiment") == "mclock2021") & pl.col("configuration").is_in(list(SHORT)))
+    names = [SHORT[name] for name in shown["configuration"]]
     figure = new_figure((11, 3.8))
     panels = (
         ("iops", "client IOPS"),
@@ -28,7 +28,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     )
     for place, (column, label) in enumerate(panels):
         axes = figure.add_subplot(1, 3, place + 1)
-        axes.bar(names, told[column].to_list(), color=COLOURS[place])
+        axes.bar(names, shown[column].to_list(), color=COLOURS[place])
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
         axes.tick_params(axis="x", labelsize=7, rotation=30)

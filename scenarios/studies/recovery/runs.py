@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.run.build import build_models, build_pool
@@ -12,15 +14,43 @@ from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
-from stripesim.scenarios.studies.parameters import scenario_sets
+from stripesim.scenarios.studies.nvme.hardware import Hardware, on_hardware
+from stripesim.scenarios.studies.parameters import ParameterFile, scenario_sets
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.run import RunResult
+
+OBJECT_BYTES = 4 << 20
+QUEUE_DEPTH = 64
 
 BASE = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
 WPQ, MCLOCK = 'cluster.op_queue="wpq"', 'cluster.op_queue="mclock_scheduler"'
 PROFILES = ("high_client_ops", "balanced", "high_recovery_ops")
 # Limits that the sources set, for WPQ in the second of its runs and for mClock always.
 LIFTED = ("faults.max_backfills=1000", "faults.recovery_max_active=1000")
+# The sources' recovery moves tens of thousands of objects while clients write for 420 s. Here fewer are in
+# as many placement groups, and both spans are shorter by the same factor; rates stay as they are.
+OBJECTS = 3000
+CLIENTS_WRITE_S = 420.0
+WPQ_RUNS_S = 8.0
+
+
+class Source(NamedTuple):
+    """A test of schedulers: its objects of 4 MiB, placement groups of its recovery pool, and where from."""
+
+    objects: int
+    pg_num: int
+    basis: str
+
+
+SOURCES = {
+    "mclock2021": Source(
+        100_000,
+        32,
+        "figure 4: the recovery slows down where multiples of 3,125 objects are left; Ceph's default",
+    ),
+    "mclock2022": Source(30_000, 64, "text: 64 for the clients' pool; steps of 469 objects in figure 15"),
+}
 HANGS_AT_S = 2.0
 # Claim's words → generation, whether the pool is optimised, shard whose OSD hangs. Clients write shard 0 and
 # 1 in turn, or shard 1 alone where it is the one that hangs.
@@ -33,40 +63,92 @@ HUNG = {
 }
 
 
-def schedulers() -> dict[str, tuple[str, ...]]:
-    """Settings of each configuration of the studies of schedulers, by the claims' words."""
-    found: dict[str, tuple[str, ...]] = {
-        "no recovery": (WPQ, "faults.events=[{osds=[3], at_s=7.9}]"),
-        "wpq, default limits": (WPQ,),
-        "wpq, limits 1000": (WPQ, *LIFTED),
-    }
-    for profile in PROFILES:
-        found[profile] = (MCLOCK, f'cluster.mclock_profile="{profile}"', *LIFTED)
+def schedulers() -> list[tuple[str, str, float, tuple[str, ...]]]:
+    """List source, configuration in the claims' words, seconds to simulate, and settings."""
+    idle = (WPQ, f"faults.events=[{{osds=[3], at_s={WPQ_RUNS_S - 0.1}}}]")
+    found = [
+        ("mclock2021", "no recovery", WPQ_RUNS_S, idle),
+        ("mclock2021", "wpq, default limits", WPQ_RUNS_S, (WPQ,)),
+        ("mclock2021", "wpq, limits 1000", WPQ_RUNS_S, (WPQ, *LIFTED)),
+    ]
+    for source in SOURCES:
+        for profile in PROFILES:
+            mclock = (MCLOCK, f'cluster.mclock_profile="{profile}"', *LIFTED)
+            found.append((source, profile, 60.0, mclock))
     return found
 
 
-def _run(scenario: Scenario, engine: str) -> Any:
-    (cell,) = cells(scenario)
-    return run_cell(scenario, cell, engine)
+def host_models(scenario: Scenario) -> Models:
+    """Return the models of the sources' host: four drives by data sheet, and its processors.
+
+    Notes
+    -----
+    Two factors are fitted, to rows of WPQ and of no recovery alone (see ``parameters.toml``): all processor
+    times, and those per byte on top.
+    """
+    file = ParameterFile("recovery")
+    host = Hardware(
+        threads_per_node=40,
+        cpu_factor=file.number("host", "cpu_factor"),
+        cpu_source="fitted, see parameters.toml",
+        public_gbit_per_s=1000.0,
+        private_gbit_per_s=1000.0,
+        networks=2,
+        clients_on_osd_hosts=False,
+        sheet={name: file.number("drive", name) for name in file.table("drive")},
+        sheet_source="Intel SSD DC P3700 800 GB",
+    )
+    models = on_hardware(build_models(scenario), host, 1)
+    per_byte = file.number("host", "byte_factor")
+    names = ("message_ns_per_byte", "store_ns_per_byte")
+    cpu = replace(models.cpu, **{name: getattr(models.cpu, name) * per_byte for name in names})
+    return replace(models, cpu=cpu)
 
 
-def scheduler_row(name: str, sets: tuple[str, ...], engine: str) -> list[Row]:
+def scheduler_row(source: str, name: str, seconds: float, sets: tuple[str, ...], engine: str) -> list[Row]:
     """Fill an OSD while clients write, under one configuration."""
-    result = _run(load_scenario(BASE, sets=(*sets, *scenario_sets())), engine)
-    phase = "before" if name == "no recovery" else "recovery"
-    row: Row = {
-        "experiment": "schedulers",
-        "configuration": name,
-        "scheme": "rep:3",
-        "iops": result.row[f"iops_{phase}"],
-        "latency_mean_ms": result.row[f"latency_mean_{phase}_ns"] / 1e6,
-        "latency_p99_ms": result.row[f"latency_p99_{phase}_ns"] / 1e6,
-        "limits": result.row["limits"],
+    scenario = load_scenario(
+        BASE,
+        sets=(
+            f"cluster.pg_num={SOURCES[source].pg_num}",
+            f"workload.image_bytes={OBJECTS * OBJECT_BYTES}",
+            f"workload.duration_s={seconds}",
+            *sets,
+            *scenario_sets(),
+        ),
+    )
+    (cell,) = cells(scenario)
+    result = run_cell(scenario, cell, engine, host_models(scenario))
+    row: Row = {"experiment": source, "configuration": name, "scheme": "rep:3"}
+    if name == "no recovery":
+        return [row | _clients(result, 0.0, seconds)]
+    start_s = min(start for start, _ in result.timeline["phases"]["recovery"])
+    moved = result.row["recovery_operations"]
+    until_s = start_s + CLIENTS_WRITE_S * OBJECTS / SOURCES[source].objects
+    took_s = result.row["recovery_s"] or seconds - start_s
+    return [row | _clients(result, start_s, min(seconds, until_s)) | {"objects_per_s": moved / took_s}]
+
+
+def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
+    """Return rate and latencies of clients between two moments, without those in which a group peers.
+
+    The sources' clients wrote to a pool of their own, no group of which peered; here they share the pool.
+    """
+    states = result.timeline["pg_states"]
+    times_s, quiet = np.array(states["time_s"]), np.array(states["peering"]) == 0
+    edges_s = np.clip([*times_s, stop_s], start_s, stop_s)
+    requested = result.requested
+    ended_s = requested.completed_ns[requested.done] / 1e9
+    counted = (ended_s > start_s) & (ended_s <= stop_s)
+    counted &= quiet[np.searchsorted(times_s, ended_s, side="right") - 1]
+    latencies_ms = requested.latencies_ns[counted] / 1e6
+    iops = float(counted.sum() / np.diff(edges_s)[quiet].sum())
+    return {
+        "iops": iops,
+        # Little's law: what waited for groups that peered is not in it.
+        "latency_mean_ms": 1e3 * QUEUE_DEPTH / iops,
+        "latency_p99_ms": float(np.percentile(latencies_ms, 99)),
     }
-    if phase == "recovery":
-        seconds = sum(stop - start for start, stop in result.timeline["phases"]["recovery"])
-        row["objects_per_s"] = result.row["recovery_operations"] / seconds
-    return [row]
 
 
 def hung_row(name: str, engine: str) -> list[Row]:
@@ -90,7 +172,9 @@ def hung_row(name: str, engine: str) -> list[Row]:
     pool = build_pool(healthy, parse_scheme("rs:4,2"), build_models(healthy))
     osd = int(pool.cluster.acting[0][shard])
     event = f'faults.events=[{{osds=[{osd}], at_s={HANGS_AT_S}, return_s=50.0, kind="hang"}}]'
-    result = _run(load_scenario(BASE, sets=(*sets, event)), engine)
+    scenario = load_scenario(BASE, sets=(*sets, event))
+    (cell,) = cells(scenario)
+    result = run_cell(scenario, cell, engine)
     done = result.requested.done
     waits = result.requested.completed_ns[done] - result.requested.issued_ns[done]
     after = result.requested.issued_ns[done] <= HANGS_AT_S * 1e9 + 1e9
@@ -141,6 +225,7 @@ def pair_row(paper: str, engine: str) -> list[Row]:
     *codes, hosts = PAIRS[paper]
     sets = (
         'generation="pacific"',
+        'cluster.parameters="pacific"',
         f"schemes={list(codes)}".replace("'", '"'),
         f"cluster.hosts={hosts}",
         "cluster.osds_per_host=1",

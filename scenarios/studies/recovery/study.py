@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from stripesim.scenarios.studies.base import Setting, Study, StudyResult, study_provenance
+from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.scenarios.studies.tasks import Call, Row, Task
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Recovery(Study):
-    """Recovery beside clients; nothing was fitted to the sources."""
+    """Recovery beside clients; two factors of the host are fitted to rows of WPQ."""
 
     name = "recovery"
     summary = "recovery beside clients under WPQ and mClock, hung OSDs, repair of codes"
@@ -22,14 +23,14 @@ class Recovery(Study):
     introduction = (
         "Published rates of clients and of recovery under Ceph's two schedulers, how long a write waits "
         "for a hung OSD, and what codes save in a repair, beside what the simulated cluster does. Roles and "
-        "tolerances were fixed before the first run; nothing was fitted."
+        "tolerances were fixed before the first run; two factors of the host are fitted to rows of WPQ."
     )
     scenario = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
     fixed_keys = ("schemes", "faults.events", "cluster.op_queue", "cluster.mclock_profile")
 
     def parameters(self) -> list[Row]:
-        """Return none: all numbers are those of the parameter sets, and of the releases."""
-        return []
+        """List what is known of the sources' host; all else is the set ``nvme`` and the releases'."""
+        return ParameterFile(self.name).listed()
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each configuration."""
@@ -45,7 +46,10 @@ class Recovery(Study):
 
         engine = setting.engine
         return [
-            *(Call(name, scheduler_row, (name, sets, engine)) for name, sets in schedulers().items()),
+            *(
+                Call(f"{source}: {name}", scheduler_row, (source, name, *rest, engine))
+                for source, name, *rest in schedulers()
+            ),
             *(Call(name, hung_row, (name, engine)) for name in HUNG),
             Call("repair of one shard", repair_rows, ()),
             *(Call(f"repair of {paper}", pair_row, (paper, engine)) for paper in PAIRS),

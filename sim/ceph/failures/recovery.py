@@ -40,7 +40,6 @@ class Work:
     queued: deque[Operation] = field(default_factory=deque)
     starting: list[Operation] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
-    running: bool = False
 
 
 class Recovery:
@@ -61,7 +60,8 @@ class Recovery:
 
     References
     ----------
-    Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``), ``src/osd/PeeringState.cc`` (``WaitLocal…``,
+    Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``, ``_maybe_queue_recovery``), ``src/osd/PG.cc``
+    (``queue_recovery``, ``finish_recovery_op``), ``src/osd/PeeringState.cc`` (``WaitLocal…``,
     ``WaitRemoteBackfillReserved`` and ``WaitRemoteRecoveryReserved``).
     """
 
@@ -181,7 +181,6 @@ class Recovery:
             if not self._remote[osd].holds(work.group.number):
                 self._remote[osd].ask(work.group.number, work.priority)
                 return
-        work.running = True
         if not self._more(work):
             # Nothing that can be recovered: what is missing is nowhere to be had.
             del self._works[work.group.number]
@@ -205,14 +204,22 @@ class Recovery:
         return bool(work.queued)
 
     def _start(self, now_ns: int, osd: int) -> None:
-        """Start as many operations of an OSD as its limits allow, one group after another."""
-        queue = self._queues[osd]
-        while queue and self._active[osd] < self._model.recovery_max_active_count:
+        """Start as many operations of an OSD as its limits allow, one group after another.
+
+        A group asks for its next object when the one before is whole: each request for recovery starts
+        ``osd_recovery_max_single_start`` = 1 objects, and a group has one request in the queue at a time.
+        """
+        queue, busy = self._queues[osd], 0
+        while busy < len(queue) and self._active[osd] < self._model.recovery_max_active_count:
             if self._free_ns[osd] > now_ns:
                 self._wait(osd)
                 return
             work = self._works[queue[0]]
             queue.rotate(-1)
+            if not work.queued and (work.in_flight or work.starting):
+                busy += 1
+                continue
+            busy = 0
             if not self._more(work):
                 queue.remove(work.group.number)
                 continue
