@@ -89,6 +89,7 @@ def host_models(scenario: Scenario) -> Models:
     file = ParameterFile("recovery")
     host = Hardware(
         threads_per_node=40,
+        threads_per_core=2,
         cpu_factor=file.number("host", "cpu_factor"),
         cpu_source="fitted, see parameters.toml",
         public_gbit_per_s=1000.0,
@@ -119,6 +120,7 @@ def scheduler_row(source: str, name: str, seconds: float, sets: tuple[str, ...],
     )
     (cell,) = cells(scenario)
     result = run_cell(scenario, cell, engine, host_models(scenario))
+    assert result.timeline is not None
     row: Row = {"experiment": source, "configuration": name, "scheme": "rep:3"}
     if name == "no recovery":
         return [row | _clients(result, 0.0, seconds)]
@@ -134,6 +136,7 @@ def _clients(result: RunResult, start_s: float, stop_s: float) -> Row:
 
     The sources' clients wrote to a pool of their own, no group of which peered; here they share the pool.
     """
+    assert result.timeline is not None
     states = result.timeline["pg_states"]
     times_s, quiet = np.array(states["time_s"]), np.array(states["peering"]) == 0
     edges_s = np.clip([*times_s, stop_s], start_s, stop_s)
