@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable
 from math import comb, expm1, isinf, log1p, log10, prod
 from typing import Any, Final, Literal
 
-from stripesim.sim.durability import walk_groups
+from stripesim.sim.durability import draws
 from stripesim.sim.durability.bursts import loss_of_burst
 from stripesim.sim.durability.chain import chain_of
 from stripesim.sim.durability.splitting import BATCHES, WALKS, Batch, Estimate, split
 from stripesim.sim.durability.system import YEAR_S, System, group_bytes
-
-__all__ = ["METHODS", "Method", "Spread", "applicable", "assess", "why_not"]
 
 Method = Literal["markov", "splitting", "burst"]
 Spread = Callable[[Callable[[int], Batch], Iterable[int]], Iterable[Batch]]
@@ -206,23 +204,23 @@ def _together(system: System) -> str:
 
 def path_words(path: tuple[int, ...], system: System) -> str:
     """Say what led to loss, level by level."""
-    if set(path) == {walk_groups.ELSEWHERE}:
+    if set(path) == {draws.ELSEWHERE}:
         return _together(system)
     ordinals = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
     parts: list[str] = []
     for number, cause in enumerate(path):
         which = ordinals[number] if number < len(ordinals) else f"{number + 1}th"
-        if cause >= walk_groups.AS_ONE:
-            words = f"burst {system.bursts[cause - walk_groups.AS_ONE].name}"
+        if cause >= draws.AS_ONE:
+            words = f"burst {system.bursts[cause - draws.AS_ONE].name}"
             if parts and parts[-1].startswith(words):
                 parts[-1] = f"{words} (shards {which} and before)"
                 continue
             parts.append(words)
-        elif cause == walk_groups.SECTOR:
+        elif cause == draws.SECTOR:
             parts.append("a latent sector error met by the rebuild")
-        elif cause == walk_groups.SAME_HOST:
+        elif cause == draws.SAME_HOST:
             parts.append(f"{which} drive in the same host during rebuild")
-        elif cause == walk_groups.SAME_RACK:
+        elif cause == draws.SAME_RACK:
             parts.append(f"{which} drive in the same rack during rebuild")
         elif number:
             parts.append(f"{which} drive elsewhere during rebuild")

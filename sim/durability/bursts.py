@@ -12,15 +12,6 @@ import numpy.typing as npt
 from stripesim.sim.durability.draws import compiled
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 
-__all__ = [
-    "copysets_scattered",
-    "fixed_window_loss",
-    "loss_of_burst",
-    "pools_lost",
-    "sets_lost",
-    "stripe_lost",
-]
-
 #: Look-ups of shards that an enumeration of sets may take; beyond, sets are drawn at random.
 ENUMERATION_MAX: Final = 2_000_000_000
 SAMPLES: Final = 20_000
@@ -202,9 +193,7 @@ def _wilson(hits: int, count: int) -> tuple[float, float]:
 
 
 @compiled
-def _is_lethal(  # pragma: no cover - compiled
-    mask: int, tolerated: int, distances: npt.NDArray[np.uint8]
-) -> bool:
+def _is_lethal(mask: int, tolerated: int, distances: npt.NDArray[np.uint8]) -> bool:
     if len(distances):
         return bool(distances[mask] == 0)
     count = 0
@@ -215,7 +204,7 @@ def _is_lethal(  # pragma: no cover - compiled
 
 
 @compiled
-def _lethal(  # pragma: no cover - compiled
+def _lethal(
     holes: int, hit: int, lost_fraction: float, tolerated: int, distances: npt.NDArray[np.uint8]
 ) -> float:
     """Probability that a group is lost when each shard of `hit` is lost with a probability."""
@@ -236,7 +225,7 @@ def _lethal(  # pragma: no cover - compiled
 
 
 @compiled
-def _lose(  # pragma: no cover - compiled
+def _lose(
     layout: Ints,
     units: Ints,
     dead: npt.NDArray[np.uint8],
@@ -276,7 +265,7 @@ def _lose(  # pragma: no cover - compiled
 
 
 @compiled
-def _try_sets(  # pragma: no cover - compiled
+def _try_sets(
     layout: Ints,
     units: Ints,
     total: int,

@@ -15,38 +15,17 @@ from scipy import sparse, stats
 
 from stripesim.sim.durability.system import Code, Floats, System, group_bytes
 
-__all__ = [
-    "Chain",
-    "PatternChain",
-    "absorption",
-    "any_of",
-    "birth_death",
-    "chain_of",
-    "level_times",
-    "mean_absorption",
-]
-
 
 @dataclass(frozen=True)
 class Chain:
-    """A Markov chain that ends in data loss, of one pool or of what a single drive's failure begins.
-
-    Parameters
-    ----------
-    rates : ndarray, shape (states, states + 1)
-        From each state to each other [1/s]; the last column is data loss, the diagonal is unused.
-    missing : ndarray of int64, shape (states,)
-        Shards missing in the worst stripe.
-    copies : float
-        Independent chains of which any may end.
-    exact : bool
-        Whether it is the model itself, or an approximation of it.
-    """
+    """A Markov chain that ends in data loss, of one pool or of what a single drive's failure begins."""
 
     rates: Floats
-    missing: npt.NDArray[np.int64]
-    copies: float = 1.0
-    exact: bool = True
+    """Shape (states, states + 1): from each state to each other [1/s]; the last column is data loss, the
+    diagonal is unused."""
+    missing: npt.NDArray[np.int64]  # Shape (states,): shards missing in the worst stripe
+    copies: float = 1.0  # Independent chains of which any may end
+    exact: bool = True  # Whether it is the model itself, or an approximation of it
 
     def loss_probability(self, horizon_s: float) -> float:
         """Probability that any copy ends within a time."""
@@ -67,22 +46,14 @@ class Chain:
 class PatternChain:
     """A chain with a state for each pattern of losses that can be decoded.
 
-    Parameters
-    ----------
-    rates : sparse matrix, shape (states, states + 1)
-        As in `Chain`; state 0 is the whole stripe.
-    missing : ndarray of int64, shape (states,)
-    copies : float
-    exact : bool
-
     Notes
     -----
     Uniformisation step by step. Once the distribution among the states keeps its shape, what is left shrinks
     by the same factor with each step, and the rest of the sum over Poisson-distributed steps is closed.
     """
 
-    rates: sparse.csr_matrix
-    missing: npt.NDArray[np.int64]
+    rates: sparse.csr_matrix  # Shape (states, states + 1): as in `Chain`; state 0 is the whole stripe
+    missing: npt.NDArray[np.int64]  # Shape (states,)
     copies: float = 1.0
     exact: bool = True
 

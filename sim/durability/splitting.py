@@ -16,9 +16,8 @@ from scipy import stats
 
 from stripesim.sim.durability import walk_groups, walk_pool
 from stripesim.sim.durability.chain import any_of, level_times
-from stripesim.sim.durability.system import Floats, System, group_bytes
-
-__all__ = ["Batch", "Estimate", "Prepared", "estimate", "plain_monte_carlo", "prepare", "run_batch", "split"]
+from stripesim.sim.durability.draws import Threats
+from stripesim.sim.durability.system import System, group_bytes
 
 BATCHES: Final = 20
 WALKS: Final = 1000
@@ -35,75 +34,40 @@ _UNITS: Final = ("drive", "host", "rack")
 
 
 class Prepared(NamedTuple):
-    """A system as the compiled walks take it.
-
-    Parameters
-    ----------
-    layout : walk_groups.Layout or walk_pool.Pool
-    drives_born : int
-        Drives whose age is kept; 0 where it does not matter.
-    age_s : float
-    room : int
-        Concurrent failures that a state has room for.
-    copies : int
-        Independent pools, of which one is simulated.
-    loss_bytes : float
-        Client data that one lost placement group held, or one lost byte of a shard stands for [B].
-    """
+    """A system as the compiled walks take it."""
 
     layout: Any
-    drives_born: int
+    drives_born: int  # Drives whose age is kept; 0 where it does not matter
     age_s: float
-    room: int
-    copies: int
+    room: int  # Concurrent failures that a state has room for
+    copies: int  # Independent pools, of which one is simulated
     loss_bytes: float
+    """Client data that one lost placement group held, or one lost byte of a shard stands for [B]."""
 
 
 class Batch(NamedTuple):
-    """What one independent batch of walks gave.
+    """What one independent batch of walks gave."""
 
-    Parameters
-    ----------
-    probability : float
-        Of loss within the horizon, of the part that is simulated.
-    steps : tuple of float
-        Conditional probability of each level.
-    walks, events : int
-    lost_bytes : float
-        Client data lost, the mean of walks that lose some [B].
-    paths : dict of tuple of int to float
-        Causes of levels 1, 2, …, by share of the walks that end in loss.
-    """
-
-    probability: float
-    steps: tuple[float, ...]
+    probability: float  # Of loss within the horizon, of the part that is simulated
+    steps: tuple[float, ...]  # Conditional probability of each level
     walks: int
     events: int
-    lost_bytes: float
-    paths: dict[tuple[int, ...], float]
+    lost_bytes: float  # Client data lost, the mean of walks that lose some [B]
+    paths: dict[tuple[int, ...], float]  # Causes of levels 1, 2, …, by share of the walks that end in loss
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Batches put together.
+    """Batches put together."""
 
-    Parameters
-    ----------
-    probability, low, high : float
-        Of any loss within the horizon, with a 95 % interval.
-    walks, events : int
-    lost_bytes : float
-    paths : tuple of ((int, ...), float)
-        Most frequent first.
-    """
-
+    # Of any loss within the horizon, with a 95 % interval.
     probability: float
     low: float
     high: float
     walks: int
     events: int
     lost_bytes: float
-    paths: tuple[tuple[tuple[int, ...], float], ...]
+    paths: tuple[tuple[tuple[int, ...], float], ...]  # Most frequent first
 
     @property
     def nines(self) -> tuple[float, float, float]:
@@ -117,48 +81,57 @@ def prepare(system: System, *, biased: bool = True) -> Prepared:
 
     `biased`: failures of the most exposed are drawn more often than they happen.
     """
-    code = system.code
+    code, repair = system.code, system.repair
     alone = system.placement == "clustered" and not system.bursts and system.spares is None
     drives = code.width if alone else system.drives
-    rate = system.lifetime.rate_per_s
-    bias = _bias_s(system, drives) if biased else [0.0] * (code.tolerated + 1)
-    bursts = system.bursts
-    struck = sum(_drives_of(system, burst.unit) * burst.units for burst in bursts)
-    seconds = system.repair.detection_s + system.transfer_s
-    together = drives * rate * seconds * (4 if system.repair.policy != "parallel" else 1)
+    threats = _threats(system, drives, biased=biased)
+    struck = sum(_drives_of(system, burst.unit) * burst.units for burst in system.bursts)
+    seconds = repair.detection_s + system.transfer_s
+    together = drives * system.lifetime.rate_per_s * seconds * (4 if repair.policy != "parallel" else 1)
     room = int(min(drives, 16 + struck + 4 * together))
-    pieces = np.array(system.lifetime.edges_s), np.array(system.lifetime.hazards_per_s)
     born = 0 if system.lifetime.constant else drives
+    if system.placement == "declustered":
+        pool = walk_pool.Pool(
+            threats=threats,
+            drives=system.drives,
+            width=code.width,
+            shard_bytes=system.drives * system.drive_bytes / code.width,
+            drive_bytes=float(system.drive_bytes),
+            stripes=inf if system.stripes is None else float(system.stripes),
+            pace_bytes_per_s=repair.bytes_per_s / (code.repair_reads + 1),
+            progress=repair.progress,
+        )
+        return Prepared(pool, born, system.age_s, room, 1, float(code.k))
+    layout = _layout(system, drives, threats)
+    copies = system.pools if alone else 1
+    return Prepared(layout, born, system.age_s, room, copies, code.k * group_bytes(system))
+
+
+def _threats(system: System, drives: int, *, biased: bool) -> Threats:
+    code, bursts, repair = system.code, system.bursts, system.repair
     rates = np.array([burst.rate_per_s for burst in bursts])
     lost = np.array([burst.lost_fraction for burst in bursts])
-    units = np.array([burst.units for burst in bursts], dtype=np.int32)
     drawn_rates, drawn_lost = rates, lost
     if biased and bursts:
         # About half of what would lose data is struck; there is a burst in every third walk at least.
         struck_each = np.array([_drives_of(system, burst.unit) * burst.units for burst in bursts])
         drawn_lost = np.minimum(1.0, np.maximum(lost, (code.tolerated + 1) / 2 / struck_each))
         drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
-    repair = system.repair
-    if system.placement == "declustered":
-        pool = walk_pool.Pool(
-            system.drives, code.width, code.tolerated, system.drives * system.drive_bytes / code.width,
-            float(system.drive_bytes), inf if system.stripes is None else float(system.stripes),
-            repair.bytes_per_s / (code.repair_reads + 1),
-            *pieces, rates, lost, drawn_rates, drawn_lost, units, np.array(bias),
-            repair.detection_s, system.horizon_s, system.sector_errors, repair.progress,
-        )  # fmt: skip
-        return Prepared(pool, born, system.age_s, room, 1, float(code.k))
-    layout = _layout(system, drives, np.array(bias))._replace(
-        edges_s=pieces[0],
-        hazards=pieces[1],
+    # Where a repair takes an exponential time, detection is part of its mean, as the chain has it.
+    waits = system.placement == "declustered" or repair.fixed
+    return Threats(
+        tolerated=code.tolerated,
+        edges_s=np.array(system.lifetime.edges_s),
+        hazards=np.array(system.lifetime.hazards_per_s),
         burst_rates=rates,
         burst_lost=lost,
-        burst_units=units,
+        burst_units=np.array([burst.units for burst in bursts], dtype=np.int32),
         drawn_rates=drawn_rates,
         drawn_lost=drawn_lost,
-    )
-    return Prepared(
-        layout, born, system.age_s, room, system.pools if alone else 1, code.k * group_bytes(system)
+        bias_s=np.array(_bias_s(system, drives)) if biased else np.zeros(code.tolerated + 1),
+        detection_s=repair.detection_s if waits else 0.0,
+        horizon_s=system.horizon_s,
+        sector_errors=system.sector_errors,
     )
 
 
@@ -189,7 +162,7 @@ def _drives_of(system: System, unit: str) -> int:
     return 1 if unit == "drive" else int(np.bincount(system.units[unit]).max())
 
 
-def _layout(system: System, drives: int, bias_s: Floats) -> walk_groups.Layout:
+def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout:
     code, repair = system.code, system.repair
     members = np.ascontiguousarray(system.layout[:1] if drives == code.width else system.layout)
     flat = members.ravel()
@@ -204,59 +177,49 @@ def _layout(system: System, drives: int, bias_s: Floats) -> walk_groups.Layout:
         if unit in system.units and drives == system.drives:
             unit_of[index] = system.units[unit]
             counts[index] = int(system.units[unit].max()) + 1
-    # Where a repair takes an exponential time, detection is part of its mean, as the chain has it.
     each_s = group_bytes(system) / repair.bytes_per_s
-    fixed = repair.fixed
     return walk_groups.Layout(
+        threats=threats,
         members=members.astype(np.int32),
         first=first.astype(np.int32),
         group=(order // code.width).astype(np.int32),
         shard=(order % code.width).astype(np.int32),
         unit_of=unit_of,
         unit_counts=counts,
-        distances=np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances,
-        tolerated=code.tolerated,
-        edges_s=np.zeros(1),
-        hazards=np.zeros(1),
-        burst_rates=np.zeros(0),
-        burst_lost=np.zeros(0),
-        drawn_rates=np.zeros(0),
-        drawn_lost=np.zeros(0),
         burst_unit=np.array([_UNITS.index(burst.unit) for burst in system.bursts], dtype=np.int32),
-        burst_units=np.zeros(0, dtype=np.int32),
-        bias_s=bias_s,
-        item_s=each_s if fixed else each_s + repair.detection_s,
-        detection_s=repair.detection_s if fixed else 0.0,
-        horizon_s=system.horizon_s,
-        sector_errors=system.sector_errors,
+        distances=np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances,
+        item_s=each_s if repair.fixed else each_s + repair.detection_s,
         replacement_s=system.replacement_s,
         policy=_POLICY[repair.policy],
-        fixed=fixed,
+        fixed=repair.fixed,
         prioritised=repair.prioritised,
         spares=-1 if system.spares is None else system.spares,
     )
 
 
-def _states(prepared: Prepared, count: int) -> Any:
-    """Room for so many states, each the whole system at its beginning."""
+def _beginning(prepared: Prepared) -> Any:
+    """The state of a whole system at its beginning, alone on the first axis."""
     lay, room = prepared.layout, prepared.room
-    born = np.full((count, prepared.drives_born), -prepared.age_s)
-    cause = np.zeros((count, lay.tolerated + 2), dtype=np.int32)
-    numbers = np.zeros((3, count), dtype=np.int32)
-    drive = np.zeros((count, room), dtype=np.int32)
+    common: dict[str, Any] = {
+        **{name: np.zeros(1) for name in ("time_s", "lost")},
+        **{name: np.zeros(1, dtype=np.int32) for name in ("failed", "burst", "struck_left")},
+        "drive": np.zeros((1, room), dtype=np.int32),
+        "born_s": np.full((1, prepared.drives_born), -prepared.age_s),
+        "cause": np.zeros((1, lay.threats.tolerated + 2), dtype=np.int32),
+    }
     if isinstance(lay, walk_pool.Pool):
-        return walk_pool.PoolStates(
-            np.zeros(count), numbers[0], drive, np.zeros((count, lay.tolerated + 1)), np.zeros((count, room)),
-            numbers[1], numbers[2], born, cause, np.zeros(count),
-        )  # fmt: skip
-    most = int(np.diff(lay.first).max())
-    struck = int(lay.burst_units.max()) if len(lay.burst_units) else 0
+        exposed = np.zeros((1, lay.threats.tolerated + 1))
+        return walk_pool.PoolStates(**common, exposed_bytes=exposed, detected_s=np.zeros((1, room)))
+    units = lay.threats.burst_units
     return walk_groups.States(
-        np.zeros(count), np.zeros(count), numbers[0], drive, np.zeros_like(drive), np.zeros((count, room)),
-        np.zeros((count, room, most), dtype=np.uint8), numbers[1], numbers[2],
-        np.zeros((count, struck), dtype=np.int32), born, np.zeros((count, max(0, lay.spares))), cause,
-        np.zeros(count),
-    )  # fmt: skip
+        **common,
+        virtual_s=np.zeros(1),
+        item=np.zeros((1, room), dtype=np.int32),
+        ready_s=np.zeros((1, room)),
+        done=np.zeros((1, room, int(np.diff(lay.first).max())), dtype=np.uint8),
+        struck=np.zeros((1, int(units.max()) if len(units) else 0), dtype=np.int32),
+        spares_due_s=np.zeros((1, max(0, lay.spares))),
+    )
 
 
 def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True) -> Batch:
@@ -273,19 +236,19 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
     Garvels: The splitting method in rare event simulation, 2000, chapter 2. Del Moral, Garnier: Genealogical
     particle analysis of rare events, Annals of Applied Probability 15(4), 2005.
     """
-    lay = prepared.layout
+    lay, tolerated = prepared.layout, prepared.layout.threats.tolerated
     step = walk_pool.stage if isinstance(lay, walk_pool.Pool) else walk_groups.stage
     generator = np.random.default_rng((seed, number))
-    starts, picks = _states(prepared, 1), np.zeros(walks, dtype=np.int64)
-    targets = range(1, lay.tolerated + 2) if levels else [lay.tolerated + 1]
+    states, picks = _beginning(prepared), np.zeros(walks, dtype=np.int64)
+    targets = range(1, tolerated + 2) if levels else [tolerated + 1]
     steps, events, begun = [], 0, 0
     # Where bursts are drawn more often than they strike, states that they led to would hardly be drawn
     # again in proportion to their weights: they are drawn alike, and keep their weights.
-    alike = len(lay.burst_rates) > 0
+    alike = len(lay.threats.burst_rates) > 0
     carried, reached, before = np.ones(1), 1.0, 1.0
     for target in targets:
-        ends, weights = _states(prepared, walks), np.zeros(walks)
-        done = step(lay, starts, picks, target, int(generator.integers(1 << 62)), ends, weights)
+        states, weights = type(states)(*(part[picks] for part in states)), np.zeros(walks)
+        done = step(lay, states, target, int(generator.integers(1 << 62)), weights)
         if done < 0:
             return run_batch(prepared._replace(room=2 * prepared.room), seed, number, walks, levels=levels)
         events += int(done)
@@ -296,17 +259,16 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
         before = estimated
         if steps[-1] == 0:
             return Batch(0.0, tuple(steps), begun, events, 0.0, {})
-        drawn_alike = alike and target <= lay.tolerated
+        drawn_alike = alike and target <= tolerated
         shares = (weights > 0).astype(float) if drawn_alike else weights
         reached *= float(shares.mean())
         carried = weights if drawn_alike else np.ones(walks)
         places = (np.arange(walks) + generator.random()) / walks
         picks = np.searchsorted(np.cumsum(shares) / shares.sum(), places).clip(max=walks - 1)
-        starts = ends
-    paths: Counter[tuple[int, ...]] = Counter(tuple(row) for row in starts.cause[picks, 1:].tolist())
+    paths: Counter[tuple[int, ...]] = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
     return Batch(
         float(np.prod(steps)), tuple(steps), begun, events,
-        float(starts.lost[picks].mean()) * prepared.loss_bytes,
+        float(states.lost[picks].mean()) * prepared.loss_bytes,
         {path: count / walks for path, count in paths.items()},
     )  # fmt: skip
 
@@ -348,14 +310,8 @@ def split(
 ) -> Estimate:
     """Estimate the probability of loss by splitting.
 
-    Parameters
-    ----------
-    system : System
-    seed : int
-    batches, walks : int
-        Independent batches, and walks that each begins at every level, at first: see `WIDTH_NINES`.
-    spread : callable, optional
-        Maps a function over batch numbers; left out: threads on all cores.
+    So many independent batches of so many walks that each begin at every level, at first: see `WIDTH_NINES`.
+    `spread` maps a function over batch numbers; left out: threads on all cores.
     """
     prepared = prepare(system)
     while True:

@@ -15,18 +15,6 @@ from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.models.coding.galois import patterns_independent
 from stripesim.models.coding.grouped import GroupedCode
 
-__all__ = [
-    "YEAR_S",
-    "Burst",
-    "Code",
-    "Ints",
-    "Lifetime",
-    "Repair",
-    "System",
-    "code_of",
-    "group_bytes",
-]
-
 Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Placement = Literal["crush", "clustered", "declustered"]
@@ -46,21 +34,14 @@ _PIECES: Final = 40
 class Lifetime:
     """Time from a new drive to its failure, as a hazard that is constant over pieces of the drive's age.
 
-    Parameters
-    ----------
-    edges_s : tuple of float
-        Ages at which pieces begin [s], the first 0; the last piece has no end.
-    hazards_per_s : tuple of float
-        Failure rate in each [1/s].
-
     Examples
     --------
     >>> round(Lifetime.exponential(0.02).hazards_per_s[0] * YEAR_S, 6)
     0.020203
     """
 
-    edges_s: tuple[float, ...]
-    hazards_per_s: tuple[float, ...]
+    edges_s: tuple[float, ...]  # Ages at which pieces begin [s], the first 0; the last piece has no end
+    hazards_per_s: tuple[float, ...]  # Failure rate in each [1/s]
 
     @classmethod
     def exponential(cls, afr: float) -> Lifetime:
@@ -108,31 +89,18 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class Code:
-    """What matters of a redundancy scheme here.
-
-    Parameters
-    ----------
-    name : str
-    width, k : int
-        Shards in all, and those that carry data.
-    tolerated : int
-        Any so many shards may be lost.
-    repair_reads : float
-        Shards read to rebuild one, the mean over shards.
-    min_shards : int
-        Shards that must be there for a client to be served (Ceph's default ``min_size``).
-    distances : ndarray of uint8, shape (2**width,), or None
-        By pattern of lost shards (bit i: shard i): how many further losses destroy data, 0: destroyed. None
-        where the number lost decides.
-    """
+    """What matters of a redundancy scheme here."""
 
     name: str
+    # Shards in all, and those that carry data.
     width: int
     k: int
-    tolerated: int
-    repair_reads: float
-    min_shards: int
+    tolerated: int  # Any so many shards may be lost
+    repair_reads: float  # Shards read to rebuild one, the mean over shards
+    min_shards: int  # Shards that must be there for a client to be served (Ceph's default ``min_size``)
     distances: npt.NDArray[np.uint8] | None = None
+    """Shape (2**width,): by pattern of lost shards (bit i: shard i): how many further losses destroy data, 0:
+    destroyed. None where the number lost decides."""
 
 
 @lru_cache(maxsize=32)
@@ -201,111 +169,57 @@ def _distances(scheme: RedundancyScheme) -> npt.NDArray[np.uint8] | None:
 
 @dataclass(frozen=True)
 class Repair:
-    """How fast lost shards come back.
-
-    Parameters
-    ----------
-    bytes_per_s : float
-        Pace at which one failed drive is rebuilt [B/s]; in a declustered pool the bandwidth that each
-        surviving drive gives, reads and writes together.
-    policy : {"parallel", "serial", "shared"}
-        Each failed drive at its own pace; one at a time in a pool; all at once, sharing one pace.
-    detection_s : float
-        From a failure to the start of its repair [s].
-    fixed : bool
-        Whether a repair takes exactly its time, or an exponential one of that mean.
-    prioritised : bool
-        Whether placement groups nearest to loss come first.
-    progress : bool
-        In a declustered pool, whether stripes already rebuilt are safe from the next failure; else a failure
-        exposes its whole share, as in the chain.
-    """
+    """How fast lost shards come back."""
 
     bytes_per_s: float
+    """Pace at which one failed drive is rebuilt [B/s]; in a declustered pool the bandwidth that each
+    surviving drive gives, reads and writes together."""
     policy: Literal["parallel", "serial", "shared"] = "serial"
-    detection_s: float = 0.0
-    fixed: bool = True
-    prioritised: bool = True
+    """Each failed drive at its own pace; one at a time in a pool; all at once, sharing one pace."""
+    detection_s: float = 0.0  # From a failure to the start of its repair [s]
+    fixed: bool = True  # Whether a repair takes exactly its time, or an exponential one of that mean
+    prioritised: bool = True  # Whether placement groups nearest to loss come first
     progress: bool = False
+    """In a declustered pool, whether stripes already rebuilt are safe from the next failure; else a failure
+    exposes its whole share, as in the chain."""
 
 
 @dataclass(frozen=True)
 class Burst:
-    """Failures that strike together.
-
-    Parameters
-    ----------
-    name : str
-    unit : {"drive", "host", "rack"}
-        What is struck, drawn at random.
-    units : int
-        How many at once.
-    rate_per_s : float
-        Mean rate of such bursts [1/s].
-    lost_fraction : float
-        Probability that a drive of a struck unit loses its data.
-    down_s : float
-        Time that struck units are out of reach [s].
-    """
+    """Failures that strike together."""
 
     name: str
-    unit: Unit
-    units: int
-    rate_per_s: float
-    lost_fraction: float = 1.0
-    down_s: float = 0.0
+    unit: Unit  # What is struck, drawn at random
+    units: int  # How many at once
+    rate_per_s: float  # Mean rate of such bursts [1/s]
+    lost_fraction: float = 1.0  # Probability that a drive of a struck unit loses its data
+    down_s: float = 0.0  # Time that struck units are out of reach [s]
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """One scheme on one set of drives.
-
-    Parameters
-    ----------
-    code : Code
-    placement : {"crush", "clustered", "declustered"}
-        Placement groups as given; pools of `code.width` drives; stripes on any drives of all.
-    drives : int
-    drive_bytes : float
-        Bytes stored on a drive [B].
-    lifetime : Lifetime
-    age_s : float
-        Age of all drives at the start [s].
-    repair : Repair
-    horizon_s : float
-    sector_errors : float
-        Latent sector errors on a drive at any moment, the mean count.
-    bursts : tuple of Burst
-    groups : ndarray of int32, shape (groups, width), or None
-        With "crush": drive of each shard, -1 for a hole.
-    units : dict of str to ndarray of int32, shape (drives,)
-        Number of the host and of the rack of each drive, as far as there are any.
-    stripes : float or None
-        Stripes of a declustered pool [count]; None: so many that every combination of drives has some.
-    min_shards : int or None
-        Shards needed to serve clients; None: as Ceph's default.
-    spares : int or None
-        Repairs that find a place to rebuild to, until failed drives are replaced [count]; None: always.
-    replacement_s : float
-        Time until a failed drive is replaced and its spare is free again [s].
-    """
+    """One scheme on one set of drives."""
 
     code: Code
     placement: Placement
+    """Placement groups as given; pools of `code.width` drives; stripes on any drives of all."""
     drives: int
-    drive_bytes: float
+    drive_bytes: float  # Bytes stored on a drive [B]
     lifetime: Lifetime
     repair: Repair
     horizon_s: float = YEAR_S
-    age_s: float = 0.0
-    sector_errors: float = 0.0
+    age_s: float = 0.0  # Age of all drives at the start [s]
+    sector_errors: float = 0.0  # Latent sector errors on a drive at any moment, the mean count
     bursts: tuple[Burst, ...] = ()
-    groups: Ints | None = None
+    groups: Ints | None = None  # Shape (groups, width): with "crush": drive of each shard, -1 for a hole
     units: dict[str, Ints]
+    """Shape (drives,): number of the host and of the rack of each drive, as far as there are any."""
     stripes: float | None = None
-    min_shards: int | None = None
+    """Stripes of a declustered pool [count]; None: so many that every combination of drives has some."""
+    min_shards: int | None = None  # Shards needed to serve clients; None: as Ceph's default
     spares: int | None = None
-    replacement_s: float = 0.0
+    """Repairs that find a place to rebuild to, until failed drives are replaced [count]; None: always."""
+    replacement_s: float = 0.0  # Time until a failed drive is replaced and its spare is free again [s]
 
     @property
     def pools(self) -> int:
