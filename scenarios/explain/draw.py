@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import matplotlib as mpl
@@ -12,8 +11,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.explain.axis import TimeAxis, busy_stretches
+from stripesim.scenarios.explain.layout import (
+    Bar,
+    TimeAxis,
+    bars_of,
+    busy_stretches,
+    merged_bars,
+    packed,
+    shard_name,
+    time_words,
+)
 from stripesim.scenarios.explain.text import (
+    LOCK_WORDS,
     WORDS,
     bars,
     heading,
@@ -31,30 +40,13 @@ _COLOURS: Final = {
 }  # fmt: skip
 _FOR_SHARD: Final = "#C9DC6B"
 _LOCKS: Final = {
-    "pg.lock": ("#0072B2", "PG lock held"),
-    "pg.pipeline": ("#7FB2D9", "in the PG’s write pipeline"),
-    "pg.exec": ("#00304D", "PG busy with one stage"),
-    "primary.recovery": ("#0072B2", "recovery slot held"),
-}
+    "pg.lock": "#0072B2", "pg.pipeline": "#7FB2D9", "pg.exec": "#00304D", "primary.recovery": "#0072B2",
+}  # fmt: skip
 _WIDTH_INCH: Final = 13.3
 _ROW_INCH: Final = 0.37
 # Room that a letter of a bar's label takes, at its size of 9 points.
 _LETTER_INCH: Final = 0.072
 _AFTER_REPLY_ALPHA: Final = 0.4
-
-
-@dataclass
-class _Bar:
-    """A stretch of time on a row."""
-
-    category: str
-    label: str
-    low_ns: int
-    high_ns: int
-    count: int = 1
-    for_shard: bool = False
-    # Steps with the same key are pieces of one transfer.
-    key: tuple[str, str] = ("", "")
 
 
 def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
@@ -97,7 +89,7 @@ def _layout(timeline: Timeline) -> tuple[list[str], dict[int | str, int]]:
     if any(entry.lane == "client" for entry in timeline.steps):
         lanes.append(("client", "client"))
     lanes += [("primary", "primary"), ("locks", "locks")]
-    lanes += [(n, _shard_name(timeline, n)) for n in range(timeline.width) if n in active]
+    lanes += [(n, shard_name(timeline, n)) for n in range(timeline.width) if n in active]
     idle = [n for n in range(timeline.width) if n not in active]
     if idle:
         down = [n for n in idle if n in timeline.missing]
@@ -110,14 +102,14 @@ def _panel(
     axes: Axes, timeline: Timeline, axis: TimeAxis, names: Sequence[str], place: dict[int | str, int]
 ) -> None:
     """Draw one timeline."""
-    rows: list[list[_Bar]] = [[] for _ in names]
+    rows: list[list[Bar]] = [[] for _ in names]
     for entry in timeline.steps:
-        if found := _bars(entry):
+        if found := bars_of(entry):
             rows[place[_lane(entry)]] += found
     for number, row in enumerate(rows):
         if number % 2:
             axes.axhspan(number - 0.5, number + 0.5, color="#F6F6F6", zorder=0)
-        for level, levels, bar in _packed(_merge(row)):
+        for level, levels, bar in packed(merged_bars(row)):
             _draw(axes, axis, timeline, bar, number - 0.36 + 0.72 * level / levels, 0.72 / levels)
     _draw_holds(axes, axis, timeline.holds, place["locks"])
     reply = axis.place(timeline.latency_ns)
@@ -125,7 +117,7 @@ def _panel(
     cut_follows = any(0 <= low - timeline.latency_ns < 0.2 * axis.end_ns for low, _ in axis.cuts)
     late = reply > 0.8 * axis.width_us or cut_follows
     axes.annotate(
-        f"{reply_word(timeline)} {_time_words(timeline.latency_ns)}", (reply, -0.66),
+        f"{reply_word(timeline)} {time_words(timeline.latency_ns)}", (reply, -0.66),
         xytext=(-5 if late else 5, 0), textcoords="offset points", ha="right" if late else "left",
         va="center", fontweight="bold", zorder=8,
     )  # fmt: skip
@@ -149,28 +141,15 @@ def _draw_cut(axes: Axes, axis: TimeAxis, timeline: Timeline, low: int, high: in
     left, right = axis.place(low), axis.place(high)
     axes.axvspan(left, right, facecolor="white", edgecolor="#888888", hatch="////", linewidth=0, zorder=6)
     pauses = [
-        f"“{entry.step.label}”\ntakes {_time_words(entry.step.duration_ns)}"
+        f"“{entry.step.label}”\ntakes {time_words(entry.step.duration_ns)}"
         for entry in timeline.steps
         if entry.category == "pause" and entry.step.start_ns < high and entry.step.end_ns > low
     ]
-    words = pauses[0] if pauses else f"axis cut:\n{_time_words(high - low)}"
+    words = pauses[0] if pauses else f"axis cut:\n{time_words(high - low)}"
     axes.text(
         (left + right) / 2, rows / 2 - 0.5, words, rotation=90, zorder=7, ha="center", va="center",
         multialignment="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 2.0},
     )  # fmt: skip
-
-
-def _time_words(time_ns: float) -> str:
-    return f"{time_ns / 1e6:.3g} ms" if time_ns >= 1e6 else f"{time_ns / 1e3:.0f} µs"
-
-
-def _shard_name(timeline: Timeline, shard: int) -> str:
-    kind = "copy" if timeline.data_shards == 1 else "data" if shard < timeline.data_shards else "parity"
-    if shard in timeline.missing:
-        kind += ", rebuilt" if timeline.op == "repair" else ", down"
-    osd = timeline.osds[shard]
-    here = "" if osd < 0 else f", osd.{osd}"
-    return f"{'primary’s ' if shard == timeline.primary else ''}shard {shard} ({kind}{here})"
 
 
 def _lane(entry: TimelineStep) -> int | str:
@@ -179,65 +158,7 @@ def _lane(entry: TimelineStep) -> int | str:
     return "client" if entry.lane == "client" else "primary"
 
 
-def _bars(entry: TimelineStep) -> list[_Bar]:
-    for_shard = entry.branch is not None and entry.step.role in ("primary.cpu", "primary.worker", "pg.exec")
-    label = entry.step.label.removeprefix("messenger, ")
-    return [
-        _Bar(
-            category,
-            "encode" if category == "coding" else label,
-            low,
-            high,
-            for_shard=for_shard,
-            key=(entry.step.label, entry.step.role),
-        )
-        for category, low, high in bars(entry)
-    ]
-
-
-def _merge(row: Sequence[_Bar]) -> list[_Bar]:
-    """Make one bar of overlapping ones that say the same: the pieces of one transfer."""
-    merged: list[_Bar] = []
-    for bar in sorted(row, key=lambda bar: (bar.category == "wait", bar.low_ns, bar.high_ns)):
-        for other in merged:
-            alike = (other.category, other.key) == (bar.category, bar.key)
-            if alike and bar.low_ns <= other.high_ns and other.low_ns <= bar.high_ns:
-                other.low_ns, other.high_ns = min(bar.low_ns, other.low_ns), max(bar.high_ns, other.high_ns)
-                other.count += bar.count
-                break
-        else:
-            merged.append(bar)
-    # Pieces that wait behind others of the same transfer: the work hides the waiting.
-    work = [bar for bar in merged if bar.category != "wait"]
-    return [
-        bar
-        for bar in merged
-        if bar.category != "wait"
-        or not any(b.key == bar.key and b.low_ns < bar.high_ns and b.high_ns > bar.low_ns for b in work)
-    ]
-
-
-def _packed(row: Sequence[_Bar]) -> list[tuple[int, int, _Bar]]:
-    """Put bars that overlap beside each other: level, number of levels, bar.
-
-    Only the bars of one cluster of overlaps share the height; the others keep all of it.
-    """
-    packed: list[tuple[int, int, _Bar]] = []
-    cluster: list[tuple[int, _Bar]] = []
-    ends: list[int] = []
-    for bar in sorted(row, key=lambda bar: (bar.low_ns, bar.high_ns)):
-        if cluster and bar.low_ns >= max(ends):
-            packed += [(level, len(ends), other) for level, other in cluster]
-            cluster, ends = [], []
-        level = next((index for index, end in enumerate(ends) if end <= bar.low_ns), len(ends))
-        if level == len(ends):
-            ends.append(0)
-        ends[level] = bar.high_ns
-        cluster.append((level, bar))
-    return packed + [(level, len(ends), other) for level, other in cluster]
-
-
-def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: _Bar, low: float, height: float) -> None:
+def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: Bar, low: float, height: float) -> None:
     left, right = axis.place(bar.low_ns), axis.place(bar.high_ns)
     alpha = _AFTER_REPLY_ALPHA if bar.low_ns >= timeline.latency_ns else 1.0
     colour = _FOR_SHARD if bar.for_shard and bar.category == "cpu" else _COLOURS[bar.category]
@@ -266,7 +187,7 @@ def _draw_holds(axes: Axes, axis: TimeAxis, holds: Sequence[Hold], row: int) -> 
         low = row + (0.06 if hold.role == "pg.exec" else -0.3)
         height = 0.22 if hold.role == "pg.exec" else 0.3
         axes.barh(
-            low, right - left, left=left, height=height, align="edge", color=_LOCKS[hold.role][0], zorder=3
+            low, right - left, left=left, height=height, align="edge", color=_LOCKS[hold.role], zorder=3
         )
 
 
@@ -291,7 +212,7 @@ def _legend(figure: Figure, timelines: Sequence[Timeline], drawn: Sequence[tuple
     handles.append(Patch(facecolor=_FOR_SHARD, label="primary’s CPU, for that shard"))
     held = {hold.role for timeline in timelines for hold in timeline.holds if hold.end_ns > hold.start_ns}
     handles += [
-        Patch(facecolor=colour, label=words) for role, (colour, words) in _LOCKS.items() if role in held
+        Patch(facecolor=colour, label=LOCK_WORDS[role]) for role, colour in _LOCKS.items() if role in held
     ]
     figure.legend(
         handles=handles,

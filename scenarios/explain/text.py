@@ -19,7 +19,15 @@ WORDS: Final = {
     "pause": "pause", "wait": "waiting",
 }  # fmt: skip
 
-_BYTES: Final = (
+#: What a request holds, beside servers.
+LOCK_WORDS: Final = {
+    "pg.lock": "PG lock held",
+    "pg.pipeline": "in the PG’s write pipeline",
+    "pg.exec": "PG busy with one stage",
+    "primary.recovery": "recovery slot held",
+}
+
+BYTE_WORDS: Final = (
     ("device_read_bytes", "read"),
     ("device_write_bytes", "written"),
     ("private_net_bytes", "private net"),
@@ -111,7 +119,7 @@ def lane_words(shards: Sequence[int], primary: int) -> str:
 
 def byte_words(counted: dict[str, int]) -> str:
     """Write what is accounted in bytes, such as ``4.25 KiB private net``."""
-    return ", ".join(f"{_size(counted[name])} {words}" for name, words in _BYTES if counted.get(name))
+    return ", ".join(f"{_size(counted[name])} {words}" for name, words in BYTE_WORDS if counted.get(name))
 
 
 def _size(size_bytes: int) -> str:

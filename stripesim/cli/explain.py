@@ -55,6 +55,10 @@ def explain(
     ] = None,
     sets: SetOption = None,
     steps: Annotated[bool, typer.Option(help="Print the table of steps.")] = True,
+    page: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write one page that plays the request step by step, for a lecture."),
+    ] = None,
     out: OutOption = None,
     json_to: JsonOption = None,
 ) -> None:
@@ -70,6 +74,11 @@ def explain(
     )  # fmt: skip
     document = {"requests": [timeline.to_json() for timeline in timelines]}
     written = [] if out is None else _write(out, op.value, timelines, document)
+    if page is not None:
+        from stripesim.scenarios.explain.play import play_page
+        from stripesim.scenarios.run.results import write_files
+
+        written += write_files(page.parent, {page.name: play_page(timelines).encode()})
     if not write_json(json_to, document):
         _print(timelines, steps=steps)
         list_written(written)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from stripesim.scenarios.explain.play import play_page
+from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.report.run import report_of_run
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario
@@ -167,4 +169,55 @@ def test_a_report_prints_in_ink_on_white(opened):
     emulate(browser, "dark", media="print")
     white, black = "rgb(255, 255, 255)", "rgb(0, 0, 0)"
     assert ask(browser, "colours()") == [white, white, black, black]
+    assert ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")["faint"] == []
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    path = tmp_path_factory.mktemp("played") / "write.html"
+    path.write_text(play_page(explain("write", ["rep:3", "rs:4,2"], 4096)), encoding="utf-8")
+    return path.as_uri()
+
+
+def test_a_request_is_played_by_keyboard_alone(browser, played):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    def press(key):
+        ActionChains(browser).send_keys(key).perform()
+        return browser.find_element(By.ID, "what").text
+
+    show(browser, 1280, "light")
+    browser.get_log("browser")
+    browser.get(f"{played}#step=3")
+    steps = len(browser.find_elements(By.CSS_SELECTOR, ".steps li"))
+    assert steps > 50
+    assert browser.find_element(By.ID, "what").text.startswith(f"3 of {steps}: ")
+    assert press(Keys.ARROW_RIGHT).startswith(f"4 of {steps}: ")
+    assert press(Keys.ARROW_LEFT).startswith(f"3 of {steps}: ")
+    assert press(Keys.END).startswith(f"{steps} of {steps}: ")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".bar.later")
+    bytes_at_end = browser.find_element(By.CSS_SELECTOR, ".bytes").text
+    press(Keys.HOME)
+    assert browser.find_element(By.CSS_SELECTOR, ".bytes").text != bytes_at_end
+    assert browser.find_element(By.ID, "clock").text == "0 µs"
+    press(Keys.SPACE)
+    assert browser.find_element(By.ID, "play").text == "Pause"
+    press(Keys.SPACE)
+    assert browser.find_element(By.ID, "play").text == "Play"
+    # The slider is a control of its own, with a name and the step in words.
+    slider = browser.find_element(By.ID, "at")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert slider.get_attribute("aria-valuetext") == browser.find_element(By.ID, "what").text
+    assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_played_request_is_legible(browser, played, width, theme):
+    show(browser, width, theme)
+    browser.get(f"{played}#step=30")
+    show(browser, width, theme)
+    assert ask(browser, "overflow()")["page"] <= 0
     assert ask(browser, f"faint({TEXT_CONTRAST}, {LARGE_CONTRAST})")["faint"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,19 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from stripesim.__main__ import main
-from stripesim.scenarios.explain.axis import TimeAxis
 from stripesim.scenarios.explain.draw import draw_timelines
+from stripesim.scenarios.explain.layout import TimeAxis
+from stripesim.scenarios.explain.play import play_page
 from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.explain.text import GLYPHS, byte_words, drawing, heading, latency_words, table_rows
+from stripesim.scenarios.explain.text import (
+    BYTE_WORDS,
+    GLYPHS,
+    byte_words,
+    drawing,
+    heading,
+    latency_words,
+    table_rows,
+)
 from stripesim.scenarios.explain.timeline import Timeline
 
 
@@ -172,3 +182,56 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     text = f"import sys, stripesim; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class _Page(HTMLParser):
+    """What a page holds: its steps, the addresses that it names, and whether its tags match."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.steps, self.addresses, self.scripts = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.addresses += [attrs[name] for name in ("src", "href", "action") if name in attrs]
+        if tag == "li" and "data-time" in attrs:
+            self.steps.append([float(attrs["data-time"]), ""])
+        if tag not in ("meta", "input", "link", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "li" in self.open and self.steps:
+            self.steps[-1][1] += data
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+
+
+def test_the_page_that_plays_a_request_holds_its_steps_and_loads_nothing():
+    timelines = explain("write", ["rep:3", "rs:4,2"], 4096)
+    page = _Page()
+    page.feed(play_page(timelines))
+    page.close()
+    assert page.open == []
+    assert page.addresses == []
+    for timeline in timelines:
+        for row in table_rows(timeline):
+            assert any(row.what in text and row.lane in text for _, text in page.steps), row.what
+    assert [time for time, _ in page.steps] == sorted(time for time, _ in page.steps)
+    # What is counted at the end is what the timeline counts.
+    counted = json.loads(page.scripts[0])["counted"]
+    for timeline, events in zip(timelines, counted, strict=True):
+        sums = [sum(amount for _, index, amount in events if index == n) for n in range(len(BYTE_WORDS))]
+        assert sums == [timeline.totals().get(name, 0) for name, _ in BYTE_WORDS]
+        assert timeline.totals()["private_net_bytes"] > 0
+
+
+def test_a_page_says_when_the_reply_comes():
+    (timeline,) = explain("write", "rep:3", 4096)
+    page = _Page()
+    page.feed(play_page([timeline]))
+    (reply,) = [time for time, text in page.steps if "the client has its reply" in text]
+    assert reply == timeline.latency_ns / 1e3
+    assert any("nobody waits for this" in text for time, text in page.steps if time > reply)

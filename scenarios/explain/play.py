@@ -1,0 +1,170 @@
+"""A page that plays requests step by step, for a lecture hall: lanes, queues, the PG lock, bytes so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from stripesim.scenarios.explain.layout import (
+    TimeAxis,
+    bars_of,
+    busy_stretches,
+    merged_bars,
+    packed,
+    shard_name,
+    time_words,
+)
+from stripesim.scenarios.explain.text import (
+    BYTE_WORDS,
+    LOCK_WORDS,
+    WORDS,
+    bars,
+    byte_words,
+    heading,
+    latency_words,
+    shard_words,
+    table_rows,
+)
+from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
+from stripesim.scenarios.report.page.render import render
+
+#: Rows of a host, from what a step's time is spent on.
+_ROWS: Final = {
+    "": "threads, PG", "client": "CPU", "network": "network", "cpu": "CPU", "coding": "CPU", "ssd": "SSD",
+    "pause": "pause",
+}  # fmt: skip
+#: Height of a row on which so many bars lie beside each other [px].
+_ROW_PX, _LEVEL_PX, _ROW_PX_MAX = 18, 7, 46
+
+
+def play_page(timelines: Sequence[Timeline]) -> str:
+    """Write a page, with all that it needs inside, that plays some requests on one axis of time.
+
+    It moves from step to step; a step stands where its first piece completes. Without script the page shows
+    the whole timelines and lists the steps.
+    """
+    end_ns = max(timeline.end_ns for timeline in timelines)
+    marks_ns = [timeline.latency_ns for timeline in timelines]
+    drawn = [bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)]
+    axis = TimeAxis.around(busy_stretches(drawn, marks_ns), end_ns)
+    bends_ns = sorted({0, end_ns, *(end for cut in axis.cuts for end in cut)})
+    requests = [_request(timeline, axis) for timeline in timelines]
+    steps = [step for number, one in enumerate(timelines) for step in _steps(one, number)]
+    return render(
+        "play.html.j2",
+        kind="One request, step by step",
+        title="; ".join(heading(timeline) for timeline in timelines),
+        introduction="One request alone on the cluster, with mean service times. Pale bars are still to "
+        "come, striped ones wait.",
+        meta=[],
+        requests=requests,
+        steps=sorted(steps, key=lambda step: (step["time_us"], step["request"])),
+        words={name: words for name, words in WORDS.items() if any(name == bar[0] for bar in drawn)},
+        ticks=[(_percent(axis, tick * 1000), f"{tick:,}") for tick in axis.ticks_us(6)],
+        cuts=[(_percent(axis, low), _percent(axis, high)) for low, high in axis.cuts],
+        byte_words=[words for _, words in BYTE_WORDS],
+        data={
+            "axis": [[time_ns / 1e3, _percent(axis, time_ns)] for time_ns in bends_ns],
+            "counted": [_counted(timeline) for timeline in timelines],
+        },
+    )
+
+
+def _percent(axis: TimeAxis, time_ns: float) -> float:
+    """Place a time on the axis [% of its width]."""
+    return round(100 * axis.place(time_ns) / axis.width_us, 3)
+
+
+def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
+    """What the page shows of one request."""
+    lanes = {"client": "client", "primary": shard_name(timeline, timeline.primary).replace("’s", ",")}
+    lanes |= {f"shard {n}": shard_name(timeline, n) for n in range(timeline.width) if n != timeline.primary}
+    hosts = []
+    for lane, name in lanes.items():
+        entries = [entry for entry in timeline.steps if entry.lane == lane]
+        rows = [] if lane != "primary" else _holds(timeline, axis)
+        for row in dict.fromkeys(_ROWS.values()):
+            mine = [entry for entry in entries if _ROWS[entry.category] == row]
+            if any(bars(entry) for entry in mine):
+                rows.append(_row(row, mine, axis))
+        if rows:
+            hosts.append({"name": name, "rows": rows})
+    return {
+        "title": heading(timeline),
+        "words": f"{latency_words(timeline)}; {shard_words(timeline)}",
+        "reply_us": timeline.latency_ns / 1e3,
+        "reply_percent": _percent(axis, timeline.latency_ns),
+        "reply": time_words(timeline.latency_ns),
+        "hosts": hosts,
+    }
+
+
+def _row(name: str, entries: Sequence[TimelineStep], axis: TimeAxis) -> dict[str, Any]:
+    """The bars of one kind of resource of a host, those that overlap beside each other."""
+    shown, levels_max = [], 1
+    for level, levels, bar in packed(merged_bars([bar for entry in entries for bar in bars_of(entry)])):
+        left, right = _percent(axis, bar.low_ns), _percent(axis, bar.high_ns)
+        levels_max = max(levels_max, levels)
+        waits = bar.category == "wait"
+        label = f"{'waits: ' if waits else ''}{bar.label}{f' ×{bar.count}' if bar.count > 1 else ''}"
+        shown.append({
+            "category": bar.category, "label": label, "left": left, "width": round(right - left, 3),
+            "top": round(100 * level / levels, 2), "height": round(100 / levels, 2), "count": bar.count,
+            "from_us": bar.low_ns / 1e3, "to_us": bar.high_ns / 1e3,
+            "takes": time_words(bar.high_ns - bar.low_ns),
+        })  # fmt: skip
+    return {"name": name, "bars": shown, "px": min(_ROW_PX_MAX, _ROW_PX + _LEVEL_PX * (levels_max - 1))}
+
+
+def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
+    """A row for the lock, the pipeline and the recovery slot that the request holds."""
+    rows = []
+    for role, words in LOCK_WORDS.items():
+        held = [hold for hold in timeline.holds if hold.role == role and hold.end_ns > hold.start_ns]
+        shown = [
+            {
+                "category": "lock", "label": words, "left": _percent(axis, hold.start_ns), "top": 0,
+                "width": round(_percent(axis, hold.end_ns) - _percent(axis, hold.start_ns), 3), "height": 100,
+                "from_us": hold.start_ns / 1e3, "to_us": hold.end_ns / 1e3, "count": 1,
+                "takes": time_words(hold.end_ns - hold.start_ns),
+            }
+            for hold in held
+        ]  # fmt: skip
+        if shown and role != "pg.exec":
+            rows.append({"name": words.removesuffix(" held"), "bars": shown, "px": _ROW_PX})
+    return rows
+
+
+def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
+    """The lines that are read out, one for steps that are alike."""
+    found = []
+    for row in table_rows(timeline):
+        low, high = row.duration_ns
+        takes = time_words(high) if low == high else f"{time_words(low)} to {time_words(high)}"
+        facts = [
+            *([f"{row.count} times"] if row.count > 1 else []),
+            *([f"takes {takes}"] if high else []),
+            *([f"waits up to {time_words(row.wait_ns[1])}"] if row.wait_ns[1] else []),
+            *([byte_words(row.counted)] if byte_words(row.counted) else []),
+            *(["nobody waits for this"] if row.after_reply else []),
+        ]
+        found.append({
+            "request": number, "time_us": (row.start_ns + low) / 1e3, "what": row.what, "lane": row.lane,
+            "facts": "; ".join(facts),
+        })  # fmt: skip
+    found.append({
+        "request": number, "time_us": timeline.latency_ns / 1e3, "lane": "client",
+        "what": "repaired" if timeline.op == "repair" else "the client has its reply",
+        "facts": f"after {time_words(timeline.latency_ns)}",
+    })  # fmt: skip
+    return found
+
+
+def _counted(timeline: Timeline) -> list[list[Any]]:
+    """When bytes have moved: time [µs], number of the counter, amount."""
+    return [
+        [entry.step.end_ns / 1e3, number, entry.step.counted[name]]
+        for entry in timeline.steps
+        for number, (name, _) in enumerate(BYTE_WORDS)
+        if entry.step.counted.get(name)
+    ]
