@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from stripesim.scenarios.explain.costs import COST_KEYS, cost_key
 from stripesim.scenarios.explain.costs_figure import draw_costs
@@ -11,21 +11,10 @@ from stripesim.scenarios.explain.costs_table import STEP_WORDS
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.faults import draw_timelines
 from stripesim.scenarios.report.data import Kind, RunReport
-from stripesim.scenarios.report.page.render import Cell, Figure, Table, figure_blocks
+from stripesim.scenarios.report.page.render import Cell, Section, Table, figure_blocks
 from stripesim.scenarios.report.words import bytes_text, duration_text, request_words, span
 from stripesim.scenarios.run.advise import gain_text, notable
 from stripesim.scenarios.run.columns import number_text
-
-
-class Section(NamedTuple):
-    """A part of the page with a heading of its own."""
-
-    heading: str
-    anchor: str
-    text: str
-    tables: list[Table]
-    figures: list[Figure]
-
 
 #: A step with less of the latency than this in every scheme is left out of the table.
 _SHOWN = 0.005

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from stripesim.cli.options import JsonOption
-from stripesim.cli.output import console, list_written, table, write_json
+from stripesim.cli.options import JsonOption, ReportOption
+from stripesim.cli.output import check_out, console, list_written, table, write_json
 
 import_app = typer.Typer(
     help="Read a cluster that exists, or a workload that was measured.", no_args_is_help=True
@@ -33,9 +33,11 @@ def ceph_report(
         Path | None,
         typer.Option("--out", help="Scenario to write; its CRUSH map is written beside it."),
     ] = None,
+    report: ReportOption = False,
     json_to: JsonOption = None,
 ) -> None:
     """Read a Ceph cluster: placement groups of each OSD, capacity, and a scenario that runs."""
+    check_out(out and out.parent, report=report)
     from stripesim.scenarios.importing.cluster import import_cluster
     from stripesim.scenarios.importing.scenario import answer, write_scenario
 
@@ -43,6 +45,11 @@ def ceph_report(
     written = (
         [] if out is None else [made for path, one in found.items() for made in write_scenario(one, path)]
     )
+    if out is not None and report:
+        from stripesim.scenarios.report.cluster import report_of_cluster
+        from stripesim.scenarios.run.results import write_files
+
+        written += write_files(out.parent, {"report.html": report_of_cluster(document).encode()})
     if not write_json(json_to, document):
         _print_cluster(document)
     for warning in document["warnings"]:

@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stripesim.__main__ import main
 from stripesim.models.placement import NONE, pg_sets
 from stripesim.scenarios.importing.capacity import capacity_of
 from stripesim.scenarios.importing.cluster import count_rows, import_cluster
 from stripesim.scenarios.importing.documents import ClusterImportError
-from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of, write_scenario
+from stripesim.scenarios.importing.scenario import answer, chosen_pools, scenario_of, write_scenario
 from stripesim.scenarios.importing.workload import import_cbt, import_fio
+from stripesim.scenarios.report.cluster import report_of_cluster
+from stripesim.scenarios.report.words import bytes_text
 
 DATA = Path(__file__).parent / "data"
 REPORT = DATA / "ceph16-report.json"
@@ -217,3 +220,36 @@ def test_a_fio_job_is_a_workload_with_what_it_measured(tmp_path):
 def test_a_report_of_a_cluster_of_others():
     found = import_cluster([SHARED / "canonical-hotsos/storage__ceph-mon__ceph_mon__ceph_report"])
     assert found.counts == found.reported and found.version == "15.2.14"
+
+
+def test_the_page_has_every_number_of_the_document_and_what_it_rests_on(cluster, tmp_path):
+    document, _ = answer(cluster)
+    document["warnings"].append("<script>alert(1)</script>")
+    page = report_of_cluster(document)
+    assert "<script" not in page and "&lt;script&gt;" in page
+    assert "http" not in page.replace("http-equiv", "")
+    capacity = document["capacity"]
+    for row in capacity["classes"]:
+        for size in (row["raw_bytes"], row["now"]["stranded_bytes"], row["after_upmap"]["stranded_bytes"]):
+            assert bytes_text(size) in page
+        assert f"osd.{row['now']['fullest_osd']} fills {row['now']['fullest_over_mean']:.2f} ×" in page
+    for pool, room in zip(document["pools"], capacity["pools"], strict=True):
+        assert all(text in page for text in (pool["name"], bytes_text(room["usable_bytes_safe"])))
+    assert page.count(">heals<") == sum(row["heals"] for row in capacity["domains"])
+    assert all(row["domain"] in page for row in capacity["domains"])
+    for words in ("nearfull", "full ratio", "assumed", "never two of a group into one domain", "8 of 8"):
+        assert words in page
+
+
+def test_a_page_is_written_beside_the_scenario(tmp_path, monkeypatch, capsys):
+    asked = ["stripesim", "import", "ceph-report", str(REPORT), "--report"]
+    monkeypatch.setattr("sys.argv", asked)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "--report: got no --out, wanted the folder to write report.html into\n"
+    monkeypatch.setattr("sys.argv", [*asked, "--out", str(tmp_path / "mine.toml")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.toml", "mine.crush.txt", "report.html"}

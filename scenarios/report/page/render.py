@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from stripesim.scenarios.report.page.svg import dark_greys, inline_svg
 
@@ -65,6 +65,16 @@ class Figure:
     svg: str
     caption: str
     wide: bool
+
+
+class Section(NamedTuple):
+    """A part of a page with a heading of its own."""
+
+    heading: str
+    anchor: str
+    text: str
+    tables: Sequence[Table]
+    figures: Sequence[Figure] = ()
 
 
 #: Figures up to this width [inch] are legible on a phone as they are.

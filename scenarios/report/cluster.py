@@ -1,0 +1,198 @@
+"""The page of a cluster that exists: what it holds, strands and heals, and what each number rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from stripesim._version import __version__
+from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.report.page.render import Cell, Section, Table, render
+from stripesim.scenarios.report.words import bytes_text
+
+#: Domains and OSDs beyond these are counted, not listed: nobody reads a thousand lines.
+_ROWS_MAX: Final = 40
+
+Row = Mapping[str, Any]
+
+
+def report_of_cluster(document: Row) -> str:
+    """Write the page of what `stripesim import ceph-report` found; it loads nothing from elsewhere."""
+    capacity, counts = document["capacity"], document["pgs_by_osd"]
+    sections = [
+        _waterfall(capacity), _pools(document), _balance(document), _healing(capacity), _hardware(document),
+    ]  # fmt: skip
+    raw = sum(row["raw_bytes"] for row in capacity["classes"])
+    stranded = sum(row["now"]["stranded_bytes"] for row in capacity["classes"])
+    heals = sum(row["heals"] for row in capacity["domains"])
+    tiles = [
+        (bytes_text(raw), f"raw, on {len(document['osds'])} OSDs"),
+        (bytes_text(stranded), "stranded when the first OSD is full"),
+        (f"{heals} of {len(capacity['domains'])}", "failure domains whose loss the others can take"),
+    ]
+    if counts and "reported_acting_pgs" in counts[0]:
+        equal = sum(row["acting_pgs"] == row["reported_acting_pgs"] for row in counts)
+        tiles.append((f"{equal} of {len(counts)}", "OSDs whose placement groups are those counted"))
+    return render(
+        "sections.html.j2",
+        kind="A cluster as it is",
+        title="Capacity of the cluster",
+        introduction="Usable capacity, what strands, what heals and what a balancer would bring, from what "
+        "Ceph says of itself.",
+        meta=[f"stripesim {__version__} · Ceph {document['version'] or 'of unknown release'}"],
+        tiles=tiles,
+        contents=[(section.anchor, section.heading) for section in sections],
+        sections=sections,
+        warnings=document["warnings"],
+    )
+
+
+def _waterfall(capacity: Row) -> Section:
+    classes = capacity["classes"]
+    steps = [_steps(row, capacity["full_ratio"]) for row in classes]
+    rows: list[list[str | Cell]] = []
+    for same in zip(*steps, strict=True):
+        cells = [
+            Cell(bytes_text(size), why, share=None if size is None else size / max(row["raw_bytes"], 1.0))
+            for row, (_, size, why) in zip(classes, same, strict=True)
+        ]
+        rows.append([same[0][0], *cells])
+    columns = ["step", *(f"{row['class']} ({row['osds']} OSDs)" for row in classes)]
+    return Section(
+        "From raw to what can be written",
+        "waterfall",
+        "Bytes on drives, by device class; a pool's own overhead comes off below. All pools of a class are "
+        "taken to grow in proportion to what they hold, a pool's placement groups as equally full; pools "
+        "that hold nothing count by their groups.",
+        [Table("From raw to what can be written, by device class", columns, rows, form="stack")],
+    )
+
+
+def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
+    """What is left after each step in a device class [B], and why."""
+    now, then = row["now"], row["after_upmap"]
+    fullest = "no placement group is on these OSDs"
+    if now["fullest_osd"] is not None:
+        fullest = (
+            f"osd.{now['fullest_osd']} fills {now['fullest_over_mean']:.2f} × as fast as the mean; the "
+            f"others then still have {bytes_text(now['stranded_bytes'])}, which strand"
+        )
+    moved = (
+        "single shards moved from the fullest OSDs to the emptiest, never two of a group into one domain: "
+        f"{bytes_text(then['stranded_bytes'])} strand"
+    )
+    return [
+        ("raw", row["raw_bytes"], "the sizes of all OSDs, as the report has them"),
+        ("up and in", row["in_bytes"], "an OSD that is down or out takes nothing"),
+        ("at the full ratio", row["full_bytes"], f"× {full:.4g}, its own; beyond it Ceph refuses writes"),
+        ("until the first OSD is full", now["usable_raw_bytes"], fullest),
+        ("the same after upmap", then["usable_raw_bytes"], moved),
+        ("in use", row["used_bytes"], "not in the report" if row["used_bytes"] is None else "as reported"),
+    ]  # fmt: skip
+
+
+def _pools(document: Row) -> Section:
+    capacity = document["capacity"]
+    full, near = capacity["full_ratio"], capacity["nearfull_ratio"]
+    rows: list[list[str | Cell]] = []
+    for pool, room in zip(document["pools"], capacity["pools"], strict=True):
+        overhead = room["overhead"]
+        rows.append([
+            Cell(pool["name"], f"{pool['pg_num']} placement groups, rule {pool['rule']}"),
+            Cell(scheme_label(pool["scheme"]), f"{overhead:.4g} bytes stored for each"),
+            bytes_text(room["stored_bytes"]),
+            Cell(bytes_text(room["usable_bytes_full"]),
+                 f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"),
+            Cell(bytes_text(room["usable_bytes_safe"]),
+                 f"without the largest of {room['failure_domains']} {pool['failure_domain']}s, × {near:.4g} "
+                 f"/ {overhead:.4g}"),
+            Cell(bytes_text(room["more_bytes"]), "until its first OSD is full, the other pools as they are"),
+        ])  # fmt: skip
+    columns = [
+        "pool",
+        "scheme",
+        "holds",
+        "usable at the full ratio",
+        "usable with a domain gone",
+        "takes more",
+    ]
+    return Section(
+        "Pools",
+        "pools",
+        "Each pool alone on its OSDs. Metadata, padding and the log are not counted: small objects store "
+        "more. What is safe stays below the cluster's nearfull ratio with the largest failure domain lost.",
+        [Table("Pools: what each holds and can hold", columns, rows, form="stack", words=(1,))],
+    )
+
+
+def _balance(document: Row) -> Section:
+    classes: list[list[str | Cell]] = []
+    for row in document["capacity"]["classes"]:
+        for words, state in (("now", row["now"]), ("after upmap", row["after_upmap"])):
+            over = state["fullest_over_mean"]
+            classes.append([
+                f"{row['class']}, {words}",
+                "–" if state["fullest_osd"] is None else f"osd.{state['fullest_osd']}",
+                "–" if over is None else f"{over:.3f} ×", bytes_text(state["stranded_bytes"]),
+            ])  # fmt: skip
+    sizes = {osd["osd"]: osd for osd in document["osds"]}
+    loads = [
+        (row["acting_pgs"] / (sizes[row["osd"]]["size_bytes"] / 1e12), row)
+        for row in document["pgs_by_osd"]
+        if sizes.get(row["osd"], {}).get("size_bytes")
+    ]
+    loads.sort(key=lambda pair: (-pair[0], pair[1]["osd"]))
+    rows: list[list[str | Cell]] = []
+    for load, row in loads[:10]:
+        osd = sizes[row["osd"]]
+        rows.append([
+            f"osd.{row['osd']}", str(osd["host"] or "–"), str(osd["class"] or "–"),
+            bytes_text(osd["size_bytes"]), f"{row['acting_pgs']:,}", f"{row['primary_pgs']:,}",
+            Cell(f"{load:,.1f}", share=load / loads[0][0] if loads[0][0] else 0.0),
+        ])  # fmt: skip
+    columns = ["OSD", "host", "class", "size", "groups", "primaries", "groups per TB"]
+    return Section(
+        "Balance",
+        "balance",
+        "The fullest OSD ends the cluster's capacity. Upmap is computed here as Ceph's balancer works: it "
+        "moves single shards, within their rule's failure domains, from the fullest OSDs to the emptiest.",
+        [
+            Table("Fullest OSD by class", ["class", "fullest OSD", "over the mean", "stranded"], classes),
+            Table("OSDs with the most placement groups for their size", columns, rows, words=(1, 2),
+                  caption_shown=True),
+        ],
+    )  # fmt: skip
+
+
+def _healing(capacity: Row) -> Section:
+    domains: Sequence[Row] = sorted(
+        capacity["domains"], key=lambda row: row["room_bytes"] - row["held_bytes"]
+    )
+    rows: list[list[str | Cell]] = []
+    for row in domains[:_ROWS_MAX]:
+        why = row["reason"] or ("" if row["heals"] else "more than the others have room for")
+        verdict = Cell("heals" if row["heals"] else "does not heal", why, tone="" if row["heals"] else "warn")
+        held, room = bytes_text(row["held_bytes"]), bytes_text(row["room_bytes"])
+        rows.append([Cell(row["domain"], f"{row['type']}, {row['class']}"), held, room, verdict])
+    more = f" {len(domains) - _ROWS_MAX} more have more room than these." if len(domains) > _ROWS_MAX else ""
+    columns = ["failure domain", "holds", "room on the others", "if it is lost"]
+    return Section(
+        "Room to heal",
+        "healing",
+        f"Room is what the other OSDs of the same pools take below {capacity['nearfull_ratio']:.4g} "
+        "(nearfull) on top of what they hold, in sum; enough domains must be left for every shard of the "
+        f"widest pool. Tightest first.{more}",
+        [Table("Room to heal by failure domain", columns, rows, form="stack", words=(3,))],
+    )
+
+
+def _hardware(document: Row) -> Section:
+    rows = [
+        [key, *rest.split(" -> ", 1)] for key, _, rest in (x.partition(": ") for x in document["hardware"])
+    ]
+    return Section(
+        "Hardware, as a scenario takes it",
+        "hardware",
+        "Rates and latencies of the scenario rest on these; capacity on this page does not.",
+        [Table("Hardware", ["key", "from", "taken as"], rows, form="stack", numeric=False)],
+    )
