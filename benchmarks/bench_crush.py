@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stripesim.models.placement import build_map, map_to_text
+from stripesim.blocks import build_map, map_to_text
 
 LAST_X = 200_000
 ROUNDS = 5

@@ -14,9 +14,18 @@ from math import log, log10
 
 import numpy as np
 
-from stripesim.sim.durability.chain import chain_of
-from stripesim.sim.durability.splitting import plain_monte_carlo, prepare, run_batch, split
-from stripesim.sim.durability.system import YEAR_S, Lifetime, Repair, System, code_of
+from stripesim.blocks import (
+    YEAR_S,
+    Lifetime,
+    Repair,
+    System,
+    chain_of,
+    code_of,
+    plain_monte_carlo,
+    prepare,
+    run_batch,
+    split,
+)
 
 HALF_NINES = 0.1
 

@@ -21,19 +21,30 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import textbook
 
-from stripesim.scenarios.run.build import build_cell
-from stripesim.scenarios.schema.keys import cells
-from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.sim.ceph.planner import RequestPlanner
-from stripesim.sim.ceph.pool import Book
-from stripesim.sim.engine.compiled import engine as engine_compiled
-from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table, splitmix64
-from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
-from stripesim.sim.engine.program import BATCH, FIFO, POOL, EngineRun, Program, RequestChunk, Resources
-from stripesim.sim.engine.simpy import engine as engine_simpy
-from stripesim.sim.run import factor_tables
+import stripesim
+from stripesim.blocks import (
+    BATCH,
+    FACTOR_ONE,
+    FACTOR_POINTS,
+    FIFO,
+    POOL,
+    Book,
+    EngineRun,
+    GraphBuilder,
+    IntArray,
+    Program,
+    RequestChunk,
+    RequestPlanner,
+    Resources,
+    Template,
+    engine_named,
+    factor_table,
+    factor_tables,
+    splitmix64,
+)
 
 Run = Callable[[Program], EngineRun]
+run_simpy, run_compiled = engine_named("simpy"), engine_named("compiled")
 
 
 @dataclass
@@ -196,19 +207,18 @@ def koh_program(requests: int) -> Program:
         'workload.image="prefilled"',
         "workload.queue_depth=256",
     ]
-    scenario = load_scenario("koh2017", sets=asked)
-    setting = build_cell(scenario, next(iter(cells(scenario))))
+    pool = stripesim.pool("koh2017", sets=asked)
     # The benchmark bounds the number of requests, whatever bounds the scenario's run.
-    workload = replace(setting.workload.workload, requests=requests).start()
-    book = Book(setting.pool.bindings())
-    planner = RequestPlanner(setting.pool, book, workload, prefilled=True)
+    workload = replace(stripesim.workload("koh2017", sets=asked).workload, requests=requests).start()
+    book = Book(pool.bindings())
+    planner = RequestPlanner(pool, book, workload, prefilled=True)
     chunk = planner.take(requests)
     return Program(
-        resources=setting.pool.cluster.resources,
+        resources=pool.cluster.resources,
         book=book,
         streams=[Planned(256, chunk, len(chunk))],
-        groups=setting.pool.cluster.groups,
-        factor_tables=factor_tables(setting.pool),
+        groups=pool.cluster.groups,
+        factor_tables=factor_tables(pool),
     )
 
 
@@ -216,8 +226,8 @@ def bench_write(name: str, program: Program, requests: tuple[int, int, int], rou
     """Compare textbook SimPy, the SimPy engine and the compiled engine on the same graphs."""
     parties: list[tuple[str, Run, int]] = [
         ("textbook SimPy", textbook.run, requests[0]),
-        ("engine simpy", engine_simpy.run, requests[1]),
-        ("engine compiled", engine_compiled.run, requests[2]),
+        ("engine simpy", run_simpy, requests[1]),
+        ("engine compiled", run_compiled, requests[2]),
     ]
     rates: dict[str, list[float]] = {party: [] for party, _, _ in parties}
     # Once outside the measurement: caches of the kernel, of templates and of the processor.
@@ -285,7 +295,7 @@ def bench_network(rounds: int = 7) -> None:
                 [binary, *map(str, arguments)], input=factors, capture_output=True, text=True, check=True
             )
             uses, end_ns, total_ns, seconds = done.stdout.split()
-            result = engine_compiled.run(fresh(program, requests))
+            result = run_compiled(fresh(program, requests))
             assert result.uses == int(uses) and result.end_ns == int(end_ns), "not the same network"
             assert int(result.streams[0].completed_ns.sum()) == int(total_ns), "not the same completions"
             ours.append(result.uses / result.wall_s)
@@ -309,7 +319,7 @@ def bench_scale(rounds: int = 5) -> None:
     for _ in range(rounds):
         for name, program in sizes.items():
             requests = max(50_000, 3 * program.streams[0].depth)
-            result = engine_compiled.run(fresh(program, requests))
+            result = run_compiled(fresh(program, requests))
             costs[name].append(1e9 * result.wall_s / result.uses)
     base = next(iter(costs))
     print("Cost of a use, engine compiled, representative graph")
@@ -326,10 +336,10 @@ import bench_engine as bench
 def bytes_of(name):
     return 1024 * int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read()).group(1))
 program = bench.network_program(stations=64, routes=1000, visits=4, customers=256, requests=0)
-bench.engine_compiled.run(bench.fresh(program, 10_000))
+bench.run_compiled(bench.fresh(program, 10_000))
 open("/proc/self/clear_refs", "w").write("5")
 before = bytes_of("VmRSS")
-answer = bench.engine_compiled.run(bench.fresh(program, {requests}))
+answer = bench.run_compiled(bench.fresh(program, {requests}))
 assert len(answer.streams[0].completed_ns) == {requests}
 print((bytes_of("VmHWM") - before) / {requests})
 """

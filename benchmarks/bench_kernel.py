@@ -11,12 +11,16 @@ import sys
 import time
 from collections.abc import Callable
 
-from stripesim.calibration.kernels import isal as kernel_raw
-from stripesim.calibration.kernels.bench import benchmark
-from stripesim.calibration.kernels.malloc import malloc_effect
-from stripesim.calibration.kernels.measure import measure
-from stripesim.calibration.kernels.software import measure_codes_apart
-from stripesim.models.coding import CodecError, ReedSolomon, Replication
+from stripesim.blocks import (
+    CodecError,
+    ReedSolomon,
+    Replication,
+    benchmark_kernels,
+    isal_available,
+    malloc_effect,
+    measure_codes_apart,
+    measure_kernels,
+)
 
 SCHEME = "rs:6,3"
 REFERENCE = "isa_l_rs_vand"
@@ -25,7 +29,7 @@ SIZES_BYTES = (24576, 1 << 20)
 
 def kernel_ratios() -> dict[str, float]:
     """Each backend's encode speed over the reference's, and each call's time over its copy's."""
-    rows = [row for row in measure([SCHEME], SIZES_BYTES) if row["op"] == "encode"]
+    rows = [row for row in measure_kernels([SCHEME], SIZES_BYTES) if row["op"] == "encode"]
     reference = {row["size_bytes"]: row["bytes_per_s"] for row in rows if row["backend"] == REFERENCE}
     ratios = {}
     for row in rows:
@@ -37,7 +41,7 @@ def kernel_ratios() -> dict[str, float]:
 
 def roof_ratios() -> dict[str, float]:
     """The kernel alone and through pyeclib over the machine's copy; cold over warm; all cores over one."""
-    rows = benchmark([SCHEME], SIZES_BYTES, [REFERENCE, "liberasurecode_rs_vand"])
+    rows = benchmark_kernels([SCHEME], SIZES_BYTES, [REFERENCE, "liberasurecode_rs_vand"])
     ratios = {}
     for row in rows:
         if row["op"] == "encode" and row["roofline"] is not None:
@@ -105,7 +109,7 @@ def main() -> int:
         # The allocator first: it measures in interpreters of its own, the kernels in this one.
         ratios |= allocator_ratio()
         ratios |= kernel_ratios()
-        if kernel_raw.available():
+        if isal_available():
             ratios |= roof_ratios()
             ratios |= code_ratios()
     except CodecError as error:

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, FaultLog, iter_trace, write_blkparse
+from stripesim import BlockTrace
+from stripesim.blocks import COMMAND_SCHEMA, REQUEST_SCHEMA, FaultLog, iter_trace, write_blkparse
 
 ROUNDS = 5
 REQUESTS = 200_000

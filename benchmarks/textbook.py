@@ -17,9 +17,24 @@ from typing import Any
 import numpy as np
 import simpy
 
-from stripesim.sim.engine.draws import factor_index, scaled_ns, seed_state
-from stripesim.sim.engine.graph import ACQUIRE, DELAY, RELEASE, STEP_BITS, USE, Template
-from stripesim.sim.engine.program import BATCH, CHUNK, PENDING, EngineRun, Program, StreamRun, empty_bins
+from stripesim.blocks import (
+    ACQUIRE,
+    BATCH,
+    CHUNK,
+    DELAY,
+    PENDING,
+    RELEASE,
+    STEP_BITS,
+    USE,
+    EngineRun,
+    Program,
+    StreamRun,
+    Template,
+    empty_bins,
+    factor_index,
+    scaled_ns,
+    seed_state,
+)
 
 Events = Generator[simpy.Event, Any, None]
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from generate.readme import README, rewritten
 from generate.trust import FOLDER
-from stripesim import __version__
-from stripesim.scenarios.studies.registry import STUDIES
+from stripesim import __version__, studies, study
 
 # What the page shows of a claim; all the rest stands in the study's own ledger.
 KEPT = ("id", "metric", "role", "statement", "published_text", "unit", "simulated", "simulated_text", "error",
@@ -32,7 +31,7 @@ def _short(value: Any) -> Any:
 
 def recorded(name: str) -> dict[str, Any]:
     """Run a study and return what is kept of its ledger."""
-    ledger = STUDIES[name].run().ledger.to_json()
+    ledger = study(name).ledger.to_json()
     claims = [{key: _short(claim[key]) for key in KEPT} for claim in ledger["claims"]]
     return {
         "study": name,
@@ -46,7 +45,7 @@ def recorded(name: str) -> dict[str, Any]:
 def main(names: list[str]) -> None:
     """Record the named studies, or all."""
     FOLDER.mkdir(exist_ok=True)
-    for name in names or STUDIES:
+    for name in names or studies():
         if name == "readme":
             continue
         document = recorded(name)

@@ -120,6 +120,7 @@ def run(
     sets: Sets = (),
     seed: int | None = None,
     engine: str = "compiled",
+    costs: bool = True,
 ) -> ScenarioResult:
     """Run every cell of a scenario: each scheme under each kind of request.
 
@@ -133,6 +134,8 @@ def run(
         Seed to use instead of the scenario's.
     engine
         ``compiled`` or ``simpy``; both give the same answer.
+    costs
+        Whether rows say what the mean latency consists of, step by step; each cell then runs twice.
 
     Returns
     -------
@@ -144,7 +147,7 @@ def run(
     ScenarioError
         If the scenario is wrong; all problems at once, one line each.
     """
-    return run_scenario(_loaded(scenario, sets, seed), engine=engine)
+    return run_scenario(_loaded(scenario, sets, seed), engine=engine, costs=costs)
 
 
 def sweep(

@@ -1,21 +1,72 @@
-"""Parts of op graphs and engines, for programs that bring a system of their own."""
+"""Parts for programs that bring a system of their own, for benchmarks and for the reference.
 
-from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
-from stripesim.sim.engine.graph import GraphBuilder, Template
-from stripesim.sim.engine.program import FIFO, POOL, EngineRun, Program, RequestChunk, Resources
-from stripesim.sim.run import engine_named
+They are what `stripesim.api` is made of; unlike its names they may change from one version to the next.
+"""
 
-__all__ = [
-    "FACTOR_ONE",
-    "FACTOR_POINTS",
-    "FIFO",
-    "POOL",
-    "EngineRun",
-    "GraphBuilder",
-    "Program",
-    "RequestChunk",
-    "Resources",
-    "Template",
-    "engine_named",
-    "factor_table",
-]
+from stripesim.calibration.kernels.bench import benchmark as benchmark_kernels
+from stripesim.calibration.kernels.isal import available as isal_available
+from stripesim.calibration.kernels.malloc import malloc_effect
+from stripesim.calibration.kernels.measure import measure as measure_kernels
+from stripesim.calibration.kernels.software import measure_codes_apart
+from stripesim.calibration.kernels.store import shipped_table, shipped_table_names
+from stripesim.models.coding import CodecError, ReedSolomon, Replication
+from stripesim.models.placement import build_map, map_to_text
+from stripesim.models.provenance import KINDS, unit_of
+from stripesim.scenarios.run.columns import COLUMNS
+from stripesim.scenarios.schema.keys import schema_json
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book
+from stripesim.sim.durability.chain import chain_of
+from stripesim.sim.durability.splitting import plain_monte_carlo, prepare, run_batch, split
+from stripesim.sim.durability.system import YEAR_S, Lifetime, Repair, System, code_of
+from stripesim.sim.engine.draws import (
+    FACTOR_ONE,
+    FACTOR_POINTS,
+    factor_index,
+    factor_table,
+    scaled_ns,
+    seed_state,
+    splitmix64,
+)
+from stripesim.sim.engine.graph import (
+    ACQUIRE,
+    DELAY,
+    RELEASE,
+    STEP_BITS,
+    USE,
+    GraphBuilder,
+    IntArray,
+    Template,
+)
+from stripesim.sim.engine.program import (
+    BATCH,
+    CHUNK,
+    FIFO,
+    PENDING,
+    POOL,
+    EngineRun,
+    Program,
+    RequestChunk,
+    Resources,
+    StreamRun,
+    empty_bins,
+)
+from stripesim.sim.run import engine_named, factor_tables
+from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, FaultLog, iter_trace, write_blkparse
+
+__all__ = [  # noqa: RUF022 - in groups
+    # op graphs, programs, engines
+    "ACQUIRE", "BATCH", "CHUNK", "DELAY", "FACTOR_ONE", "FACTOR_POINTS", "FIFO", "PENDING", "POOL", "RELEASE",
+    "STEP_BITS", "USE", "EngineRun", "GraphBuilder", "IntArray", "Program", "RequestChunk", "Resources",
+    "StreamRun", "Template", "empty_bins", "engine_named", "factor_index", "factor_table", "factor_tables",
+    "scaled_ns", "seed_state", "splitmix64",
+    # planning on a pool, placement, durability
+    "YEAR_S", "Book", "Lifetime", "Repair", "RequestPlanner", "System", "build_map", "chain_of", "code_of",
+    "map_to_text", "plain_monte_carlo", "prepare", "run_batch", "split",
+    # codes and their kernels, traces
+    "COMMAND_SCHEMA", "REQUEST_SCHEMA", "CodecError", "FaultLog", "ReedSolomon", "Replication",
+    "benchmark_kernels", "isal_available", "iter_trace", "malloc_effect", "measure_codes_apart",
+    "measure_kernels", "write_blkparse",
+    # what the reference is written from
+    "COLUMNS", "KINDS", "schema_json", "shipped_table", "shipped_table_names", "unit_of",
+]  # fmt: skip

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from generate.markdown import code, number, table
-from stripesim.calibration.kernels.store import shipped_table, shipped_table_names
-from stripesim.models.provenance import KINDS, unit_of
+from stripesim.blocks import KINDS, shipped_table, shipped_table_names, unit_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

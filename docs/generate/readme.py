@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import stripesim
 from generate import trust
 from generate.markdown import code, number, table
-from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.schema.loader import load_scenario
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 _BEGIN, _END = "<!-- {name}: written by python docs/record.py readme -->\n", "<!-- end -->"
@@ -20,8 +19,8 @@ SHOWN = ("workload.block_sizes_bytes=4k", 'workload.ops=["write"]')
 
 def results() -> str:
     """Write the writes of 4 KiB of the scenario koh2017, with the lock of placement groups and without."""
-    rows = run_scenario(load_scenario("koh2017", sets=SHOWN), costs=False).rows.to_dicts()
-    free = run_scenario(load_scenario("koh2017", sets=(*SHOWN, NO_LOCK)), costs=False).rows.to_dicts()
+    rows = stripesim.run("koh2017", sets=SHOWN, costs=False).rows.to_dicts()
+    free = stripesim.run("koh2017", sets=(*SHOWN, NO_LOCK), costs=False).rows.to_dicts()
     unlocked = {(row["pattern"], row["scheme"]): row["throughput_bytes_per_s"] for row in free}
     words = {"seq": "sequential", "rand": "random"}
     heads = ("4 KiB writes", "scheme", "MB/s", "MB/s without the lock",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generate.markdown import code, table
-from stripesim.scenarios.run.columns import COLUMNS
+from stripesim.blocks import COLUMNS
 
 # The marker in docs/reference/json.md that the table takes the place of.
 MARKER = "<!-- columns -->"

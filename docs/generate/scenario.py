@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generate.markdown import code, table
-from stripesim.scenarios.schema.keys import schema_json
-from stripesim.scenarios.schema.units import format_size
+from stripesim import format_size
+from stripesim.blocks import schema_json
 
 INTRODUCTION = """\
 # Scenario keys

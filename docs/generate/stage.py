@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from generate import api, commands, parameters, results, scenario, trust
-from stripesim._version import __version__
+from stripesim import __version__
 
 DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent

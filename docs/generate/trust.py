@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from generate.markdown import code, number, table
-from stripesim.scenarios.studies.registry import STUDIES
+from stripesim import studies
 
 FOLDER = Path(__file__).resolve().parents[1] / "ledgers"
 
@@ -85,7 +85,7 @@ SYSTEMS = {
 def recorded() -> dict[str, dict[str, Any]]:
     """Read the recorded ledgers, in the order in which the command line names the studies."""
     found = {}
-    for name in STUDIES:
+    for name in studies():
         path = FOLDER / f"{name}.json"
         if path.exists():
             found[name] = json.loads(path.read_text(encoding="utf-8"))
@@ -108,7 +108,7 @@ def summary() -> str:
             _percent(total["mape_percent"]), "–" if rank is None else f"{rank:.2f}",
             f"{ledger['version']}, {ledger['date']}",
         ))  # fmt: skip
-    missing = [name for name in STUDIES if name not in recorded()]
+    missing = [name for name in studies() if name not in recorded()]
     note = f"\nNot recorded yet: {', '.join(map(code, missing))}.\n" if missing else ""
     heads = ("study", "held-out claims right", "wrong", "not derivable", "fitted numbers", "median error",
              "mean error", "rank correlation", "recorded with")  # fmt: skip

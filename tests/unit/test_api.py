@@ -144,3 +144,33 @@ def test_lessons_use_the_public_names_only():
         }, path.name
         assert set(re.findall(r"\bstripesim\.(\w+)", text)) - {"teach", "notebooks"} <= public, path.name
         assert set(re.findall(r"\bblocks\.(\w+)", text)) <= set(blocks.__all__), path.name
+
+
+PROGRAMS = sorted(
+    path
+    for folder in ("benchmarks", "docs", "docs/generate")
+    for path in (ROOT / folder).glob("*.py")
+    # Sphinx's own settings import nothing.
+    if path.name != "conf.py"
+)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_benchmarks_and_documentation_use_the_public_names_only(path):
+    """The one exception: the reference of the command line is written from the application itself."""
+    public = {
+        "stripesim": {*dir(stripesim), "api", "teach"},
+        "stripesim.blocks": set(blocks.__all__),
+        "stripesim.cli.app": {"app"} if path.name == "commands.py" else set(),
+    }
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            assert not [alias.name for alias in node.names if alias.name.startswith("stripesim.")]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stripesim"):
+            assert {alias.name for alias in node.names} <= public.get(node.module, set()), node.module
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "stripesim":
+            assert node.attr in public["stripesim"]
+
+
+def test_programs_are_read():
+    assert {"bench_engine.py", "textbook.py", "stage.py", "record.py"} <= {path.name for path in PROGRAMS}
