@@ -6,7 +6,6 @@ op graphs and engines, for programs that bring their own system, are in `stripes
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
     shipped_scenarios,
 )
+from stripesim.scenarios.schema.toml_text import toml_document, toml_value
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.registry import STUDIES, study_named
@@ -87,18 +87,8 @@ class Scenario(_Scenario, metaclass=_Checked):
 
 def _texts(sets: Sets) -> list[str]:
     if isinstance(sets, Mapping):
-        return [f"{key}={_toml(value)}" for key, value in sets.items()]
+        return [f"{key}={toml_value(value)}" for key, value in sets.items()]
     return list(sets)
-
-
-def _toml(value: Any) -> str:
-    """Write a value as TOML does inside a line."""
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{json.dumps(str(key))} = {_toml(part)}" for key, part in value.items())
-        return f"{{{inside}}}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
 
 
 def _loaded(scenario: _Scenario | str | Path, sets: Sets, seed: int | None) -> _Scenario:
@@ -183,11 +173,10 @@ def sweep(
         place: str | Path = "" if isinstance(scenario, _Scenario) else scenario
         if isinstance(scenario, _Scenario):
             place = Path(folder) / "scenario.toml"
-            values = {key: _toml(value) for key, value in _absolute(scenario).items() if value is not None}
-            place.write_text("".join(f"{key} = {value}\n" for key, value in values.items()), "utf-8")
+            place.write_text(toml_document(_absolute(scenario)), "utf-8")
         plan = plan_sweep(
             place,
-            over=[f"{key}={','.join(map(_toml, points))}" for key, points in over.items()],
+            over=[f"{key}={','.join(map(toml_value, points))}" for key, points in over.items()],
             sets=_texts(sets),
             seed=seed,
             replications=replications,

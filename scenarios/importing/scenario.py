@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from stripesim.scenarios.importing.cluster import (
 from stripesim.scenarios.importing.documents import ClusterImportError
 from stripesim.scenarios.importing.hardware import hardware_of
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.toml_text import toml_document
 
 # Which of the simulated generations a release behaves as: from the release on.
 _GENERATIONS = ((20, "tentacle"), (19, "squid"), (18, "reef"), (17, "quincy"), (0, "pacific"))
@@ -41,17 +41,7 @@ class ImportedScenario:
 
     def toml(self) -> str:
         """Write the scenario as TOML, with the mapping as comments."""
-        lines = [f"# {line}" for line in self.mapping]
-        tables = [(key, value) for key, value in self.tables.items() if isinstance(value, dict)]
-        lines += ["", *(_line(k, v) for k, v in self.tables.items() if not isinstance(v, dict))]
-        for name, table in tables:
-            lines += ["", f"[{name}]", *(_line(key, value) for key, value in table.items())]
-        return "\n".join([*lines, ""])
-
-
-def _line(key: str, value: Any) -> str:
-    # Strings, numbers and lists of them look the same in JSON and in TOML.
-    return f"{key} = {json.dumps(value, ensure_ascii=False)}"
+        return "".join(f"# {line}\n" for line in self.mapping) + "\n" + toml_document(self.tables)
 
 
 def chosen_pools(cluster: ImportedCluster, names: list[str]) -> list[ImportedPool]:

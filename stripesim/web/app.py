@@ -13,10 +13,9 @@ from statistics import fmean, stdev
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -25,7 +24,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from stripesim._version import __version__
-from stripesim.scenarios.report.page.render import Table, render
+from stripesim.scenarios.report.page.render import Table, render, templates
 from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
@@ -41,7 +40,8 @@ from stripesim.web.state import (
     toml_of,
 )
 
-#: Of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
+#: Of what is typed, of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
+FORM_BYTES_MAX: Final = 1 << 16
 UPLOAD_BYTES_MAX: Final = 1 << 20
 REPORT_BYTES_MAX: Final = 64 << 20
 UPLOADS_KEPT: Final = 16
@@ -60,23 +60,6 @@ _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
 }
 
 Next = Callable[[Request], Awaitable[Response]]
-
-
-@cache
-def _environment() -> Environment:
-    folder = files("stripesim.web") / "pages"
-
-    def source(name: str) -> str:
-        return (folder / name).read_text(encoding="utf-8")
-
-    # What is typed or uploaded comes back on the page: everything is escaped.
-    return Environment(
-        loader=FunctionLoader(source),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 class _Guard(BaseHTTPMiddleware):
@@ -145,46 +128,39 @@ class _Pages:
 
     async def simulate(self, request: Request) -> Response:
         """Ask for a simulation of both options."""
-        form = await _form(request)
+        form = await _form(request, FORM_BYTES_MAX)
+        if form is None:
+            return _refused(f"got more than {FORM_BYTES_MAX:,} bytes", 413)
         query = {key: value for key, value in form.items() if isinstance(value, str)}
         options = await run_in_threadpool(self._options, query)
         texts = {side: toml_of(one.scenario) for side, one in options.items() if one.scenario is not None}
         if not texts:
-            return _html(
-                "job.html.j2", status=422, job=None, rows=[], problem="Nothing to simulate: see above."
-            )
+            return _job(None, "Nothing to simulate: see above.", status=422)
         try:
-            job = self._jobs.submit(texts)
+            return _job(self._jobs.submit(texts))
         except QueueFullError:
-            problem = "As many simulations wait as may: try again when one is done."
-            return _html("job.html.j2", status=429, job=None, rows=[], problem=problem)
-        return _html("job.html.j2", job=job, rows=_summary(job), problem="")
+            return _job(None, "As many simulations wait as may: try again when one is done.", status=429)
 
     async def job(self, request: Request) -> Response:
         """What a job has found so far."""
         job = self._jobs.get(request.path_params["job_id"])
-        if job is None:
-            return _html("job.html.j2", job=None, rows=[], problem="This simulation is not kept any more.")
-        return _html("job.html.j2", job=job, rows=_summary(job), problem=job.problem)
+        return _job(job, "This simulation is not kept any more." if job is None else job.problem)
 
     async def upload(self, request: Request) -> Response:
         """Take a scenario that somebody uploads; it is kept in memory alone."""
-        body = b""
-        async for part in request.stream():
-            body += part
-            if len(body) > REPORT_BYTES_MAX:
-                return PlainTextResponse(f"got more than {REPORT_BYTES_MAX:,} bytes", status_code=413)
-        form = await _replayed(request, body).form(max_files=1, max_fields=4)
+        form = await _form(request, REPORT_BYTES_MAX)
+        if form is None:
+            return _refused(f"got more than {REPORT_BYTES_MAX:,} bytes", 413)
         given = form.get("file")
         if not isinstance(given, UploadFile):
-            return PlainTextResponse("got no file, wanted a scenario in TOML", status_code=400)
+            return _refused("got no file, wanted a scenario in TOML", 400)
         try:
             content = await given.read()
             notes: list[str] = []
             if content.lstrip()[:1] == b"{":
                 scenario, notes = await run_in_threadpool(read_report, content)
             elif len(content) > UPLOAD_BYTES_MAX:
-                return PlainTextResponse(f"got more than {UPLOAD_BYTES_MAX:,} bytes", status_code=413)
+                return _refused(f"got more than {UPLOAD_BYTES_MAX:,} bytes", 413)
             else:
                 scenario = await run_in_threadpool(read_upload, content.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
@@ -205,35 +181,42 @@ class _Pages:
         if what in ("a.toml", "b.toml"):
             scenario = options[what[0]].scenario
             if scenario is None:
-                return PlainTextResponse("\n".join(options[what[0]].problems), status_code=422)
+                return _refused("\n".join(options[what[0]].problems), 422)
             return _file(what, "application/toml", toml_of(scenario))
         if what == "compare.csv":
             return _file(what, "text/csv", _csv(options, job))
         if what == "report.html":
             return _file(what, "text/html", _report(options, job))
-        return PlainTextResponse("not found", status_code=404)
+        return _refused("not found", 404)
 
 
-def _replayed(request: Request, body: bytes) -> Request:
-    """Return a request that gives a body again."""
+async def _form(request: Request, most_bytes: int) -> FormData | None:
+    """Read a form of bounded size, whatever length it claims; None where it is larger."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > most_bytes:
+            return None
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": bytes(body), "more_body": False}
 
-    return Request(request.scope, receive)
+    return await Request(request.scope, receive).form(max_files=1, max_fields=100)
 
 
-async def _form(request: Request) -> Mapping[str, Any]:
-    """Read a form of ordinary size."""
-    if int(request.headers.get("content-length", "0") or 0) > 1 << 16:
-        return {}
-    return await request.form(max_files=0, max_fields=100)
+def _refused(text: str, status: int) -> Response:
+    return PlainTextResponse(text, status_code=status)
+
+
+def _job(job: Job | None, problem: str = "", status: int = 200) -> Response:
+    rows = [] if job is None else _summary(job)
+    return _html("job.html.j2", status=status, job=job, rows=rows, problem=problem)
 
 
 @cache
 def _bases() -> dict[str, Scenario]:
     """The scenarios that ship and name no file."""
-    return {name: told for name in shipped_scenarios() if not (told := load_scenario(name)).files()}
+    return {name: base for name in shipped_scenarios() if not (base := load_scenario(name)).files()}
 
 
 def _query(base: str, options: Mapping[str, Option]) -> str:
@@ -304,15 +287,8 @@ def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
     for key, label in (("iops", "served [1/s]"), ("latency_p99_ns", "p99 [ms]"), ("limit", "near its limit")):
         found = {line["side"]: line[key] for line in _summary(job)} if job else {}
         if found:
-            lines.append(
-                [
-                    f"simulated: {label}",
-                    found.get("A", "–"),
-                    found.get("B", "–"),
-                    "",
-                    "mean ± 95 % over seeds",
-                ]
-            )
+            pair = (found.get(side, "–") for side in "AB")
+            lines.append([f"simulated: {label}", *pair, "", "mean ± 95 % over seeds"])
     return lines
 
 
@@ -353,7 +329,9 @@ def _report(options: Mapping[str, Option], job: Job | None) -> str:
 
 
 def _html(template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
-    return HTMLResponse(_environment().get_template(template).render(**context), status_code=status)
+    return HTMLResponse(
+        templates("stripesim.web", "pages").get_template(template).render(**context), status_code=status
+    )
 
 
 def _file(name: str, kind: str, text: str) -> Response:
@@ -364,7 +342,7 @@ def _file(name: str, kind: str, text: str) -> Response:
 async def _static(request: Request) -> Response:
     found = _STATIC.get(request.path_params["name"])
     if found is None:
-        return PlainTextResponse("not found", status_code=404)
+        return _refused("not found", 404)
     package, path, kind = found
     return Response((files(package) / path).read_text(encoding="utf-8"), media_type=kind)
 

@@ -23,6 +23,7 @@ from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.durability import DurabilitySpec
 from stripesim.scenarios.schema.keys import Scenario, names_file
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario, scenario_from
+from stripesim.scenarios.schema.toml_text import toml_document
 
 SIDES: Final = ("a", "b")
 #: Numbers of a form have at most so many characters: longer ones are not meant.
@@ -81,7 +82,6 @@ class Number:
     why: str
     source: str
     range: str
-    more_is_better: bool = True
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,11 @@ class Option:
     numbers: tuple[Number, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    rate_per_s: float = field(default=0.0)
 
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:
     """Return what the form holds before anything is typed: the scenario's own values."""
-    cluster, load, told = base.cluster, base.workload, base.durability
+    cluster, load, durability = base.cluster, base.workload, base.durability
     scheme = base.schemes[min(SIDES.index(side), len(base.schemes) - 1)]
     plan = base.plan
     reads = load.read_fraction if load.read_fraction is not None else (0.0 if load.ops == ("write",) else 0.7)
@@ -118,8 +117,8 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "read_percent": 100 * reads,
         "rate_per_s": (plan.rate_per_s if plan else None) or load.rate_per_s or 1000.0,
         "growth_tb_per_day": ((plan.growth_bytes_per_day if plan else None) or 0.1e12) / 1e12,
-        "afr_percent": 100 * ((told.afr if told else None) or AFR),
-        "repair_mb_per_s": ((told.repair_bytes_per_s if told else None) or 50e6) / 1e6,
+        "afr_percent": 100 * ((durability.afr if durability else None) or AFR),
+        "repair_mb_per_s": ((durability.repair_bytes_per_s if durability else None) or 50e6) / 1e6,
     }
     return {
         key: f"{value:g}" if isinstance(value, int | float) else str(value) for key, value in values.items()
@@ -173,9 +172,7 @@ def _computed(based: _Based, text: str) -> Option:
         return Option(values, problems=said)
     except ValueError as error:
         return Option(values, problems=tuple(str(error).splitlines()))
-    return Option(
-        values, scenario, tuple(numbers), warnings=tuple(warnings), rate_per_s=float(values["rate_per_s"])
-    )
+    return Option(values, scenario, tuple(numbers), warnings=tuple(warnings))
 
 
 def _whole(values: Mapping[str, str], key: str) -> int:
@@ -235,92 +232,47 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
 
 
 def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number], list[str]]:
-    scheme = scenario.schemes[0]
-    models = build_models(scenario)
+    scheme, models = scenario.schemes[0], build_models(scenario)
     drives = drives_of(scenario, models)
     held = capacity_of(scenario, scheme, models, drives)
     safe, full, raw = held.usable_bytes_safe, held.usable_bytes_full, held.raw_bytes
     origin = drives.fill.provenance["full_ratio"].source if drives.fill else "–"
     exact = "exact arithmetic; metadata and other pools are not counted"
+    steps = " → ".join(f"{step.name} {bytes_text(step.left_bytes)} ({step.why})" for step in held.steps[:5])
+    stored, row = held.stored_per_client_byte, nines_of(scenario, scheme, None)
     found = [
-        Number(
-            "raw",
-            "Raw capacity",
-            raw,
-            bytes_text(raw),
-            f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B",
-            "the form",
-            exact,
-        ),
-        Number(
-            "full",
-            "Usable at the full ratio",
-            full,
-            bytes_text(full),
-            f"raw × 0.95 / {held.overhead:.4g}",
-            origin,
-            exact,
-        ),
-        Number(
-            "safe",
-            "Usable with the largest domain gone",
-            safe,
-            bytes_text(safe),
-            " → ".join(f"{step.name} {bytes_text(step.left_bytes)} ({step.why})" for step in held.steps[:5]),
-            origin,
-            exact,
-        ),
-        Number(
-            "stored",
-            "Stored for each client byte",
-            held.stored_per_client_byte,
-            number_text(held.stored_per_client_byte),
-            f"{held.overhead:.4g} by the scheme, the rest is padding to stripes",
-            "the layout of Ceph's erasure-coded objects",
-            exact,
-            more_is_better=False,
-        ),
-    ]
+        Number("raw", "Raw capacity", raw, bytes_text(raw),
+               f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B", "the form", exact),
+        Number("full", "Usable at the full ratio", full, bytes_text(full),
+               f"raw × 0.95 / {held.overhead:.4g}", origin, exact),
+        Number("safe", "Usable with the largest domain gone", safe, bytes_text(safe), steps, origin, exact),
+        Number("stored", "Stored for each client byte", stored, number_text(stored),
+               f"{held.overhead:.4g} by the scheme, the rest is padding to stripes",
+               "the layout of Ceph's erasure-coded objects", exact),
+    ]  # fmt: skip
     growth = float(values["growth_tb_per_day"]) * 1e12
     if growth and safe is not None:
         why = f"{bytes_text(safe)} / {bytes_text(growth)} a day"
         found.append(
-            Number(
-                "days",
-                "Days until full",
-                safe / growth,
-                number_text(safe / growth),
-                why,
-                "the form",
-                "growth taken as constant",
-            )
-        )
-    for bound in bounds_of(scenario, scheme):
-        found.append(
-            Number(
-                f"bound {bound.name}",
-                f"At most, by the {bound.name}",
-                bound.rate_per_s,
-                f"{number_text(bound.rate_per_s)} requests/s",
-                bound.why,
-                "the form and the device's parameter set",
-                "an upper bound: headers, partial stripes, logs and processors only lower it",
-            )
-        )
-    row = nines_of(scenario, scheme, None)
-    found.append(
-        Number(
-            "nines",
-            "Nines of durability in a year",
-            row["nines"],
-            number_text(row["nines"]),
-            f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, by an exact Markov chain "
-            f"of the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins "
-            f"after {DETECTION_S:g} s and goes at {values['repair_mb_per_s']} MB/s",
-            "; ".join(row["assumptions"]),
-            "independent failures: no power cuts, no bad batches",
-        )
+            Number("days", "Days until full", safe / growth, number_text(safe / growth), why, "the form",
+                   "growth taken as constant")
+        )  # fmt: skip
+    found += [
+        Number(f"bound {bound.name}", f"At most, by the {bound.name}", bound.rate_per_s,
+               f"{number_text(bound.rate_per_s)} requests/s", bound.why,
+               "the form and the device's parameter set",
+               "an upper bound: headers, partial stripes, logs and processors only lower it")
+        for bound in bounds_of(scenario, scheme)
+    ]  # fmt: skip
+    why = (
+        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, by an exact Markov chain of "
+        f"the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins after "
+        f"{DETECTION_S:g} s and goes at {values['repair_mb_per_s']} MB/s"
     )
+    found.append(
+        Number("nines", "Nines of durability in a year", row["nines"], number_text(row["nines"]), why,
+               "; ".join(row["assumptions"]), "independent failures: no power cuts, no bad batches")
+    )  # fmt: skip
     return found, [*storage_warnings(scenario, models), *warnings_of(scenario)]
 
 
@@ -400,33 +352,7 @@ def _file_keys(value: Any, key: str = "") -> list[str]:
 
 def toml_of(scenario: Scenario) -> str:
     """Write a scenario as TOML that `stripesim run` takes."""
-    values = scenario.model_dump(mode="json", exclude_unset=True)
-    lines: list[str] = []
-    tables: list[tuple[str, dict[str, Any]]] = []
-    for key, value in values.items():
-        if isinstance(value, dict):
-            tables.append((key, value))
-        elif value is not None and value != []:
-            lines.append(f"{key} = {_inline(value)}")
-    for name, table in tables:
-        lines += [
-            "",
-            f"[{name}]",
-            *(f"{key} = {_inline(part)}" for key, part in table.items() if part not in (None, [])),
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, dict):
-        return (
-            "{ "
-            + ", ".join(f"{key} = {_inline(part)}" for key, part in value.items() if part is not None)
-            + " }"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_inline, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return toml_document(scenario.model_dump(mode="json", exclude_unset=True))
 
 
 def difference(first: float | None, second: float | None) -> str:

@@ -229,7 +229,7 @@ def test_the_page_that_plays_a_request_holds_its_steps_and_loads_nothing():
 
 
 def test_a_page_says_when_the_reply_comes():
-    (timeline,) = explain("write", "rep:3", 4096)
+    (timeline,) = explain("write", "rs:4,2", 4096)
     page = _Page()
     page.feed(play_page([timeline]))
     (reply,) = [time for time, text in page.steps if "the client has its reply" in text]

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.web import jobs as jobs_module
-from stripesim.web.app import UPLOAD_BYTES_MAX, create_app
+from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
 from stripesim.web.state import SIDES, option_of, read_upload, toml_of
 
@@ -208,3 +208,13 @@ def test_a_job_ends_at_its_limit():
 
 def test_sides_are_two():
     assert SIDES == ("a", "b")
+
+
+def test_a_form_is_bounded_whatever_length_it_claims(client):
+    def parts():
+        for _ in range(5):
+            yield b"a.scheme=" + b"x" * FORM_BYTES_MAX
+
+    # Sent in pieces, so that no length is stated beforehand.
+    kind = {"content-type": "application/x-www-form-urlencoded"}
+    assert client.post("/simulate", content=parts(), headers=kind).status_code == 413

@@ -95,32 +95,26 @@ def figure_blocks(figures: Mapping[str, CaptionedFigure]) -> list[Figure]:
 
 
 @cache
-def _environment() -> Environment:
+def templates(package: str, folder: str = ".") -> Environment:
+    """Return the templates of a package's folder."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    folder = files(_PACKAGE)
+    place = files(package) / folder
 
     def source(name: str) -> str:
-        return (folder / name).read_text(encoding="utf-8")
+        return (place / name).read_text(encoding="utf-8")
 
-    # Names and captions come from users' files: everything is escaped unless a template says otherwise.
+    # What is typed, names and captions come from users: all is escaped unless a template says otherwise.
     return Environment(
-        loader=FunctionLoader(source),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
+        loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
-    )
+    )  # fmt: skip
 
 
 def render(template: str, **context: Any) -> str:
     """Fill a template of this folder: style and figures are inside the page, links lead to places on it."""
-    figures = [block for value in context.values() for block in _figures_in(value)]
-    return (
-        _environment()
-        .get_template(template)
-        .render(**context, dark_greys=dark_greys(figure.svg for figure in figures))
-    )
+    greys = dark_greys(figure.svg for value in context.values() for figure in _figures_in(value))
+    return templates(_PACKAGE).get_template(template).render(**context, dark_greys=greys)
 
 
 def _figures_in(value: Any) -> list[Figure]:
