@@ -25,7 +25,7 @@ _RANGE = re.compile(rf"\s*({_NUMBER})\s*(?:-|–|\.\.)\s*({_NUMBER})\s*")
 
 
 class LedgerError(ValueError):
-    """Claims, disputes, simulated values or parameters that cannot be used; one line per fault."""
+    """Claims, disputes, simulated values or parameters that cannot be used; one line per problem."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,10 @@ class Claim:
 def load_claims(
     source: Path | Traversable, *, disputed: Path | Traversable | None = None
 ) -> tuple[Claim, ...]:
-    """Read a study's claims.
+    """Read a study's claims: a CSV with the columns of `COLUMNS` in any order, and perhaps ``statement``.
 
-    Parameters
-    ----------
-    source
-        CSV with the columns of `COLUMNS`, in any order, and optionally ``statement``.
-    disputed
-        CSV with the columns ``id`` and ``reason``; None or a missing file when nothing is disputed.
-
-    Raises
-    ------
-    LedgerError
-        With one line per fault: ``file:line: column: got …, wanted …``.
+    `disputed` has the columns ``id`` and ``reason``, and may be missing. Raises `LedgerError` with a line for
+    each problem: ``file:line: column: got …, wanted …``.
     """
     faults: list[str] = []
     rows = _read_table(source, COLUMNS)

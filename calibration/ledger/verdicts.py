@@ -11,8 +11,9 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from numbers import Real
+from statistics import median
 from typing import Any, Literal
 
 import polars as pl
@@ -30,18 +31,10 @@ from stripesim.calibration.ledger.claims import (
     load_claims,
 )
 
-__all__ = [
-    "Claim",
-    "Entry",
-    "Ledger",
-    "LedgerError",
-    "Observation",
-    "Simulated",
-    "judge",
-    "load_claims",
-]
+__all__ = ["Claim", "Entry", "Ledger", "LedgerError", "Observation", "Simulated", "judge", "load_claims"]
 
 Verdict = Literal["right", "wrong", "not-derivable"]
+ErrorKind = Literal["relative", "absolute"]
 
 VERDICTS: tuple[Verdict, ...] = ("right", "wrong", "not-derivable")
 
@@ -55,15 +48,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Observation:
-    """A finding in words together with the numbers it was read from.
-
-    Parameters
-    ----------
-    says
-        What the rows show, in the vocabulary of the published claim (``"decreasing"``).
-    numbers
-        The series behind it, in the claim's own order and unit.
-    """
+    """A finding in words, as the published claim puts it (``"decreasing"``), and the series behind it."""
 
     says: str
     numbers: tuple[float, ...] = ()
@@ -80,7 +65,7 @@ class Entry:
     simulated: Numbers
     simulated_text: str | None
     error: float | None
-    error_kind: Literal["relative", "absolute"] | None
+    error_kind: ErrorKind | None
     tolerance: float | None
     verdict: Verdict
     reason: str | None
@@ -114,8 +99,8 @@ def judge(
     Raises
     ------
     LedgerError
-        For an unknown id, a value that is not finite or does not fit its comparison, or a parameter that
-        lacks a key.
+        With every problem: an unknown id, a value that is not finite or does not fit, a parameter that lacks
+        a key.
 
     Notes
     -----
@@ -150,11 +135,10 @@ def judge(
 
 def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
     numbers, text, holds = _split(simulated)
+    error, kind, tolerance = None, None, claim.tolerance
+    verdict: Verdict = "not-derivable"
     if numbers is None and text is None:
-        return Entry(claim, None, None, None, None, claim.tolerance, "not-derivable", reason)
-    error: float | None = None
-    absolute = False
-    tolerance = claim.tolerance
+        return Entry(claim, None, None, None, None, tolerance, verdict, reason)
     if claim.compare in ("ordering", "trend", "text"):
         if holds is None:
             same_words = text is not None and text.casefold() == claim.published_text.casefold()
@@ -163,23 +147,19 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
     elif claim.published is None or numbers is None or holds is not None:
         raise LedgerError(f"got {simulated!r}, wanted a number for the comparison {claim.compare}")
     else:
-        error, absolute = _error(claim, numbers)
-        if absolute and tolerance is not None:
+        error, kind = _error(claim, numbers)
+        if kind == "absolute" and tolerance is not None:
             tolerance = SMALL_TOLERANCE
         size = error if claim.compare == "at-most" else abs(error)
         right = tolerance is not None and size <= tolerance + ROUNDING
-        if tolerance is None:
-            return Entry(
-                *(claim, numbers, text, error, "absolute" if absolute else "relative", None, "not-derivable"),
-                "no tolerance is given for this row: the error is shown, not judged",
-            )
-    kind: Literal["relative", "absolute"] | None = (
-        None if error is None else "absolute" if absolute else "relative"
-    )
-    if claim.role == "not-derivable":
+    why = None
+    if error is not None and tolerance is None:
+        why = "no tolerance is given for this row: the error is shown, not judged"
+    elif claim.role == "not-derivable":
         why = "the source does not say enough to derive this row"
-        return Entry(claim, numbers, text, error, kind, tolerance, "not-derivable", why)
-    return Entry(claim, numbers, text, error, kind, tolerance, "right" if right else "wrong", None)
+    else:
+        verdict = "right" if right else "wrong"
+    return Entry(claim, numbers, text, error, kind, tolerance, verdict, why)
 
 
 def _split(simulated: Simulated) -> tuple[Numbers, str | None, bool | None]:
@@ -208,14 +188,13 @@ def _finite(number: Any) -> float:
     return float(number)
 
 
-def _difference(simulated: float, published: float) -> tuple[float, bool]:
-    """Error of one number, and whether it is absolute."""
+def _difference(simulated: float, published: float) -> tuple[float, ErrorKind]:
     if abs(published) < SMALL_PUBLISHED:
-        return simulated - published, True
-    return simulated / published - 1, False
+        return simulated - published, "absolute"
+    return simulated / published - 1, "relative"
 
 
-def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, bool]:
+def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, ErrorKind]:
     published = claim.published
     if isinstance(published, tuple):
         low, high = published
@@ -223,7 +202,7 @@ def _error(claim: Claim, numbers: float | tuple[float, ...]) -> tuple[float, boo
             ends = (_difference(min(numbers), low), _difference(max(numbers), high))
             return max(ends, key=lambda end: abs(end[0]))
         if low <= numbers <= high:
-            return 0.0, False
+            return 0.0, "relative"
         return _difference(numbers, low if numbers < low else high)
     if published is None or isinstance(numbers, tuple):
         raise LedgerError(f"got {numbers}, wanted one number for the comparison {claim.compare}")
@@ -246,29 +225,26 @@ class Ledger:
     def summary(self) -> dict[str, Any]:
         """Counts, share, errors and rank correlation.
 
-        Returns
-        -------
-        dict
-            The share that counts is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
-            errors, the worst row and the median cover held-out rows compared by `value`, `extremum` or
-            `range` with a relative error: below an upper bound, or near zero, a percentage means nothing.
-            ``spearman`` ranks simulated against published over the held-out rows that are one number each;
-            None below three rows or where one side is constant.
+        The share that counts is ``right / held_out``, over *all* held-out rows. Mean absolute percentage
+        errors, the worst row and the median cover held-out rows compared by `value`, `extremum` or
+        `range` with a relative error: below an upper bound, or near zero, a percentage means nothing.
+        ``spearman`` ranks simulated against published over the held-out rows that are one number each;
+        None below three rows or where one side is constant.
         """
         held_out = [entry for entry in self.entries if entry.claim.role == "held-out"]
         counts: dict[str, dict[str, int]] = {role: dict.fromkeys(VERDICTS, 0) for role in ROLES}
         for entry in self.entries:
             counts[entry.claim.role][entry.verdict] += 1
+        measured = [
+            (abs(entry.error), entry)
+            for entry in held_out
+            if entry.error is not None
+            and entry.error_kind == "relative"
+            and entry.claim.compare in ("value", "extremum", "range")
+        ]
         errors: dict[str, list[float]] = defaultdict(list)
-        measured = []
-        for entry in held_out:
-            if (
-                entry.error is not None
-                and entry.error_kind == "relative"
-                and entry.claim.compare in ("value", "extremum", "range")
-            ):
-                measured.append((abs(entry.error), entry))
-                errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(abs(entry.error))
+        for size, entry in measured:
+            errors[self.groups.get(entry.claim.metric, entry.claim.metric)].append(size)
         every = sorted(size for size, _ in measured)
         worst = max(measured, key=lambda pair: pair[0], default=None)
         words = Counter(e.verdict for e in held_out if e.claim.compare in ("ordering", "trend"))
@@ -285,7 +261,7 @@ class Ledger:
             "counts": counts,
             "orderings_and_trends": {verdict: words[verdict] for verdict in VERDICTS},
             "mape_percent": 100 * sum(every) / len(every) if every else None,
-            "median_error_percent": 100 * _median(every) if every else None,
+            "median_error_percent": 100 * median(every) if every else None,
             "mape_percent_by_metric": {
                 group: {"mape_percent": 100 * sum(sizes) / len(sizes), "rows": len(sizes)}
                 for group, sizes in sorted(errors.items())
@@ -333,11 +309,6 @@ def _is_fitted(provenance: object) -> bool:
     return isinstance(kind, str) and re.match(r"fitted\b", kind) is not None
 
 
-def _median(ordered: Sequence[float]) -> float:
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
 def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
     pairs = [
         (entry.claim.published, entry.simulated)
@@ -351,16 +322,8 @@ def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
-    row = asdict(entry.claim)
-    row.update(
-        simulated=entry.simulated,
-        simulated_text=entry.simulated_text,
-        error=entry.error,
-        error_kind=entry.error_kind,
-        tolerance=entry.tolerance,
-        verdict=entry.verdict,
-        reason=entry.reason,
-    )
+    own = {field.name: getattr(entry, field.name) for field in fields(Entry) if field.name != "claim"}
+    row = asdict(entry.claim) | own
     for key in ("published", "simulated"):
         row[key] = list(row[key]) if isinstance(row[key], tuple) else row[key]
     return row

@@ -41,18 +41,10 @@ class Listed:
 
 @dataclass(frozen=True)
 class CalibratedRange:
-    """What a parameter set was calibrated or checked on.
+    """What a parameter set was calibrated or checked on, by dotted key of a scenario.
 
-    Parameters
-    ----------
-    name : str
-        Of the parameter set.
-    source : str
-        The measurements.
-    keys : mapping of str to Span or Listed
-        Dotted key of a scenario → values that the measurements cover.
-    notes : tuple of str
-        What no scenario can be inside of, such as durations that were never calibrated.
+    `source` names the measurements; `notes` are what no scenario can be inside of, such as durations that
+    were never calibrated.
     """
 
     name: str
@@ -61,17 +53,9 @@ class CalibratedRange:
     notes: tuple[str, ...] = ()
 
     def warnings(self, asked: Mapping[str, Any]) -> list[str]:
-        """Say where a question lies outside.
+        """A line for each key of a scenario (nested mappings) that lies outside, then the notes.
 
-        Parameters
-        ----------
-        asked : mapping
-            A scenario as nested mappings, lists and values. A key that is missing or None is not asked about.
-
-        Returns
-        -------
-        list of str
-            A line for each key outside the range, in the order of the set, then the notes.
+        A key that is missing or None is not asked about.
         """
         lines = []
         for key, covered in self.keys.items():
@@ -79,11 +63,11 @@ class CalibratedRange:
             values = value if isinstance(value, list | tuple) else [value]
             outside = [one for one in values if one is not None and one not in covered]
             if outside:
-                lines.append(f"{key}: {_told(outside, covered, self.name)} ({self.source})")
+                lines.append(f"{key}: {_outside(outside, covered, self.name)} ({self.source})")
         return lines + [f"{self.name}: {note}" for note in self.notes]
 
 
-def _told(values: list[Any], covered: Span | Listed, name: str) -> str:
+def _outside(values: list[Any], covered: Span | Listed, name: str) -> str:
     if isinstance(covered, Listed) and not covered.values:
         return f"{name} was neither calibrated nor checked on anything of this kind"
     got = ", ".join(f"{one:,.10g}" if isinstance(one, float | int) else str(one) for one in values)
@@ -100,21 +84,8 @@ def _at(asked: Mapping[str, Any], key: str) -> Any:
 def calibrated_range(chosen: ParameterSet) -> CalibratedRange:
     """Read a parameter set's range from its table ``[calibrated]``.
 
-    Parameters
-    ----------
-    chosen : ParameterSet
-        Its table has ``source``, perhaps ``notes``, and under ``keys`` for each dotted key of a scenario a
-        list of values or ``{min, max}``.
-
-    Returns
-    -------
-    CalibratedRange
-        Of a set without such a table: one that says so to every question.
-
-    Raises
-    ------
-    ParameterSetError
-        If the table is not of that form.
+    It has ``source``, perhaps ``notes``, and under ``keys`` for each dotted key of a scenario a list of
+    values or ``{min, max}``. A set without one gets a range that says so to every question.
     """
     table = chosen.table("calibrated")
     if table is None:

@@ -54,7 +54,7 @@ class ParameterSet:
     Raises
     ------
     ParameterSetError
-        If there is no such set.
+        If there is no such set; by all methods, if a table or number is missing or refused.
     """
 
     def __init__(self, name: str, path: Path | None = None) -> None:
@@ -74,22 +74,7 @@ class ParameterSet:
         return found
 
     def model(self, kind: type[Model], table: str, given: Mapping[str, Any] | None = None) -> Model:
-        """Build a model from one table.
-
-        Parameters
-        ----------
-        kind : type
-            The model's class.
-        table : str
-            The table's name.
-        given : mapping, optional
-            Values that the configuration of the cluster gives, such as the number of cores.
-
-        Raises
-        ------
-        ParameterSetError
-            If the table or a number is missing, or the model refuses the numbers.
-        """
+        """Build a model from one table; `given` are values of the cluster, such as the number of cores."""
         where = f"{self.name}.toml: [{table}]"
         if not isinstance(self._tables.get(table), dict):
             raise ParameterSetError(f"{where}: missing")
@@ -115,10 +100,7 @@ class ParameterSet:
     def device(self, given: Mapping[str, Any] | None = None) -> DeviceModel:
         """Build what lies under an OSD: a disk by a table ``hdd`` or ``hdd_with_log``, else a drive.
 
-        Raises
-        ------
-        ParameterSetError
-            As `model` does, or if numbers of a drive are given for a disk.
+        `given` are numbers of a drive; a disk takes none.
         """
         disk = next((table for table in ("hdd_with_log", "hdd") if table in self._tables), None)
         if disk is None:
@@ -129,13 +111,7 @@ class ParameterSet:
 
 
 def lognormal_factors(sigma: float) -> tuple[float, ...]:
-    """Return `FACTOR_POINTS` equally likely factors of mean 1, lognormal.
-
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation of the logarithm.
-    """
+    """Return `FACTOR_POINTS` equally likely lognormal factors of mean 1; sigma is that of the logarithm."""
     from scipy.stats import norm
 
     centres = (np.arange(FACTOR_POINTS) + 0.5) / FACTOR_POINTS

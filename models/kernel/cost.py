@@ -125,24 +125,10 @@ class KernelCost:
             )
 
     def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
-        """Duration of one call [ns].
+        """Duration of one call [ns] for so many data bytes, k chunks of them [B].
 
-        Parameters
-        ----------
-        data_bytes : float
-            Data that passes through the kernel, k chunks of it [B], not negative.
-        without_copy : bool
-            Without what the null code takes for the same call: the arithmetic alone.
-
-        Returns
-        -------
-        float
-            The duration [ns].
-
-        Raises
-        ------
-        KernelTableError
-            If the size is negative, or the copy cost is asked for and was not measured.
+        `without_copy` leaves out what the null code takes for the same call: it is the arithmetic alone, and
+        an error where that was not measured.
         """
         if data_bytes < 0:
             raise KernelTableError(f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more")
@@ -199,19 +185,7 @@ class KernelTable:
         return tuple(dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend)))
 
     def cost(self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None) -> KernelCost:
-        """The cost of one operation, as measured.
-
-        Parameters
-        ----------
-        scheme, op, erasures : str, str, int
-            See `KernelCost`.
-        backend : str, optional
-            The first backend in the table that has it, where left out.
-
-        Returns
-        -------
-        KernelCost
-            The cost.
+        """The cost of one operation, as measured, by the first backend that has it unless one is named.
 
         Raises
         ------
@@ -222,15 +196,11 @@ class KernelTable:
             found = self._index.get((candidate, scheme, op, erasures))
             if found is not None:
                 return found
-        raise self._absent(scheme=scheme, op=op, erasures=erasures, backend=backend)
-
-    def _absent(self, *, scheme: str, op: str, erasures: int, backend: str | None) -> KernelTableError:
         of_backend = f" by {backend}" if backend else ""
+        have = "schemes " + ", ".join(self.schemes(backend))
         if backend is not None and backend not in self.backends:
             have = "backends " + ", ".join(self.backends)
-        else:
-            have = "schemes " + ", ".join(self.schemes(backend))
-        return KernelTableError(
+        raise KernelTableError(
             f"kernel table {self.name}: no {op} of {scheme} with {erasures} erasures{of_backend}; "
             f"it has {have}"
         )
@@ -251,32 +221,10 @@ class KernelTable:
         backend: str | None = None,
         without_copy: bool = False,
     ) -> float:
-        """Duration of decoding all data with so many shards absent, in one call [ns].
+        """Duration of decoding all data, k chunks [B], with so many shards absent, in one call [ns].
 
-        Parameters
-        ----------
-        data_bytes : float
-            Data given back, k chunks [B].
-        scheme, backend, without_copy
-            See `cost` and `KernelCost.duration_ns`.
-        erasures : int
-            Shards absent.
-
-        Returns
-        -------
-        float
-            The duration [ns].
-
-        Raises
-        ------
-        KernelTableError
-            If neither this number of erasures nor the two largest measured ones in a row are there.
-
-        Notes
-        -----
-        Where a table stops short of the number of erasures (Ceph's stops at
-        2), the last measured step is repeated: each further shard is one
-        more row of products over the same data.
+        Where a table stops short of the number of erasures (Ceph's stops at 2), the last measured step is
+        repeated: each further shard is one more row of products over the same data.
         """
         first = self.cost(scheme=scheme, op="decode", erasures=min(erasures, 1), backend=backend)
         counts = [e for b, s, op, e in self._index if (b, s, op) == (first.backend, scheme, "decode")]

@@ -48,20 +48,33 @@ def _shape(scheme: str) -> tuple[int, int] | None:
     return (int(parts[0]), int(parts[1])) if kind == "rs" and len(parts) == 2 else None
 
 
-def _coefficients(shapes: Floats, times_ns: Floats) -> Floats:
-    """Least squares of ln t = a + b ln k + c ln m."""
+def _predicted(coefficients: Floats, shape: Floats) -> float:
+    return float(np.exp(coefficients @ np.array([1.0, *np.log(shape)])))
+
+
+def _new_cost(group: Sequence[KernelCost], scheme: str) -> KernelCost:
+    """Scale the nearest timed code's cost by what the fit says of the two."""
+    wanted = np.array(_shape(scheme), dtype=float)
+    shapes = np.array([_shape(cost.scheme) for cost in group], dtype=float)
+    nearest = int(np.argmin(np.abs(np.log(shapes / wanted)).sum(axis=1)))
     design = np.column_stack([np.ones(len(shapes)), np.log(shapes)])
-    found: Floats = np.linalg.lstsq(design, np.log(times_ns), rcond=None)[0]
-    return found
+    factors = []
+    for size in _SIZES:
+        times_ns = np.array([max(1.0, cost.duration_ns(size)) for cost in group])
+        found: Floats = np.linalg.lstsq(design, np.log(times_ns), rcond=None)[0]
+        factors.append(_predicted(found, wanted) / _predicted(found, shapes[nearest]))
+    factor = float(np.exp(np.mean(np.log(factors))))
+    cost = group[nearest]
+    return replace(
+        cost,
+        scheme=scheme,
+        total=_scaled(cost.total, factor),
+        copy=cost.copy and _scaled(cost.copy, factor),
+        net=cost.net and _scaled(cost.net, factor),
+    )
 
 
-def _at(coefficients: Floats, k: int, m: int) -> float:
-    return float(np.exp(coefficients @ np.array([1.0, np.log(k), np.log(m)])))
-
-
-def _scaled(part: AffineKnee | None, factor: float) -> AffineKnee | None:
-    if part is None:
-        return None
+def _scaled(part: AffineKnee, factor: float) -> AffineKnee:
     return replace(
         part,
         fixed_ns=part.fixed_ns * factor,
@@ -70,55 +83,28 @@ def _scaled(part: AffineKnee | None, factor: float) -> AffineKnee | None:
     )
 
 
-def _new_cost(group: Sequence[KernelCost], scheme: str, k: int, m: int) -> KernelCost:
-    """Scale the nearest timed code's cost by what the fit says of the two."""
-    shapes = np.array([_shape(cost.scheme) for cost in group], dtype=float)
-    nearest = group[int(np.argmin(np.abs(np.log(shapes / [k, m])).sum(axis=1)))]
-    near = _shape(nearest.scheme)
-    assert near is not None
-    factors = []
-    for size in _SIZES:
-        found = _coefficients(shapes, np.array([max(1.0, cost.duration_ns(size)) for cost in group]))
-        factors.append(_at(found, k, m) / _at(found, *near))
-    factor = float(np.exp(np.mean(np.log(factors))))
-    total = _scaled(nearest.total, factor)
-    assert total is not None
-    return replace(
-        nearest,
-        scheme=scheme,
-        total=total,
-        copy=_scaled(nearest.copy, factor),
-        net=_scaled(nearest.net, factor),
-    )
-
-
 def _errors(group: Sequence[KernelCost]) -> list[float]:
     """Predict each timed code from the others; relative errors over codes and sizes."""
     found = []
     for cost in group:
-        shape = _shape(cost.scheme)
-        assert shape is not None
-        predicted = _new_cost([other for other in group if other is not cost], cost.scheme, *shape)
+        predicted = _new_cost([other for other in group if other is not cost], cost.scheme)
         found += [abs(predicted.duration_ns(size) / cost.duration_ns(size) - 1) for size in _SIZES]
     return found
 
 
 @lru_cache(maxsize=64)
-def _cached(
+def _added(
     costs: tuple[KernelCost, ...], scheme: str
 ) -> tuple[tuple[KernelCost, ...], int, float, float] | None:
-    shape = _shape(scheme)
+    """New costs, timed codes behind them, and the median and largest error of leaving one out."""
     groups: dict[tuple[str, str, int], list[KernelCost]] = {}
     for cost in costs:
-        if _shape(cost.scheme) is not None:
+        if _shape(cost.scheme):
             groups.setdefault((cost.backend, cost.op, cost.erasures), []).append(cost)
-    assert shape is not None
-    new = tuple(
-        _new_cost(group, scheme, *shape)
-        for (_, _, erasures), group in groups.items()
-        if len(group) >= CODES_MIN and erasures <= shape[1]
-    )
-    encodes = [group for (_, op, _), group in groups.items() if op == "encode" and len(group) >= CODES_MIN]
+    groups = {key: group for key, group in groups.items() if len(group) >= CODES_MIN}
+    _, m = _shape(scheme) or (0, 0)
+    new = tuple(_new_cost(group, scheme) for (_, _, erasures), group in groups.items() if erasures <= m)
+    encodes = [group for (_, op, _), group in groups.items() if op == "encode"]
     if not encodes:
         return None
     errors = [error for group in encodes for error in _errors(group)]
@@ -126,18 +112,9 @@ def _cached(
 
 
 def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
-    r"""Add the costs of a Reed-Solomon code that a table lacks.
+    r"""Add the costs of a Reed-Solomon code such as ``rs:5,2`` that a table lacks.
 
-    Parameters
-    ----------
-    table : KernelTable
-    scheme : str
-        Such as ``rs:5,2``.
-
-    Returns
-    -------
-    Interpolated or None
-        None where the table has the code, it is no Reed-Solomon code, or too few of them were timed.
+    None where the table has the code, it is no Reed-Solomon code, or too few of them were timed.
 
     Notes
     -----
@@ -151,7 +128,7 @@ def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
     """
     if _shape(scheme) is None or scheme in table.schemes():
         return None
-    found = _cached(table.costs, scheme)
+    found = _added(table.costs, scheme)
     if found is None:
         return None
     new, codes, median, highest = found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
 
@@ -24,19 +24,7 @@ def table_to_json(table: KernelTable) -> str:
 
 
 def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
-    """Read a table from its JSON document.
-
-    Parameters
-    ----------
-    text : str
-        What `table_to_json` wrote.
-    where : str
-        What to call the document in errors, such as its path.
-
-    Returns
-    -------
-    KernelTable
-        The table.
+    """Read a table from the JSON document that `table_to_json` wrote; `where` names it in errors.
 
     Raises
     ------
@@ -58,13 +46,7 @@ def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
 
 
 def load_table(path: Path) -> KernelTable:
-    """Read a table from a file.
-
-    Raises
-    ------
-    KernelTableError
-        If the file cannot be read, or as `table_from_json`.
-    """
+    """Read a table from a file; errors as `table_from_json`."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,17 +57,7 @@ def load_table(path: Path) -> KernelTable:
 def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:
     """One table of several; where two hold the same operation, the first one's cost stands.
 
-    Parameters
-    ----------
-    name : str
-        Name of the result.
-    tables : iterable of KernelTable
-        At least one; the provenance of the result is the first one's, the others' stand under ``merged``.
-
-    Returns
-    -------
-    KernelTable
-        The union.
+    The provenance of the result is the first one's; the others' stand under ``merged``.
     """
     ordered = list(tables)
     costs: dict[tuple[str, str, str, int], KernelCost] = {}
@@ -116,31 +88,20 @@ def _typed(raw: Any, key: str, kind: type) -> Any:
     return value
 
 
-def _affine(raw: Any) -> AffineKnee:
-    knee = math.inf
-    if isinstance(raw, dict) and raw.get("knee_bytes") is not None:
-        knee = _typed(raw, "knee_bytes", float)
-    return AffineKnee(
-        fixed_ns=_typed(raw, "fixed_ns", float),
-        per_byte_ns=_typed(raw, "per_byte_ns", float),
-        knee_bytes=knee,
-        per_byte_beyond_ns=_typed(raw, "per_byte_beyond_ns", float),
-    )
-
-
 def _cost(raw: Any) -> KernelCost:
-    copy, net = (raw.get(part) for part in ("copy", "net")) if isinstance(raw, dict) else (None, None)
-    return KernelCost(
-        backend=_typed(raw, "backend", str),
-        scheme=_typed(raw, "scheme", str),
-        op=_typed(raw, "op", str),
-        erasures=_typed(raw, "erasures", int),
-        total=_affine(_typed(raw, "total", dict)),
-        copy=None if copy is None else _affine(copy),
-        net=None if net is None else _affine(net),
-        size_min_bytes=_typed(raw, "size_min_bytes", int),
-        size_max_bytes=_typed(raw, "size_max_bytes", int),
-        points=_typed(raw, "points", int),
-        residual_median=_typed(raw, "residual_median", float),
-        residual_max=_typed(raw, "residual_max", float),
-    )
+    """A cost of the JSON form: its fields by their kinds, its fits as objects, perhaps without knees."""
+    values: dict[str, Any] = {}
+    for name, kind in get_type_hints(KernelCost).items():
+        if kind in (str, int, float):
+            values[name] = _typed(raw, name, kind)
+        elif name == "op":
+            values[name] = _typed(raw, name, str)
+        elif name == "total" or raw.get(name) is not None:
+            part = {k: v for k, v in _typed(raw, name, dict).items() if v is not None}
+            knee = {"knee_bytes": math.inf} | part
+            values[name] = AffineKnee(
+                **{field.name: _typed(knee, field.name, float) for field in fields(AffineKnee)}
+            )
+        else:
+            values[name] = None
+    return KernelCost(**values)
