@@ -39,18 +39,9 @@ def ceph_rows_against(
 ) -> list[dict[str, Any]]:
     """Rows of Ceph's benchmark: of the binary, run now, or of a file with its output.
 
-    Parameters
-    ----------
-    path : Path
-        ``ceph_erasure_code_benchmark``, or a text in the columns seconds, KB, plugin, k, m, workload,
-        iterations, size, erasures.
-    schemes, sizes_bytes
-        What to ask of a binary; a recorded output names itself what it measured.
-
-    Raises
-    ------
-    AgainstError
-        If the file is not there, a line of it cannot be read, or the binary fails.
+    `path` is ``ceph_erasure_code_benchmark``, asked for these schemes and sizes, or a text in the columns
+    seconds, KB, plugin, k, m, workload, iterations, size, erasures. `AgainstError` if it is not there,
+    a line of it cannot be read, or the binary fails.
     """
     if is_program(path):
         return _run(path, schemes, sizes_bytes)

@@ -190,28 +190,14 @@ def benchmark(
 ) -> list[Row]:
     """Everything in one run: calls, copies, the kernel alone, cold buffers, all cores.
 
-    Parameters
-    ----------
-    schemes, sizes_bytes, backends
-        As for `stripesim.calibration.kernels.measure.measure`, whose errors it raises.
-    sweep : bool
-        Where no sizes are named, take `sweep_sizes` of each code.
-    cold : bool
-        Add cold buffers.
-    cores : int, optional
-        Processes of the last part; the cores this process may use where left out, 0: leave the part out.
-    rounds : int
-        Samples of each case.
-    progress : callable, optional
-        Called with a few words before each part.
+    Parameters and errors are those of `stripesim.calibration.kernels.measure.measure`. Where no sizes are
+    named, `sweep` takes `sweep_sizes` of each code. `cores` are the processes of the last part: those that
+    this process may use where left out; 0 leaves the part out. `progress` gets a few words before each part.
 
-    Returns
-    -------
-    list of dict
-        The rows of `measure` with ``buffers`` (warm, cold), ``cores`` and ``roofline``: the bytes that the
-        operation must read and write, per second, over twice the copy speed of the same size and
-        buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy. A roofline above 1
-        is no error: a code reads more than it writes, and reading is the cheaper half.
+    The rows of `measure` have ``buffers`` (warm, cold), ``cores`` and ``roofline`` too: the bytes that the
+    operation must read and write, per second, over twice the copy speed of the same size and
+    buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy. A roofline above 1
+    is no error: a code reads more than it writes, and reading is the cheaper half.
     """
 
     def stage(words: str) -> None:

@@ -38,21 +38,9 @@ class BufferFit:
 def fit_buffers(ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, Any]]) -> BufferFit:
     """Fit the model to encode calls of Ceph's plugin.
 
-    Parameters
-    ----------
-    ceph : iterable of mapping
-        Rows of Ceph's plugins, `stripesim.calibration.kernels.ceph_plugins.ceph_rows`.
-    raw : iterable of mapping
-        Rows of the kernel alone, `stripesim.calibration.kernels.isal.measure_raw`; the size may differ by a
-        hundredth, for plugins pad.
+    `ceph` are rows of Ceph's plugins, `raw` those of the kernel alone, whose size may differ by a hundredth,
+    for plugins pad. `CopyModelError` if fewer than two calls have a kernel to compare with.
 
-    Raises
-    ------
-    CopyModelError
-        If fewer than two calls have a kernel to compare with.
-
-    Notes
-    -----
     Relative least squares on the plugin's whole call, no coefficient negative: the sum of
     (kernel + model - measured)² / measured².
     """

@@ -21,21 +21,9 @@ _COLUMNS = ("lib", "backend", "technique", "k", "m", "op", "erasures", "iters", 
 def ceph_rows(path: Path) -> list[dict[str, Any]]:
     """Rows of Ceph's plugins in the form of `stripesim.calibration.kernels.timing.row_of`.
 
-    Parameters
-    ----------
-    path : Path
-        A file laid out as ``ceph16/kernels.csv``.
-
-    Returns
-    -------
-    list of dict
-        A row per plugin and technique (``isa:cauchy`` …), code, operation, erasures and size; jerasure's
-        reed_sol_van, Ceph's default then, first.
-
-    Raises
-    ------
-    KernelTableError
-        If the file cannot be read, lacks a column or holds no row of Ceph's plugins.
+    A row for each plugin and technique (``isa:cauchy`` …), code, operation, erasures and size of a file laid
+    out as ``ceph16/kernels.csv``; jerasure's reed_sol_van, Ceph's default then, first. `KernelTableError` if
+    the file cannot be read, lacks a column or holds no row of Ceph's plugins.
 
     Notes
     -----

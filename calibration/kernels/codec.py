@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
 
 from stripesim.models.coding.errors import CodecError
+from stripesim.models.kernel.cost import Op
 
 #: Bytes of liberasurecode's header in front of every fragment.
 HEADER_BYTES: Final = 80
@@ -42,8 +44,8 @@ _VAND_DATA_MAX_AT_PARITY_MAX: Final = 21
 def library_versions() -> dict[str, str]:
     """Versions of ``pyeclib`` and the ``liberasurecode`` it carries; empty where pyeclib is absent."""
     try:
-        from pyeclib import ec_iface
-    except ImportError:
+        ec_iface, _ = _pyeclib("version")
+    except CodecError:
         return {}
     # By name, for pyeclib_c has no types that a strict check accepts.
     packed = import_module("pyeclib_c").get_liberasurecode_version()
@@ -56,30 +58,27 @@ def library_versions() -> dict[str, str]:
 def available_backends() -> tuple[str, ...]:
     """Backends of `BACKENDS` that this machine can load; empty where pyeclib is absent."""
     try:
-        from pyeclib import ec_iface
-    except ImportError:
+        ec_iface, _ = _pyeclib("backends")
+    except CodecError:
         return ()
     return tuple(backend for backend in BACKENDS if ec_iface.check_backend_available(backend))
 
 
+@dataclass(frozen=True)
+class Call:
+    """One call to time; `check` says whether what it returned is right."""
+
+    op: Op
+    erasures: int
+    call: Callable[[], Any]
+    check: Callable[[Any], bool]
+
+
 class Codec:
-    """One erasure code of pyeclib.
+    """One erasure code of pyeclib: a backend of `BACKENDS`, or ``null``, which copies and computes nothing.
 
-    Parameters
-    ----------
-    backend : str
-        One of `BACKENDS`, or ``null``, which copies and computes nothing.
-    k, m : int
-        Data and parity fragments, at least 1 each, at most 32 together.
-
-    Raises
-    ------
-    CodecError
-        If pyeclib is absent, the backend unknown or not installed, or the shape not supported by it.
-
-    Notes
-    -----
-    ``isa_l_rs_vand`` is refused with more than 4 parities, and with 4 beyond
+    `CodecError` if pyeclib is absent, the backend unknown or not installed, or the shape not supported by it;
+    k + m is at most 32. ``isa_l_rs_vand`` is refused with more than 4 parities, and with 4 beyond
     21 data fragments: its matrix then has singular submatrices, so that some
     erasures of m fragments give wrong data or none.
 
@@ -130,6 +129,44 @@ class Codec:
             raise CodecError(f"codec: {self.backend}: index: got {index}, wanted 0 to {self.k + self.m - 1}")
         rebuilt: list[bytes] = self._call("reconstruct", self._driver.reconstruct, list(fragments), [index])
         return rebuilt[0]
+
+    @property
+    def erasures_max(self) -> int:
+        """Erasures of any fragments that the backend bears: flat XOR codes of distance d bear d - 1."""
+        prefix, _, distance = self.backend.rpartition("_")
+        return int(distance) - 1 if prefix == "flat_xor_hd" else self.m
+
+    def holds(self, fragments: list[bytes], data: bytes) -> bool:
+        """Whether the data can be had back after as many losses as the code bears for certain."""
+        return self.decode(fragments[self.erasures_max :]) == data
+
+    def calls(self, data: bytes) -> list[Call]:
+        """Encode, decode without 0 and more of the first fragments, and the first one's reconstruction."""
+        fragments = self.encode(data)
+
+        def holds_data(encoded: list[bytes]) -> bool:
+            return b"".join(map(payload, encoded[: self.k]))[: len(data)] == data
+
+        def decode(left: list[bytes]) -> Callable[[], bytes]:
+            return lambda: self.decode(left)
+
+        return [
+            Call("encode", 0, lambda: self.encode(data), holds_data),
+            *(
+                Call("decode", lost, decode(fragments[lost:]), lambda decoded: bool(decoded == data))
+                for lost in range(self.erasures_max + 1)
+            ),
+            Call(
+                "reconstruct",
+                1,
+                lambda: self.reconstruct(fragments[1:], 0),
+                lambda rebuilt: payload(rebuilt) == payload(fragments[0]),
+            ),
+        ]
+
+    def copies(self, data: bytes) -> list[Call]:
+        """The same calls of the null code, which copies and computes nothing: what it returns is no data."""
+        return Codec(NULL_BACKEND, k=self.k, m=self.m).calls(data)
 
     def _call(self, op: str, function: Callable[..., Any], *args: Any) -> Any:
         from pyeclib.ec_iface import ECDriverError

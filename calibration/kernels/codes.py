@@ -3,98 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from stripesim.calibration.kernels.codec import (
     BACKENDS,
-    NULL_BACKEND,
+    Call,
     Codec,
     available_backends,
-    payload,
     pyeclib_driver,
 )
 from stripesim.models.coding import LRC, CephLRC, Clay, CodecError, RedundancyScheme
 from stripesim.models.coding.clay_coder import coder_of
-from stripesim.models.kernel.cost import Op
 
 LRC_BACKEND: Final = "isa_l_rs_lrc"
 CLAY_BACKEND: Final = "numpy_clay"
 
 
-@dataclass(frozen=True)
-class Call:
-    """One call to time; `check` says whether what it returned is right."""
-
-    op: Op
-    erasures: int
-    call: Callable[[], Any]
-    check: Callable[[Any], bool]
-
-
-class LibraryKernel:
-    """A code of pyeclib."""
-
-    def __init__(self, codec: Codec) -> None:
-        self.codec, self.backend = codec, codec.backend
-
-    @property
-    def erasures_max(self) -> int:
-        """Erasures of any fragments that the backend bears: flat XOR codes of distance d bear d - 1."""
-        prefix, _, distance = self.backend.rpartition("_")
-        return int(distance) - 1 if prefix == "flat_xor_hd" else self.codec.m
-
-    def encode(self, data: bytes) -> list[bytes]:
-        """All fragments."""
-        return self.codec.encode(data)
-
-    def holds(self, fragments: list[bytes], data: bytes) -> bool:
-        """Whether the data can be had back after as many losses as the code bears for certain."""
-        return self.codec.decode(fragments[self.erasures_max :]) == data
-
-    def calls(self, data: bytes) -> list[Call]:
-        """Encode, decode without 0 and more of the first fragments, and the first one's reconstruction."""
-        codec = self.codec
-        fragments = codec.encode(data)
-
-        def holds_data(encoded: list[bytes]) -> bool:
-            return b"".join(map(payload, encoded[: codec.k]))[: len(data)] == data
-
-        def decode(left: list[bytes]) -> Callable[[], bytes]:
-            return lambda: codec.decode(left)
-
-        return [
-            Call("encode", 0, lambda: codec.encode(data), holds_data),
-            *(
-                Call("decode", lost, decode(fragments[lost:]), lambda decoded: bool(decoded == data))
-                for lost in range(self.erasures_max + 1)
-            ),
-            Call(
-                "reconstruct",
-                1,
-                lambda: codec.reconstruct(fragments[1:], 0),
-                lambda rebuilt: payload(rebuilt) == payload(fragments[0]),
-            ),
-        ]
-
-    def copies(self, data: bytes) -> list[Call]:
-        """The same calls of the null code, which copies and computes nothing: what it returns is no data."""
-        return LibraryKernel(Codec(NULL_BACKEND, k=self.codec.k, m=self.codec.m)).calls(data)
-
-
-class LrcKernel(LibraryKernel):
+class LrcCodec(Codec):
     """The locally repairable code of liberasurecode, over ISA-L.
 
-    Raises
-    ------
-    CodecError
-        If pyeclib is absent or lacks this backend, or the shape is not offered: more than 32 fragments,
-        or local groups of fewer than two data fragments.
+    Shapes that it does not offer: more than 32 fragments, or local groups of fewer than two data fragments.
 
-    Notes
-    -----
     Its local parities are the two halves of a further Reed-Solomon parity (a pyramid code), not
     exclusive-or sums as in Xorbas or Ceph: the scheme names the shape only. ISA-L multiplies
     by every coefficient alike, so the time does not depend on which they are. Encoding treats all
@@ -109,7 +40,7 @@ class LrcKernel(LibraryKernel):
         driver = pyeclib_driver(
             LRC_BACKEND, refused, k=scheme.k, m=scheme.m, local_parity=scheme.local_parities
         )
-        super().__init__(Codec(LRC_BACKEND, k=scheme.k, m=scheme.m, driver=driver))
+        super().__init__(LRC_BACKEND, k=scheme.k, m=scheme.m, driver=driver)
         self._erasures_max = scheme.global_parities
 
     @property
@@ -165,7 +96,7 @@ class ClayKernel:
         return np.frombuffer(data, dtype=np.uint8).reshape(self.scheme.k, -1)
 
 
-Kernel = LibraryKernel | ClayKernel
+Kernel = Codec | ClayKernel
 
 
 def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
@@ -180,8 +111,8 @@ def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
     if isinstance(scheme, LRC | CephLRC | Clay):
         if backend != only:
             raise CodecError(f"kernel: backend of {scheme.name}: got {backend!r}, wanted {only}")
-        return ClayKernel(scheme) if isinstance(scheme, Clay) else LrcKernel(scheme)
-    return LibraryKernel(Codec(backend, k=scheme.k, m=scheme.m))
+        return ClayKernel(scheme) if isinstance(scheme, Clay) else LrcCodec(scheme)
+    return Codec(backend, k=scheme.k, m=scheme.m)
 
 
 def kernels_of(scheme: RedundancyScheme, backends: list[str] | None) -> list[Kernel]:

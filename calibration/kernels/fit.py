@@ -23,30 +23,14 @@ KNEE_GAIN_MAX = 0.5
 def fit_affine(
     size_bytes: npt.ArrayLike, seconds: npt.ArrayLike, *, relative_to_s: npt.ArrayLike | None = None
 ) -> AffineKnee:
-    """Fit a duration that is linear in the data's size, with a knee where the data asks for one.
+    """Fit a duration [s] that is linear in the data's size [B], with a knee where the data asks for one.
 
-    Parameters
-    ----------
-    size_bytes, seconds : array_like, shape (n,)
-        Data sizes [B] and durations [s], positive; n at least 1.
-    relative_to_s : array_like, shape (n,), optional
-        Residuals are taken relative to these durations [s], positive, instead of ``seconds``, which may
-        then be anything: for a small difference of two large durations.
-
-    Raises
-    ------
-    ValueError
-        If the two have different lengths, are empty, or a value is not positive.
-
-    Notes
-    -----
-    Minimises the sum of ((fit - measured) / scale)^2 over non-negative
-    coefficients (non-negative least squares). The scale is the measured
-    duration itself unless another is given, so a stripe of 24 KiB weighs as much as
-    4 MiB. The knee is sought on a logarithmic scale between the second and the
-    last but one size, from a grid and then by bounded scalar minimisation; it
-    is kept only where it at least halves the sum. With one size the line
-    passes through the origin.
+    Minimises the sum of ((fit - measured) / scale)^2 over non-negative coefficients (non-negative least
+    squares). The scale is the measured duration itself unless `relative_to_s` gives another (for a small
+    difference of two large durations), so a stripe of 24 KiB weighs as much as 4 MiB. The knee is sought on a
+    logarithmic scale between the second and the last but one size, from a grid and then by bounded scalar
+    minimisation; it is kept only where it at least halves the sum. With one size the line passes through the
+    origin. `ValueError` for different lengths, or a size or scale that is not positive.
     """
     x = np.asarray(size_bytes, dtype=np.float64)
     y_ns = np.asarray(seconds, dtype=np.float64) * 1e9

@@ -65,19 +65,10 @@ def aligned(size_bytes: int) -> Bytes:
 
 
 class RawKernel:
-    """Products of rows of coefficients with chunks: encoding, and decoding with another matrix.
+    """Products of rows of coefficients (outputs, inputs) in GF(2^8) with chunks, by one of `VARIANTS`.
 
-    Parameters
-    ----------
-    rows : ndarray of uint8, shape (outputs, inputs)
-        Coefficients in GF(2^8).
-    variant : str
-        One of `VARIANTS`.
-
-    Raises
-    ------
-    RawKernelError
-        If the variant is unknown, or ISA-L or this function of it is absent.
+    Rows of parity encode; those of `decode_rows` decode. Raises `RawKernelError` if the variant is unknown,
+    or ISA-L or this function of it is absent.
     """
 
     def __init__(self, rows: Bytes, variant: str = "") -> None:
@@ -149,13 +140,7 @@ def _compiled_loop(function: Any) -> Any:
 
 
 def coefficients(technique: str, k: int, m: int) -> Bytes:
-    """Parity rows of a code, shape (m, k); the same as ISA-L's own.
-
-    Raises
-    ------
-    RawKernelError
-        If the technique is unknown.
-    """
+    """Parity rows of a code by one of `TECHNIQUES`, shape (m, k); the same as ISA-L's own."""
     if technique not in TECHNIQUES:
         raise RawKernelError(f"kernel: technique: got {technique!r}, wanted one of {TECHNIQUES}")
     full = cauchy_matrix(k, m) if technique == "cauchy" else vandermonde_matrix(k, m)
@@ -181,30 +166,22 @@ def measure_raw(
     cold_bytes: int = 0,
     seed: int = 1,
 ) -> list[Row]:
-    """Time the kernel alone, results verified.
+    """Time the kernel alone, results verified: encode, and decode of 1 to m lost data chunks.
 
     Parameters
     ----------
     schemes : sequence of (k, m)
     chunk_sizes_bytes : sequence of int
-        Bytes of one chunk [B].
+        Bytes of one chunk [B]; ``size_bytes`` of a row is k chunks.
     technique, variant : str
         One of `TECHNIQUES`, `VARIANTS`.
-    rounds : int
-        Samples of each case; in every round all cases run once.
-    sample_s : float
-        Shortest duration of a sample [s].
+    rounds, sample_s
+        Samples of each case, and the shortest duration of one [s].
     cold_bytes : int
         0: the same buffers again and again, warm; else as many sets of buffers in turn as fill so many
         bytes, so that none is in a smaller cache when its turn comes [B].
     seed : int
         Of the data.
-
-    Returns
-    -------
-    list of dict
-        Rows as of `stripesim.calibration.kernels.timing.row_of`: encode, and decode of 1 to m lost data
-        chunks; ``copy_seconds_median`` is 0, for nothing is copied. ``size_bytes`` is k chunks.
     """
     rng = np.random.default_rng(seed)
     backend = f"isal_{technique}{'_' + variant if variant else ''}"

@@ -6,7 +6,8 @@ import random
 import statistics
 from collections.abc import Sequence
 
-from stripesim.calibration.kernels.codes import Call, Kernel, clay_size_bytes, kernels_of
+from stripesim.calibration.kernels.codec import Call
+from stripesim.calibration.kernels.codes import Kernel, clay_size_bytes, kernels_of
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
 from stripesim.calibration.kernels.timing import Case, Row, repeated, row_of, sample
 from stripesim.models.coding import Clay, RedundancyScheme, SchemeError, parse_scheme
@@ -59,12 +60,9 @@ def measure(
 
     Raises
     ------
-    KernelMeasureError
-        If a size, the rounds or the sample's duration is out of range.
-    SchemeError
-        If a scheme cannot be read or is no erasure code.
-    CodecError
-        If a backend is unknown, absent or does not offer the shape, or pyeclib is absent.
+    KernelMeasureError, SchemeError, CodecError
+        If a number is out of range; a scheme is no erasure code; a backend is unknown, absent or does not
+        offer the shape.
 
     Notes
     -----

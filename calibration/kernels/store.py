@@ -43,13 +43,7 @@ def cpu_description() -> dict[str, Any]:
 
 
 def table_name(cpu: Mapping[str, Any]) -> str:
-    """A file stem for a processor: virtual machines give generic names, so family and model are added.
-
-    Examples
-    --------
-    >>> table_name({"name": "AMD EPYC", "family": "25", "model": "17"})
-    'amd-epyc-family25-model17'
-    """
+    """A file stem for a processor; virtual machines give generic names, so family and model are added."""
     slug = re.sub(r"[^a-z0-9]+", "-", str(cpu["name"]).lower()).strip("-")
     parts = [f"{key}{cpu[key]}" for key in ("family", "model") if cpu.get(key)]
     return "-".join([slug, *parts])
@@ -119,8 +113,3 @@ def shipped_table(name: str) -> KernelTable:
 def default_table() -> KernelTable:
     """The shipped table of pyeclib's kernels: the same on every machine, also where pyeclib is absent."""
     return shipped_table(DEFAULT_TABLE)
-
-
-def ceph_table() -> KernelTable:
-    """The shipped table of Ceph 16.2.15's own jerasure and isa plugins."""
-    return shipped_table(CEPH_TABLE)

@@ -17,17 +17,10 @@ Loop = Callable[[int], Any]
 
 @dataclass
 class Case:
-    """A call that is timed beside others.
+    """A call that is timed beside others: `samples_s` are processor seconds of one call, a sample each.
 
-    Parameters
-    ----------
-    loop : Loop
-    each : int
-        The loop is run for multiples of so many calls, such as one for each set of buffers.
-    calls : int
-        Calls in a sample; see `settle`.
-    samples_s : list of float
-        Processor seconds of one call, a sample each.
+    The loop is run for multiples of `each` calls, such as one for each set of buffers; `calls` are those in
+    a sample, see `settle`.
     """
 
     loop: Loop

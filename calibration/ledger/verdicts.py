@@ -83,11 +83,9 @@ def judge(
 
     Parameters
     ----------
-    claims
-        Claims of one study, from `load_claims`.
-    simulated
-        Claim id → number, array, words (`Observation`, str or bool, for orderings and trends) or None, in
-        the claim's own unit. An id left out counts as None.
+    claims, simulated
+        Claims of one study; claim id → number, array, words (`Observation`, str or bool, for orderings and
+        trends) or None, in the claim's own unit. An id left out counts as None.
     reasons
         Claim id → why nothing was computed.
     parameters

@@ -11,32 +11,8 @@ from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetErro
 __all__ = ["CalibratedRange", "calibrated_range"]
 
 
-@dataclass(frozen=True)
-class Span:
-    """All numbers from `low` to `high`, both included."""
-
-    low: float
-    high: float
-
-    def __contains__(self, value: object) -> bool:
-        return isinstance(value, int | float) and self.low <= value <= self.high
-
-    def __str__(self) -> str:
-        ends = [f"{end:,.10g}" for end in (self.low, self.high)]
-        return ends[0] if self.low == self.high else " to ".join(ends)
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A few values; none at all where the thing was never measured."""
-
-    values: tuple[Any, ...]
-
-    def __contains__(self, value: object) -> bool:
-        return value in self.values
-
-    def __str__(self) -> str:
-        return ", ".join(map(str, self.values))
+# A list of values, none where the thing was never measured, or all numbers from min to max.
+Span = list[Any] | Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -49,7 +25,7 @@ class CalibratedRange:
 
     name: str
     source: str
-    keys: Mapping[str, Span | Listed] = field(default_factory=dict)
+    keys: Mapping[str, Span] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def warnings(self, asked: Mapping[str, Any]) -> list[str]:
@@ -61,17 +37,31 @@ class CalibratedRange:
         for key, covered in self.keys.items():
             value = _at(asked, key)
             values = value if isinstance(value, list | tuple) else [value]
-            outside = [one for one in values if one is not None and one not in covered]
-            if outside:
-                lines.append(f"{key}: {_outside(outside, covered, self.name)} ({self.source})")
+            outside = [one for one in values if one is not None and not _covers(covered, one)]
+            if outside and covered == []:
+                found = f"{self.name} was neither calibrated nor checked on anything of this kind"
+                lines.append(f"{key}: {found} ({self.source})")
+            elif outside:
+                got = ", ".join(map(_shown, outside))
+                found = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
+                lines.append(f"{key}: {found} ({self.source})")
         return lines + [f"{self.name}: {note}" for note in self.notes]
 
 
-def _outside(values: list[Any], covered: Span | Listed, name: str) -> str:
-    if isinstance(covered, Listed) and not covered.values:
-        return f"{name} was neither calibrated nor checked on anything of this kind"
-    got = ", ".join(f"{one:,.10g}" if isinstance(one, float | int) else str(one) for one in values)
-    return f"got {got}; {name} was calibrated or checked on {covered}"
+def _covers(covered: Span, value: Any) -> bool:
+    if isinstance(covered, list):
+        return value in covered
+    return isinstance(value, int | float) and covered["min"] <= value <= covered["max"]
+
+
+def _words(covered: Span) -> str:
+    if isinstance(covered, list):
+        return ", ".join(map(str, covered))
+    return " to ".join(dict.fromkeys(map(_shown, (covered["min"], covered["max"]))))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,.10g}" if isinstance(value, float | int) else str(value)
 
 
 def _at(asked: Mapping[str, Any], key: str) -> Any:
@@ -94,13 +84,8 @@ def calibrated_range(chosen: ParameterSet) -> CalibratedRange:
     unknown = sorted(table.keys() - {"source", "notes", "keys"})
     if unknown or not isinstance(table.get("source"), str):
         raise ParameterSetError(f"{where}: got {', '.join(table)}, wanted source, keys and perhaps notes")
-    keys = {key: _covered(value, f"{where}: {key}") for key, value in table.get("keys", {}).items()}
-    return CalibratedRange(chosen.name, table["source"], keys, tuple(table.get("notes", ())))
-
-
-def _covered(span: Any, where: str) -> Span | Listed:
-    if isinstance(span, list):
-        return Listed(tuple(span))
-    if isinstance(span, Mapping) and span.keys() == {"min", "max"} and span["min"] <= span["max"]:
-        return Span(span["min"], span["max"])
-    raise ParameterSetError(f"{where}: got {span!r}, wanted a list or {{ min, max }}")
+    for key, span in table.get("keys", {}).items():
+        numbers = isinstance(span, Mapping) and span.keys() == {"min", "max"} and span["min"] <= span["max"]
+        if not numbers and not isinstance(span, list):
+            raise ParameterSetError(f"{where}: {key}: got {span!r}, wanted a list or {{ min, max }}")
+    return CalibratedRange(chosen.name, table["source"], table.get("keys", {}), tuple(table.get("notes", ())))

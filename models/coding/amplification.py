@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from stripesim.models.coding.errors import SchemeError
+from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
 from stripesim.models.coding.optimised import ShardMap
 from stripesim.models.coding.optimised.extents import align, length
@@ -24,20 +24,14 @@ def stored_bytes(
 
     Parameters
     ----------
-    scheme : RedundancyScheme
-    geometry : StripeGeometry
-        The scheme's stripes; without meaning for replication.
+    scheme, geometry
+        The scheme and its stripes; these are without meaning for replication.
     object_bytes : int
         Size of the object as written [B], at least 1.
     min_alloc_bytes : int
         Allocation unit of the store [B]; 1 where it is left out.
     policy : EcPolicy
         An optimised pool stores whole pages, not whole stripes: a byte takes one page and m more.
-
-    Raises
-    ------
-    SchemeError
-        If the size or the unit is below 1.
 
     Notes
     -----
@@ -62,10 +56,8 @@ def stored_bytes(
     >>> stored_bytes(code, code.geometry(4 << 20), 64 << 20) >> 20
     96
     """
-    if object_bytes < 1:
-        raise SchemeError(f"{scheme.name}: object_bytes: got {object_bytes}, wanted 1 or more")
-    if min_alloc_bytes < 1:
-        raise SchemeError(f"{scheme.name}: min_alloc_bytes: got {min_alloc_bytes}, wanted 1 or more")
+    require(object_bytes >= 1, f"{scheme.name}: object_bytes", object_bytes, "1 or more")
+    require(min_alloc_bytes >= 1, f"{scheme.name}: min_alloc_bytes", min_alloc_bytes, "1 or more")
     if policy.optimised and scheme.kind == "erasure":
         stored = ShardMap(geometry, scheme.width).stored(object_bytes)
         return sum(length(align(runs, min_alloc_bytes)) for runs in stored.values())
@@ -78,15 +70,9 @@ def padded_amplification(
 ) -> Fraction:
     """Bytes stored per byte written, without metadata: equation (1) of `stored_bytes` over the size.
 
-    Parameters and errors are those of `stored_bytes`.
-
-    Notes
-    -----
     It is n / k where whole stripes are written and never less; at most n times the stripe unit over the size
     for objects below a stripe.
 
-    Examples
-    --------
     >>> from stripesim.models.coding import parse_scheme
     >>> code = parse_scheme("rs:12,3")
     >>> padded_amplification(code, code.geometry(4 << 20), 64 << 20)

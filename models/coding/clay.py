@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from stripesim.models.coding.clay_coder import ClayShape
 from stripesim.models.coding.errors import require
 from stripesim.models.coding.geometry import StripeGeometry
-from stripesim.models.coding.protocol import SHARDS_MAX, ShardExtent, shard_extents
+from stripesim.models.coding.protocol import SHARDS_MAX, Repair, ShardExtent, shard_extents
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
 #: A sub-chunk is a multiple of this [B]: the smallest chunk of jerasure's reed_sol_van with two data shards.
@@ -30,11 +30,6 @@ class Clay(ReedSolomon):
         Parity shards, at least 2.
     d : int
         Shards that help to rebuild one lost shard, k + 1 to k + m - 1.
-
-    Raises
-    ------
-    SchemeError
-        If a number is out of range, or chunks would fall into more than 4096 sub-chunks.
 
     Notes
     -----
@@ -108,24 +103,18 @@ class Clay(ReedSolomon):
         # A unit of 0 or less stays so, and is refused there.
         return StripeGeometry(k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align)
 
-    def _repair_reads(
-        self,
-        lost: frozenset[int],
-        unavailable: frozenset[int],
-        sources: list[int],
-        geometry: StripeGeometry,
-        shard_bytes: int,
-    ) -> tuple[tuple[ShardExtent, ...], int]:
+    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """The needed sub-chunks of d helpers, or k whole chunks; no two runs of a shard touch."""
-        helpers = self.helpers(lost, unavailable)
+        helpers = self.helpers(repair.lost, repair.unavailable)
         if not helpers:
-            return shard_extents(sources, ((0, shard_bytes),)), len(lost | unavailable)
-        (shard,) = lost
-        unit = geometry.stripe_unit_bytes
+            whole = shard_extents(repair.sources, ((0, repair.shard_bytes),))
+            return whole, len(repair.lost | repair.unavailable)
+        (shard,) = repair.lost
+        unit = repair.geometry.stripe_unit_bytes
         sub_chunk_bytes = unit // self.shape.sub_chunks
         runs = [
             (chunk + first * sub_chunk_bytes, chunk + (first + count) * sub_chunk_bytes)
-            for chunk in range(0, shard_bytes, unit)
+            for chunk in range(0, repair.shard_bytes, unit)
             for first, count in self.shape.repair_runs(shard)
         ]
         return shard_extents(helpers, runs), 1

@@ -27,15 +27,8 @@ _GAMMA_INVERSE: Final = int(INVERSES[GAMMA])
 
 @dataclass(frozen=True)
 class ClayShape:
-    """The grid of nodes and the planes of a Clay code.
+    """The grid of nodes and the planes of a Clay code of k data and m parity shards, repaired by d helpers.
 
-    Parameters
-    ----------
-    k, m, d : int
-        Data shards, parity shards, helpers of a repair; checked by whoever makes one.
-
-    Notes
-    -----
     q = d - k + 1. As many virtual shards of zeros as make k + m a multiple of q stand between data and
     parity. Node i stands at x = i mod q, y = i div q, y < t. A chunk is q^t sub-chunks, one per plane z;
     the digits z_0 ... z_{t-1} of z are to base q, z_0 the most significant, as in Ceph.
@@ -105,10 +98,6 @@ class _Step(NamedTuple):
 class ClayCoder:
     r"""Encodes and decodes one Clay code for real.
 
-    Parameters
-    ----------
-    shape : ClayShape
-
     Notes
     -----
     With U the uncoupled and C the stored symbols, in every plane z the U form a codeword of a scalar
@@ -164,12 +153,7 @@ class ClayCoder:
     def decode(self, shards: Mapping[int, Bytes]) -> Bytes:
         """All shards, shape (k + m, chunk), from any k or more of them by their numbers.
 
-        Raises
-        ------
-        DataLossError
-            If fewer than k shards are given.
-        SchemeError
-            If chunks are no multiple of q^t bytes or differ in length.
+        Fewer than k are a `DataLossError`; chunks that are no multiple of q^t bytes a `SchemeError`.
         """
         shape = self.shape
         if len(shards) < shape.k:
@@ -193,13 +177,7 @@ class ClayCoder:
         return np.concatenate([parts[first : first + count] for first, count in self.shape.repair_runs(lost)])
 
     def repair(self, lost: int, helpers: Mapping[int, Bytes]) -> Bytes:
-        """One chunk, from what `helper_part` gives of d shards.
-
-        Raises
-        ------
-        DataLossError
-            If there are fewer than d helpers, or one of the lost shard's column is not among them.
-        """
+        """One chunk, from what `helper_part` gives of d shards, the lost one's column among them."""
         shape = self.shape
         if len(helpers) < shape.d or not set(shape.column(lost)) <= set(helpers):
             raise DataLossError(

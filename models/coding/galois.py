@@ -53,13 +53,7 @@ def matrix_product(a: Bytes, b: Bytes) -> Bytes:
 
 
 def invert(matrix: Bytes) -> Bytes:
-    """Inverse of a square matrix over GF(2^8), by Gauss-Jordan elimination.
-
-    Raises
-    ------
-    DataLossError
-        If the matrix is singular: those shards do not determine the data.
-    """
+    """Inverse of a square matrix, by Gauss-Jordan elimination; `DataLossError` if it is singular."""
     size = matrix.shape[0]
     work = np.concatenate([matrix, np.eye(size, dtype=np.uint8)], axis=1)
     for column in range(size):
@@ -77,18 +71,8 @@ def invert(matrix: Bytes) -> Bytes:
 def vandermonde_matrix(k: int, m: int) -> Bytes:
     """Systematic generator whose parity row ``r`` is ``(2^r)^j``: the form of ISA-L's ``gf_gen_rs_matrix``.
 
-    Parameters
-    ----------
-    k, m : int
-        Data and parity shards, at least 1 each, at most 256 together.
+    The identity stands above the parity rows, k and m being at most 256 together.
 
-    Returns
-    -------
-    ndarray of uint8, shape (k + m, k)
-        The identity above the parity rows.
-
-    Notes
-    -----
     Deviation from textbooks: an identity on top of a Vandermonde matrix is
     not maximum-distance-separable in general. Some square submatrices are
     singular once m exceeds 3 (m = 4 from k = 22 on, m = 5 from k = 6 on),
@@ -105,15 +89,8 @@ def vandermonde_matrix(k: int, m: int) -> Bytes:
 def cauchy_matrix(k: int, m: int) -> Bytes:
     """Systematic generator whose parity is ``1 / (i xor j)``: the form of ISA-L's ``gf_gen_cauchy1_matrix``.
 
-    Parameters
-    ----------
-    k, m : int
-        Data and parity shards, at least 1 each, at most 256 together.
-
-    Returns
-    -------
-    ndarray of uint8, shape (k + m, k)
-        The identity above the parity rows, row i running from k to k + m - 1. Every k rows are independent.
+    The identity stands above the parity rows, row i running from k to k + m - 1 and k + m being at most 256.
+    Every k rows are independent.
 
     References
     ----------

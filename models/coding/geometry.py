@@ -13,15 +13,8 @@ class StripeGeometry:
 
     Parameters
     ----------
-    k : int
-        Data chunks per stripe, at least 1.
-    stripe_unit_bytes : int
-        Size of one chunk [B], at least 1.
-
-    Raises
-    ------
-    SchemeError
-        If either number is below 1.
+    k, stripe_unit_bytes : int
+        Data chunks per stripe, and the size of one [B]; both at least 1.
 
     Notes
     -----

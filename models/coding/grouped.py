@@ -17,8 +17,7 @@ from stripesim.models.coding.galois import (
     independent_rows,
     patterns_independent,
 )
-from stripesim.models.coding.geometry import StripeGeometry
-from stripesim.models.coding.protocol import ShardExtent, shard_extents
+from stripesim.models.coding.protocol import Repair, ShardExtent, shard_extents
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
 Group = frozenset[int]
@@ -103,19 +102,13 @@ class GroupedCode(ReedSolomon):
     def _count(self, size: int) -> int:
         return sum(int(batch.sum()) for batch in patterns_independent(self.parity_check, size))
 
-    def _repair_reads(
-        self,
-        lost: frozenset[int],
-        unavailable: frozenset[int],
-        sources: list[int],
-        geometry: StripeGeometry,
-        shard_bytes: int,
-    ) -> tuple[tuple[ShardExtent, ...], int]:
+    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """Mend shard by shard inside groups where that does, else decode."""
-        local = self._local_sources(lost, unavailable)
+        sources, erasures = repair.sources, len(repair.lost | repair.unavailable)
+        local = self._local_sources(repair.lost, repair.unavailable)
         if local is not None and len(local) <= len(sources):
-            return shard_extents(local, ((0, shard_bytes),)), len(lost)
-        return shard_extents(sources, ((0, shard_bytes),)), len(lost | unavailable)
+            sources, erasures = local, len(repair.lost)
+        return shard_extents(sources, ((0, repair.shard_bytes),)), erasures
 
     def _local_sources(self, lost: frozenset[int], unavailable: frozenset[int]) -> list[int] | None:
         """Shards from which the lost ones can be mended group by group; None if they cannot."""

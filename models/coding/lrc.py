@@ -34,11 +34,6 @@ class LRC(GroupedCode):
         Most data shards in a local group, 1 to k - 1; there are ceil(k / locality) groups, as equal as
         they can be, the larger ones first.
 
-    Raises
-    ------
-    SchemeError
-        If a number is out of range or no Reed-Solomon parity is left.
-
     Notes
     -----
     Shards are numbered: k data, then g = m - ceil(k / locality) Reed-Solomon parities, then the local

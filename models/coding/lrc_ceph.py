@@ -26,11 +26,6 @@ class CephLRC(GroupedCode):
     locality : int
         Ceph's l: shards of a local group, data and Reed-Solomon parities together.
 
-    Raises
-    ------
-    SchemeError
-        If groups, data or Reed-Solomon parities do not divide evenly.
-
     Notes
     -----
     Use `ceph_lrc` to make one from Ceph's own three numbers. Each local parity is the exclusive-or of
@@ -115,20 +110,9 @@ class CephLRC(GroupedCode):
 
 
 def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
-    """Ceph's lrc from the three numbers of its profile.
+    """Ceph's lrc from its own k, m (Reed-Solomon parities) and l, the shards of a group without its parity.
 
-    Parameters
-    ----------
-    k, m : int
-        Data shards and Reed-Solomon parities, at least 1 each.
-    locality : int
-        Shards of a local group without its parity, at least 2; it must divide k + m, and the number of
-        groups that gives must divide k and m.
-
-    Raises
-    ------
-    SchemeError
-        If a number is out of range or does not divide.
+    `locality` is at least 2 and divides k + m, and the number of groups that gives divides k and m.
     """
     name = f"lrc-ceph:{k},{m},{locality}"
     for key, value, least in (("k", k, 1), ("m", m, 1), ("l", locality, 2)):

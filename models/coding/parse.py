@@ -31,21 +31,10 @@ _FAMILIES: dict[str, tuple[str, Callable[..., RedundancyScheme]]] = {
 def parse_scheme(text: str) -> RedundancyScheme:
     """Read a scheme as scenarios and the command line write it.
 
-    Parameters
-    ----------
-    text : str
-        ``rep:N``, ``rs:k,m``, ``lrc:k,m,l`` (m counts all parities), ``lrc-ceph:k,m,l`` (Ceph's numbers),
-        ``shec:k,m,c``, ``clay:k,m,d`` or ``none`` (one bare copy). Blanks around it are ignored.
-
-    Returns
-    -------
-    RedundancyScheme
-        The scheme; its ``name`` is the text in canonical form.
-
-    Raises
-    ------
-    SchemeError
-        If the family is unknown, or its numbers are missing, superfluous or out of range.
+    Forms are ``rep:N``, ``rs:k,m``, ``lrc:k,m,l`` (m counts all parities), ``lrc-ceph:k,m,l`` (Ceph's
+    numbers), ``shec:k,m,c``, ``clay:k,m,d`` and ``none`` (one bare copy); blanks around are ignored. The
+    scheme's ``name`` is the text in canonical form. `SchemeError` if the family is unknown, or its numbers
+    are missing, superfluous or out of range.
 
     Examples
     --------

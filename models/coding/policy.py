@@ -52,16 +52,9 @@ class EcPolicy:
 def leaders(*, k: int, width: int, policy: EcPolicy) -> tuple[int, ...]:
     """Return the shards whose OSD may be the primary of a placement group.
 
-    Notes
-    -----
-    Other data shards of an optimised pool may lack the newest object info.
+    Other data shards of an optimised pool may lack the newest object info (Ceph v20.2.0,
+    ``src/mon/OSDMonitor.cc``, ``nonprimary_shards``).
 
-    References
-    ----------
-    Ceph v20.2.0, ``src/mon/OSDMonitor.cc`` (``nonprimary_shards``).
-
-    Examples
-    --------
     >>> leaders(k=4, width=6, policy=EcPolicy(writes="shards"))
     (0, 4, 5)
     """

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from stripesim.models.coding.errors import DataLossError, require
 from stripesim.models.coding.geometry import StripeGeometry
@@ -27,15 +27,7 @@ SHARDS_MAX = 256
 
 @dataclass(frozen=True, slots=True, order=True)
 class ShardExtent:
-    """A run of bytes on one shard.
-
-    Parameters
-    ----------
-    shard : int
-        Shard index, 0 to ``width - 1``.
-    offset_bytes, length_bytes : int
-        The run in the shard's own address space [B].
-    """
+    """A run of bytes on one shard, in the shard's own address space [B]."""
 
     shard: int
     offset_bytes: int
@@ -55,14 +47,11 @@ class WritePlan:
     ----------
     reads, writes : tuple of ShardExtent
         Extents to fetch before encoding, and extents to write.
-    read_stripes : tuple of (int, int)
-        The stripes behind `reads`, as (first, stop): what a cache of extents in flight looks up.
-    write_stripes : (int, int)
-        Stripes written, as (first, stop); (0, 0) where the scheme has no stripes.
-    encode_stripes : int
-        Stripes encoded: Ceph calls the kernel once for each.
-    encode_data_bytes : int
-        Data bytes that pass through the kernel in all [B].
+    read_stripes, write_stripes
+        The stripes behind `reads`, as (first, stop): what a cache of extents in flight looks up; and those
+        written, (0, 0) where the scheme has no stripes.
+    encode_stripes, encode_data_bytes : int
+        Stripes encoded (Ceph calls the kernel once for each), and data bytes that pass through it [B].
     fill_bytes : int
         Object bytes in the stripes written as zeros only because the write begins beyond the end [B].
     object_size_after_bytes : int
@@ -93,18 +82,9 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What one client read makes the shards do.
+    """What one client read makes the shards do: extents to fetch within the object, and what is decoded.
 
-    Parameters
-    ----------
-    reads : tuple of ShardExtent
-        Extents to fetch; empty where the request lies beyond the object's end.
-    decode_stripes, decode_data_bytes : int
-        Stripes and data bytes [B] decoded; 0 where no data shard is missing.
-    erasures : int
-        Data shards rebuilt by the decode.
-    returned_bytes : int
-        Bytes the client gets [B]: the request cut at the object's end.
+    `erasures` are the data shards that the decode rebuilds; what is returned is the request, cut at the end.
     """
 
     reads: tuple[ShardExtent, ...]
@@ -118,15 +98,8 @@ class ReadPlan:
 class RepairPlan:
     """What rebuilding one object's lost shards makes the others do.
 
-    Parameters
-    ----------
-    reads, writes : tuple of ShardExtent
-        Extents to fetch from survivors, and extents to write to the shards' new homes.
-    decode_stripes, decode_data_bytes : int
-        Stripes and data bytes [B] that pass through the kernel.
-    erasures : int
-        Shards solved for, parity included: those rebuilt and, where whole stripes are decoded by a code
-        that has a cheaper way as well, those that are unavailable too.
+    `erasures` are the shards solved for, parity included: those rebuilt and, where whole stripes are decoded
+    by a code that has a cheaper way as well, those that are unavailable too.
     """
 
     reads: tuple[ShardExtent, ...]
@@ -159,6 +132,16 @@ class Request:
         return max(0, min(self.end_bytes, self.object_size_bytes) - self.offset_bytes)
 
 
+class Repair(NamedTuple):
+    """Shards to rebuild without help of others, those to decode from otherwise, and a shard's size [B]."""
+
+    lost: frozenset[int]
+    unavailable: frozenset[int]
+    sources: list[int]
+    geometry: StripeGeometry
+    shard_bytes: int
+
+
 class RedundancyScheme(ABC):
     """How an object is spread over shards and what each request costs in bytes.
 
@@ -172,8 +155,9 @@ class RedundancyScheme(ABC):
     Plans are pure: the same arguments give the same plan. ``missing``, or ``lost`` and ``unavailable``,
     are shards that cannot be reached now; nothing is read from or written to them.
 
-    Every plan raises `SchemeError` for an empty or negative extent, an unknown shard or a geometry of
-    another k, and `DataLossError` where the shards left do not determine the data.
+    Constructors raise `SchemeError` for a number out of range. Every plan raises it for an empty or negative
+    extent, an unknown shard or a geometry of another k, and `DataLossError` where the shards left do not
+    determine the data.
     """
 
     k: int
@@ -257,7 +241,7 @@ class RedundancyScheme(ABC):
             return RepairPlan((), (), decode_stripes=0, decode_data_bytes=0, erasures=0)
         erasure = self.kind == "erasure"
         shard_bytes = geometry.shard_size_bytes(object_size_bytes) if erasure else object_size_bytes
-        reads, erasures = self._repair_reads(lost, unavailable, sources, geometry, shard_bytes)
+        reads, erasures = self._repair_reads(Repair(lost, unavailable, sources, geometry, shard_bytes))
         return RepairPlan(
             reads=reads,
             writes=shard_extents(sorted(lost), ((0, shard_bytes),)),
@@ -274,16 +258,9 @@ class RedundancyScheme(ABC):
     def _read(self, request: Request, sources: list[int]) -> ReadPlan:
         """Plan a read that has been checked and returns something."""
 
-    def _repair_reads(
-        self,
-        lost: frozenset[int],
-        unavailable: frozenset[int],
-        sources: list[int],
-        geometry: StripeGeometry,
-        shard_bytes: int,
-    ) -> tuple[tuple[ShardExtent, ...], int]:
+    def _repair_reads(self, repair: Repair) -> tuple[tuple[ShardExtent, ...], int]:
         """Extents that a repair reads, here the sources whole, and how many shards it solves for."""
-        return shard_extents(sources, ((0, shard_bytes),)), len(lost)
+        return shard_extents(repair.sources, ((0, repair.shard_bytes),)), len(repair.lost)
 
     @abstractmethod
     def _sources(self, missing: frozenset[int]) -> list[int]:

@@ -32,11 +32,6 @@ class ReedSolomon(RedundancyScheme):
     m : int
         Parity shards, at least 1; k + m at most 256.
 
-    Raises
-    ------
-    SchemeError
-        If k or m is out of range.
-
     Notes
     -----
     Writes follow Ceph v11.2.0: the shards of an object all have the same

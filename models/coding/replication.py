@@ -29,11 +29,6 @@ class Replication(RedundancyScheme):
     bare : bool
         One copy straight on a device, written ``none`` in scenarios. Plans are those of one copy.
 
-    Raises
-    ------
-    SchemeError
-        If the number of copies is out of range, or a bare scheme has more than one.
-
     Notes
     -----
     A write goes to every copy as it came and reads nothing. Objects may have

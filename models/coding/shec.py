@@ -30,11 +30,6 @@ class Shec(GroupedCode):
     c : int
         How many times parities cover the data over, 1 to m.
 
-    Raises
-    ------
-    SchemeError
-        If a number is out of range.
-
     Notes
     -----
     Of m parities m1 form a layer in which each data shard is covered c1 times, the others one in which it is

@@ -24,26 +24,10 @@ class KernelTableError(ValueError):
 class AffineKnee:
     """A duration that grows linearly, with another slope beyond a knee.
 
-    Parameters
-    ----------
-    fixed_ns : float
-        Duration of a call without data [ns], not negative.
-    per_byte_ns : float
-        Slope up to the knee [ns/B], not negative.
-    knee_bytes : float
-        Where the slope changes [B]; infinite where the measurements show no knee.
-    per_byte_beyond_ns : float
-        Slope beyond the knee [ns/B], not negative.
-
-    Raises
-    ------
-    KernelTableError
-        If a number is negative or not a number.
-
     Notes
     -----
-    t(x) = fixed + per_byte * min(x, knee) + per_byte_beyond * max(x - knee, 0).
-    The knee stands for the working set leaving a cache level.
+    t(x) = fixed + per_byte * min(x, knee) + per_byte_beyond * max(x - knee, 0), in ns and bytes; the knee
+    is infinite where the measurements show none. It stands for the working set leaving a cache level.
 
     Examples
     --------
@@ -74,32 +58,20 @@ class KernelCost:
 
     Parameters
     ----------
-    backend : str
-        Library and technique, such as ``isa_l_rs_vand``.
-    scheme : str
-        Code, such as ``rs:6,3``.
+    backend, scheme : str
+        Library and technique, such as ``isa_l_rs_vand``, and code, such as ``rs:6,3``.
     op : {"encode", "decode", "reconstruct"}
         ``decode`` gives back all data; ``reconstruct`` gives one shard.
     erasures : int
         Shards absent: 0 for encode, 1 for reconstruct.
-    total : AffineKnee
-        Fit to the whole call.
-    copy : AffineKnee or None
-        Fit to the same call of the null code, which copies and computes nothing; None where not measured.
-    net : AffineKnee or None
-        Fit to the difference of the two; a fit of its own, for the difference of two fits would magnify
-        their residuals. None where `copy` is.
+    total, copy, net : AffineKnee
+        Fits to the whole call, to the same call of the null code, which copies and computes nothing, and to
+        the difference of the two: a fit of its own, for the difference of two fits would magnify their
+        residuals. The last two are None where they were not measured.
     size_min_bytes, size_max_bytes : int
-        Range of data sizes measured [B]; beyond it a duration is extrapolated.
-    points : int
-        Sizes fitted.
+        Range of data sizes measured [B], of `points` sizes; beyond it a duration is extrapolated.
     residual_median, residual_max : float
         Relative residuals of the `total` fit, |fit / measured - 1|.
-
-    Raises
-    ------
-    KernelTableError
-        If the operation is unknown or its number of erasures impossible.
     """
 
     backend: str
@@ -143,21 +115,10 @@ class KernelCost:
 
 @dataclass(frozen=True)
 class KernelTable:
-    """Kernel costs measured on one CPU.
+    """Kernel costs measured on one CPU, no two for the same backend, scheme, operation and erasures.
 
-    Parameters
-    ----------
-    name : str
-        The table's id, also its file's stem.
-    provenance : mapping
-        At least ``basis`` (``measured`` …), ``cpu``, ``versions`` and ``date``.
-    costs : tuple of KernelCost
-        No two for the same backend, scheme, operation and erasures.
-
-    Raises
-    ------
-    KernelTableError
-        If provenance is incomplete or two costs are for the same thing.
+    `name` is also its file's stem; `provenance` has at least ``basis`` (``measured`` …), ``cpu``,
+    ``versions`` and ``date``.
     """
 
     name: str

@@ -78,15 +78,7 @@ class BlueStoreCacheModel(MeasuredModel):
         return objects * (self.kv_onode_bytes + self.kv_bytes_per_data_byte * object_bytes)
 
     def miss_fraction(self, objects: float, object_bytes: float) -> float:
-        """Share of look-ups that read from the device, equation (1).
-
-        Parameters
-        ----------
-        objects : float
-            Objects, or shards of objects, on the OSD.
-        object_bytes : float
-            Size of each [B].
-        """
+        """Share of look-ups that read, equation (1), with so many objects (or shards) of that size [B]."""
         if objects <= 0:
             return 0.0
         wanted, wanted_kv = self.memory_bytes(objects, object_bytes), self.kv_bytes(objects, object_bytes)
@@ -104,15 +96,7 @@ class BlueStoreCacheModel(MeasuredModel):
 
 @dataclass(frozen=True)
 class MetadataLookup:
-    """What a look-up of an object's metadata reads from the device, on average over all.
-
-    Parameters
-    ----------
-    miss_fraction : float
-        Share of look-ups that read, 0 to 1.
-    read_bytes : int
-        What such a look-up reads [B].
-    """
+    """What a look-up of an object's metadata reads from the device [B], and the share of look-ups that do."""
 
     miss_fraction: float
     read_bytes: int

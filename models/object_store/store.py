@@ -96,28 +96,15 @@ class ObjectStoreModel(MeasuredModel):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_positive("min_alloc_bytes")
-        self.check_not_negative(
-            "metadata_bytes",
-            "ec_metadata_extra_bytes",
-            "roll_forward_log_bytes",
-            "sync_log_bytes",
-            "deferred_batch_count",
-            "read_cache_bytes",
-        )
+        self.check_not_negative("metadata_bytes", "ec_metadata_extra_bytes", "roll_forward_log_bytes")
+        self.check_not_negative("sync_log_bytes", "deferred_batch_count", "read_cache_bytes")
 
     def metadata_log_bytes(self, *, erasure: bool) -> int:
         """Log bytes of one member's transaction without deferred data [B]."""
         return self.metadata_bytes + (self.ec_metadata_extra_bytes if erasure else 0)
 
     def write_io(self, offset_bytes: int, length_bytes: int, *, existing_bytes: int) -> StoreIo:
-        """Device traffic of writing `[offset, offset + length)` of one shard.
-
-        Parameters
-        ----------
-        offset_bytes, length_bytes : int
-            Extent in the shard [B].
-        existing_bytes : int
-            Size of the shard before the write [B].
+        """Device traffic of writing an extent of one shard [B] that has so many bytes before.
 
         Examples
         --------
@@ -151,13 +138,8 @@ class ObjectStoreModel(MeasuredModel):
     def partial_write_io(self, offset_bytes: int, length_bytes: int, states: tuple[int, int]) -> StoreIo:
         """Device traffic of a write whose first and last unit are partial, by what is known of these.
 
-        Parameters
-        ----------
-        offset_bytes, length_bytes : int
-            Extent in the shard [B].
-        states : tuple of int
-            `FRESH`, `STORED`, `IN_MEMORY` or `DEFERRED` for the first and the last unit; of no meaning
-            for a unit that is covered whole.
+        `states` are `FRESH`, `STORED`, `IN_MEMORY` or `DEFERRED` for the first and the last unit; without
+        meaning for a unit that is covered whole.
         """
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.placement.crush.elements import PlacementError
-from stripesim.models.placement.crush.map import CrushMap, Reweights
+from stripesim.models.placement.crush.map import CrushMap, Reweights, whole_numbers
 from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash_bytes, hash_pair
 
 _NAMESPACE_END = "\x1f"
@@ -31,23 +31,11 @@ def object_hash(name: str, *, namespace: str = "") -> int:
 
 
 def stable_mod(values: Word, count: int) -> Word:
-    """Fold hashes into [0, count) so that few values move when count grows.
+    """Fold hashes (at least 0) into [0, count) so that few values move when count grows.
 
-    Parameters
-    ----------
-    values : int or ndarray of int64
-        The hashes, at least 0.
-    count : int
-        How many buckets, at least 1.
+    Each is taken modulo the power of two at or above count, or modulo half of it where that is too large. So
+    all buckets hold equal shares only if count is a power of two.
 
-    Returns
-    -------
-    int or ndarray of int64
-        value modulo the power of two at or above count, or modulo half of it where that is too large. So
-        all buckets hold equal shares only if count is a power of two.
-
-    Examples
-    --------
     >>> [stable_mod(v, 12) for v in (11, 12, 13, 27)]
     [11, 4, 5, 11]
     """
@@ -60,12 +48,7 @@ def stable_mod(values: Word, count: int) -> Word:
 
 def object_hashes(prefix: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Hashes in [0, 2**32) of the objects ``prefix.%016x``; parameters as `pgs_of_objects`."""
-    numbers = np.asarray(indices)
-    if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
-        raise PlacementError(
-            f"indices: got an array of {numbers.dtype} with {numbers.ndim} axes, "
-            "wanted one axis of whole numbers"
-        )
+    numbers = whole_numbers("indices", indices)
     if numbers.size > 0 and int(numbers.min()) < 0:
         raise PlacementError(f"indices: got {numbers.min()}, wanted at least 0")
     stem = np.frombuffer(f"{prefix}.".encode(), dtype=np.uint8)
@@ -78,26 +61,10 @@ def object_hashes(prefix: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def pgs_of_objects(prefix: str, indices: npt.ArrayLike, pg_num: int) -> npt.NDArray[np.int64]:
-    """Placement groups of an RBD image's data objects.
+    """Placement groups in [0, pg_num) of an RBD image's data objects, by their numbers in the image.
 
-    Parameters
-    ----------
-    prefix : str
-        The image's block_name_prefix, ``rbd_data.<id>`` (or ``rbd_data.<pool>.<id>`` with a data pool).
-    indices : array_like of int, shape (n,)
-        Numbers of the objects in the image, at least 0; object i is named ``prefix.%016x``.
-    pg_num : int
-        Placement groups of the pool.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        PG numbers in [0, pg_num).
-
-    Raises
-    ------
-    PlacementError
-        For indices that are not whole numbers from 0, or a pg_num below 1.
+    `prefix` is the image's block_name_prefix, ``rbd_data.<id>`` (or ``rbd_data.<pool>.<id>`` with a data
+    pool); object i is named ``prefix.%016x``.
     """
     return stable_mod(object_hashes(prefix, indices), pg_num)
 
@@ -126,28 +93,20 @@ def pg_mappings(
 
     Parameters
     ----------
-    crush : CrushMap
-        The map.
-    rule : int or str
-        Id or name of the pool's rule.
+    crush, rule, reweights
+        See `CrushMap.map_many`.
     pool_id, pg_num : int
         The pool's id and its number of PGs.
     width : int
         The pool's size: replicas, or k + m.
-    reweights : mapping, sequence, array or None
-        See `CrushMap.map_many`.
     pgp_num : int or None
         PGs for placement; None: pg_num.
 
     Returns
     -------
     ndarray of int32, shape (pg_num, width)
-        Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `crush_map.NONE`
-        where CRUSH found none.
-
-    Notes
-    -----
-    Not modelled: upmap exceptions, pg_temp and primary affinity.
+        Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `NONE` where
+        CRUSH found none. Upmap exceptions, pg_temp and primary affinity are left to `pg_sets`.
     """
     _check_count("pg_num", pg_num)
     seeds = placement_seeds(

@@ -11,14 +11,8 @@ from stripesim.models.provenance import MeasuredModel, Provenance
 class PgAutoscaleModel(MeasuredModel):
     r"""The placement-group autoscaler.
 
-    Parameters
-    ----------
-    target_pgs_per_osd_count : int
-        Shards of placement groups that an OSD should hold (``mon_target_pg_per_osd``).
-    threshold_factor : float
-        A pool keeps its number unless the wanted one is further away than this factor.
-    pgs_min_count : int
-        Least number that a pool gets.
+    An OSD should hold so many shards of groups (``mon_target_pg_per_osd``). A pool keeps its number unless
+    the wanted one is further away than a factor, and has a least number.
 
     Notes
     -----

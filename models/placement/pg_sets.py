@@ -48,26 +48,10 @@ class PlacedPool:
 class OsdMap:
     """A cluster's OSD map as far as it decides where placement groups lie.
 
-    Attributes
-    ----------
-    crush : CrushMap
-    exists, up : ndarray of bool, shape (osds,)
-        States by OSD id.
-    weights : ndarray of int64, shape (osds,)
-        What ``ceph osd reweight`` sets, 16.16 fixed point; 0: out.
-    affinities : ndarray of int64, shape (osds,)
-        Primary affinity, 16.16 fixed point.
-    pools : tuple of PlacedPool
-    pg_upmap : mapping of (pool, pg) to sequence of int
-        OSDs that replace what CRUSH gives.
-    pg_upmap_items : mapping of (pool, pg) to sequence of (from, to)
-        OSDs that replace single ones.
-    pg_upmap_primaries : mapping of (pool, pg) to int
-        OSD that changes places with the first.
-    pg_temp : mapping of (pool, pg) to sequence of int
-        Acting set while the up set is being filled.
-    primary_temp : mapping of (pool, pg) to int
-        Acting primary.
+    States go by OSD id: weights are what ``ceph osd reweight`` sets (0: out) and primary affinities, both
+    16.16 fixed point. Exceptions go by (pool, pg): OSDs that replace what CRUSH gives, or single ones (from,
+    to); an OSD that changes places with the first; the acting set while the up set is being filled; the
+    acting primary.
     """
 
     crush: CrushMap
@@ -97,15 +81,7 @@ class OsdMap:
 
 @dataclass(frozen=True)
 class PgSets:
-    """Up and acting sets of a pool's groups.
-
-    Attributes
-    ----------
-    up, acting : ndarray of int32, shape (pg_num, width)
-        OSDs; `NONE` where there is none.
-    up_primary, acting_primary : ndarray of int32, shape (pg_num,)
-        OSD, −1 where there is none.
-    """
+    """Up and acting sets (pg_num, width), `NONE` where there is no OSD, and primaries, −1 where none is."""
 
     up: Rows
     up_primary: Rows

@@ -19,27 +19,12 @@ _OSDS_MAX = 100_000
 
 
 def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> CrushMap:
-    """Build a map of equal OSDs (weight 1) in equal hosts, under one root.
+    """Build a map of equal OSDs (weight 1) in equal hosts, under one root, perhaps in equal racks.
 
-    Parameters
-    ----------
-    hosts : int
-        Hosts in all, at least 1.
-    osds_per_host : int
-        OSDs of each, at least 1; host h holds the ids from h·osds_per_host on.
-    racks : int or None
-        Racks, each with the same number of hosts; None: the hosts hang from the root.
-
-    Returns
-    -------
-    CrushMap
-        Bucket ids run from −1 downwards: hosts, racks, root. Rules by name and id: ``rep`` 0 and ``ec`` 2
-        (failure domain host), ``rep_osd`` 1 and ``ec_osd`` 3, and with racks ``rep_rack`` 4, ``ec_rack`` 5.
-
-    Raises
-    ------
-    PlacementError
-        For counts below 1, more than 100,000 OSDs, or hosts that do not fill the racks evenly.
+    Host h holds the OSDs from h·osds_per_host on. Bucket ids run from −1 downwards: hosts, racks, root. Rules
+    by name and id: ``rep`` 0 and ``ec`` 2 (failure domain host), ``rep_osd`` 1 and ``ec_osd`` 3, and with
+    racks ``rep_rack`` 4, ``ec_rack`` 5. `PlacementError` for counts below 1, more than 100,000 OSDs, or hosts
+    that do not fill the racks evenly.
     """
     for name, count in (("hosts", hosts), ("osds_per_host", osds_per_host), ("racks", racks)):
         if count is not None and count < 1:
@@ -76,13 +61,7 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
 
 
 def rule_name(kind: Literal["replicated", "erasure"], failure_domain: Literal["osd", "host", "rack"]) -> str:
-    """Name of a built map's rule.
-
-    Examples
-    --------
-    >>> rule_name("erasure", "osd")
-    'ec_osd'
-    """
+    """Name of a built map's rule, such as ``ec_osd``."""
     stem = "rep" if kind == "replicated" else "ec"
     return stem if failure_domain == "host" else f"{stem}_{failure_domain}"
 

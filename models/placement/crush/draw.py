@@ -36,27 +36,13 @@ ALG_UNIFORM, ALG_LIST, ALG_TREE, ALG_STRAW = (
 class Tables(NamedTuple):
     """A CRUSH map laid flat. Bucket b has id -1 - b; a missing id has size 0 and type -1.
 
-    Attributes
-    ----------
-    first, size, kind, alg : ndarray of int64, shape (buckets,)
-        Where the bucket's items start, how many they are, the number of the bucket's type and its algorithm
-        (`Alg`). Each bucket takes `padded_size` places in the arrays of items and weights; what fills it up
-        is hashed and then ignored.
-    items, ids : ndarray of int32, shape (items,)
-        Item ids: devices from 0, buckets below 0; and the ids that straw2 hashes in their stead.
-    weight_first, positions : ndarray of int64, shape (buckets,)
-        Where the bucket's weights start, and how many sets of them follow each other: one, or one for each
-        position in the result.
-    weight : ndarray of int64, shape (weights,)
-        Weights, 16.16 fixed point.
-    inverse : ndarray of float64, shape (weights,)
-        1 / weight; infinite where the weight is 0, so that such a draw is minus infinity.
-    more_first : ndarray of int64, shape (buckets,)
-        Where the bucket's entries in `more` start.
-    more : ndarray of int64
-        What the older algorithms draw by: sums of a list, nodes of a tree, lengths of straws.
-    log : ndarray of float64, shape (65536,)
-        `straw2_log_table`.
+    By bucket: where its items start, how many they are, the number of its type and its algorithm (`Alg`);
+    where its weights start, and how many sets of them follow each other (one, or one for each position in
+    the result); where its entries in `more` start, by which the older algorithms draw: sums of a list,
+    nodes of a tree, lengths of straws. Each bucket takes `padded_size` places among items and weights; what
+    fills it up is hashed and then ignored. `ids` are hashed by straw2 in the stead of `items`. Weights are
+    16.16 fixed point, and `inverse` is 1 / weight, infinite where the weight is 0, so that such a draw is
+    minus infinity. `log` is `straw2_log_table`.
     """
 
     first: npt.NDArray[np.int64]

@@ -69,23 +69,9 @@ class _Reader(Problems):
 def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap") -> CrushMap:
     """Read the JSON form of a map.
 
-    Parameters
-    ----------
-    document : mapping
-        The decoded document: ``devices``, ``types``, ``buckets`` (shadow buckets of device classes
-        included), ``rules``, ``tunables``, ``choose_args``.
-    source, key : str
-        Names of the file and of the document's place in it, for messages.
-
-    Returns
-    -------
-    CrushMap
-        The map.
-
-    Raises
-    ------
-    CrushMapError
-        With every problem found, each as ``source: key: got …, wanted …``.
+    The decoded document has ``devices``, ``types``, ``buckets`` (shadow buckets of device classes included),
+    ``rules``, ``tunables``, ``choose_args``; `source` and `key` name the file and the document's place in it
+    in the `CrushMapError`, whose problems read ``source: key: got …, wanted …``.
     """
     reader = _Reader(source)
     devices = tuple(

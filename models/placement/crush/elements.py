@@ -73,15 +73,8 @@ CHOOSE_OPS = (
 class Step:
     """One step of a rule.
 
-    Attributes
-    ----------
-    op : StepOp
-        What to do.
-    count : int
-        For TAKE the item's id; for the choose family how many (0: as many as asked for, negative: that
-        many fewer); for the SET family the value.
-    type_id : int
-        For the choose family the number of the type to choose; else 0.
+    `count` is for TAKE the item's id; for the choose family how many (0: as many as asked for, negative:
+    that many fewer), of the type of number `type_id`; for the SET family the value.
     """
 
     op: StepOp
@@ -100,24 +93,9 @@ class Device:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket.
+    """A bucket: its id is below 0, and its shadow of a device class is named ``bucket~class``.
 
-    Attributes
-    ----------
-    id : int
-        Below 0.
-    name : str
-        Shadow buckets of a device class are named ``bucket~class``.
-    type_id : int
-        Number of its type, above 0.
-    items : tuple of int
-        Ids of what it holds.
-    weights : tuple of int
-        One for each item, 16.16 fixed point.
-    class_ids : tuple of (str, int)
-        Ids of its shadow bucket for each device class.
-    alg : Alg
-        How it draws.
+    Of each item it has the id and the weight, 16.16 fixed point; `class_ids` are the ids of its shadows.
     """
 
     id: int
@@ -131,17 +109,10 @@ class Bucket:
 
 @dataclass(frozen=True)
 class BucketArgs:
-    """What a set of choose_args changes for one straw2 bucket.
+    """What a set of choose_args changes for one straw2 bucket; empty: the bucket's own.
 
-    Attributes
-    ----------
-    bucket_id : int
-        The bucket.
-    weight_sets : tuple of tuple of int
-        Weights of its items, 16.16 fixed point: a tuple for each position in the result (the last holds for
-        those beyond). Empty: the bucket's own.
-    ids : tuple of int
-        Ids to hash in the items' stead. Empty: the items'.
+    `weight_sets` are weights of its items, 16.16 fixed point: a tuple for each position in the result (the
+    last holds for those beyond); `ids` are hashed in the items' stead.
     """
 
     bucket_id: int

@@ -44,21 +44,9 @@ class CrushMap:
 
     `build_map`, `parse_map` and `load_map` make one and check what they are given; the constructor does not.
 
-    Attributes
-    ----------
-    devices : tuple of Device
-        The OSDs.
-    types : tuple of (int, str)
-        Number and name of each type; 0 is the devices'.
-    buckets : tuple of Bucket
-        The hierarchy, shadow buckets of device classes included.
-    rules : tuple of Rule
-        The rules.
-    tunables : Tunables
-        How often to try again.
-    choose_args : tuple of (int, tuple of BucketArgs)
-        Sets of weights and ids that stand in for the buckets' own, by the id of the pool they are for; −1
-        is for all pools that have none (what the balancer writes in its mode crush-compat).
+    Buckets include shadow buckets of device classes; types go by number, 0 being the devices'. `choose_args`
+    are sets of weights and ids that stand in for the buckets' own, by the id of the pool they are for; −1 is
+    for all pools that have none (what the balancer writes in its mode crush-compat).
 
     Notes
     -----
@@ -89,13 +77,7 @@ class CrushMap:
         return max((device.id for device in self.devices), default=-1) + 1
 
     def rule(self, rule: int | str) -> Rule:
-        """Find a rule by id or name.
-
-        Raises
-        ------
-        PlacementError
-            If there is none; the message lists those there are.
-        """
+        """Find a rule by id or name; `PlacementError` lists those there are."""
         for candidate in self.rules:
             if rule in (candidate.id, candidate.name):
                 return candidate
@@ -118,7 +100,6 @@ class CrushMap:
         reweights : mapping, sequence, array or None
             Share of the inputs an OSD accepts, in [0, 1] (``ceph osd reweight``): a mapping from OSD id
             (others: 1), or one value for each id from 0; an array of int64 holds them in 16.16 fixed point.
-            None: all accept.
         pool : int
             Id of the pool that maps, which picks the choose_args; crushtool's is 0.
 
@@ -127,11 +108,6 @@ class CrushMap:
         ndarray of int32, shape (n, num_rep)
             OSD ids; `NONE` for an empty slot (indep) and behind the end of a short result (firstn): see
             `map_with_lengths` where the difference matters.
-
-        Raises
-        ------
-        PlacementError
-            For an unknown rule, inputs out of range, num_rep below 1 or bad reweights.
         """
         return self.map_with_lengths(rule, xs, num_rep, reweights, pool=pool)[0]
 
@@ -142,12 +118,14 @@ class CrushMap:
         from stripesim.models.placement.crush.tables import run_rule
 
         found = self.rule(rule)
-        inputs = _checked_inputs(xs)
+        inputs = whole_numbers("xs", xs)
+        if inputs.size > 0 and not (int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32):
+            raise PlacementError(f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)")
         whole = isinstance(num_rep, (int, np.integer)) and not isinstance(num_rep, bool)
         if not (whole and 1 <= num_rep <= _NUM_REP_MAX):
             raise PlacementError(f"num_rep: got {num_rep!r}, wanted a whole number from 1 to {_NUM_REP_MAX}")
         shares = self.reweight_vector(reweights)
-        return run_rule(self._tables(pool), self.tunables, found, inputs, num_rep, shares)
+        return run_rule(self._tables(pool), self.tunables, found, inputs.astype(np.uint32), num_rep, shares)
 
     def mappings(
         self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None
@@ -198,12 +176,10 @@ class CrushMap:
         return {}
 
 
-def _checked_inputs(xs: npt.ArrayLike) -> npt.NDArray[np.uint32]:
-    inputs = np.asarray(xs)
-    if inputs.ndim != 1 or (inputs.size > 0 and inputs.dtype.kind not in "iu"):
-        raise PlacementError(
-            f"xs: got an array of {inputs.dtype} with {inputs.ndim} axes, wanted one axis of whole numbers"
-        )
-    if inputs.size > 0 and not (int(inputs.min()) >= -(2**31) and int(inputs.max()) < 2**32):
-        raise PlacementError(f"xs: got {inputs.min()} … {inputs.max()}, wanted values in [-2**31, 2**32)")
-    return inputs.astype(np.uint32)
+def whole_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """An array of one axis of whole numbers; `PlacementError` for another."""
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.size > 0 and numbers.dtype.kind not in "iu"):
+        got = f"{name}: got an array of {numbers.dtype} with {numbers.ndim} axes"
+        raise PlacementError(f"{got}, wanted one axis of whole numbers")
+    return numbers

@@ -148,13 +148,7 @@ def run_rule(
 
 
 def _msr_blocks(rule: Rule, tunables: Tunables) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """An MSR rule's blocks, each ``take, choosemsr …, emit``, and its descents and tries after a collision.
-
-    Raises
-    ------
-    PlacementError
-        If the rule is not: ``set_msr_…`` steps, then blocks that end at OSDs.
-    """
+    """An MSR rule's blocks (``take, choosemsr …, emit``), its descents and its tries after a collision."""
     settings = {
         StepOp.SET_MSR_DESCENTS: tunables.msr_descents,
         StepOp.SET_MSR_COLLISION_TRIES: tunables.msr_collision_tries,
@@ -193,8 +187,6 @@ def _is_block(steps: list[Step]) -> bool:
 def tree_nodes(weights: Sequence[int]) -> list[int]:
     """Weights of a binary tree's nodes, numbered in order: leaf i is node 2i + 1, the root a power of two.
 
-    Examples
-    --------
     >>> tree_nodes([3, 4, 5])
     [0, 3, 7, 4, 12, 5, 5, 0]
     """
@@ -212,22 +204,11 @@ def tree_nodes(weights: Sequence[int]) -> list[int]:
 
 
 def straw_lengths(weights: Sequence[int], version: int) -> list[int]:
-    """Lengths of the straws (v1) of a bucket's items, 16.16 fixed point.
+    """Lengths of the straws (v1) of a bucket's items, 16.16 fixed point, by the tunable straw_calc_version.
 
-    Parameters
-    ----------
-    weights : sequence of int
-        16.16 fixed point.
-    version : int
-        The tunable straw_calc_version.
-
-    Notes
-    -----
     A map does not carry the lengths in its text or JSON, only the weights: a bucket that was last changed
     under another version of the calculation keeps lengths that cannot be known.
 
-    Examples
-    --------
     >>> straw_lengths([65536, 131072, 0], 1)
     [65536, 98304, 0]
     """

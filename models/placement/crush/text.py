@@ -80,19 +80,7 @@ def load_map(path: str | Path) -> CrushMap:
 
 
 def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
-    """Read the text form of a map, as ``crushtool -d`` prints it.
-
-    Parameters
-    ----------
-    text : str
-        The map.
-    source : str
-        Name to give in messages.
-
-    Returns
-    -------
-    CrushMap
-        The map.
+    """Read the text form of a map, as ``crushtool -d`` prints it; `source` names it in messages.
 
     Raises
     ------
