@@ -14,17 +14,17 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ledger.verdicts import Observation, load_claims
+from stripesim.scenarios.studies.koh2017.cells import RowsError
 from stripesim.scenarios.studies.koh2017.claims import (
     NOT_COMPUTED,
     RULES,
     TREND_TOLERANCE,
     ledger_for,
-    load,
     required_cells,
     simulate_claims,
 )
-from stripesim.scenarios.studies.koh2017.paper import FIGURES, METRIC_GROUPS
-from stripesim.scenarios.studies.koh2017.reducers import RowsError, Runs
+from stripesim.scenarios.studies.koh2017.paper import FIGURES, METRIC_GROUPS, Runs
+from stripesim.scenarios.studies.lookup import claims_of
 
 STUDY = Path(__file__).resolve().parents[2] / "scenarios/studies/koh2017"
 PUBLISHED = Path(__file__).resolve().parents[2].parent / "shared/data/published/claims.csv"
@@ -188,8 +188,8 @@ def make_rows(changes=None, drop=()):
     return pl.DataFrame(rows)
 
 
-def value(number, changes=None, **options):
-    return simulate_claims(make_rows(changes), **options).values[f"koh2017-{number:03d}"]
+def value(number, changes=None):
+    return simulate_claims(make_rows(changes))[0][f"koh2017-{number:03d}"]
 
 
 def verdict(number, changes=None):
@@ -208,7 +208,7 @@ def test_every_rule_has_a_hand_made_expectation():
 
 @pytest.mark.parametrize("number", EXPECTED)
 def test_value_worked_out_by_hand(simulated, number):
-    got = simulated.values[f"koh2017-{number:03d}"]
+    got = simulated[0][f"koh2017-{number:03d}"]
     wanted = EXPECTED[number]
     if isinstance(wanted, str):
         assert isinstance(got, Observation)
@@ -218,22 +218,23 @@ def test_value_worked_out_by_hand(simulated, number):
 
 
 def test_every_claim_has_a_value_or_a_reason(simulated):
-    ids = [claim.id for claim in load()]
-    assert ids == list(simulated.values)
+    ids = [claim.id for claim in claims_of("koh2017")]
+    values, reasons = simulated
+    assert ids == list(values)
     for key in ids:
-        assert (simulated.values[key] is None) == (key in simulated.reasons)
+        assert (values[key] is None) == (key in reasons)
 
 
 def test_only_the_cells_asked_for_are_needed():
     cells = set(required_cells())
     assert cells == {(*cell, size) for cell in CONSTANTS for size in SIZES}
     one = ("rs:6,3", "write", "seq", "prefilled", 8192)
-    rows = simulate_claims(make_rows(drop=[one]))
-    assert rows.values["koh2017-041"] is None
-    assert rows.reasons["koh2017-041"] == (
+    values, reasons = simulate_claims(make_rows(drop=[one]))
+    assert values["koh2017-041"] is None
+    assert reasons["koh2017-041"] == (
         "not computed from these rows: no row for rs:6,3 seq write of 8192 B on a prefilled image"
     )
-    assert rows.values["koh2017-042"] == pytest.approx(20)
+    assert values["koh2017-042"] == pytest.approx(20)
 
 
 # --- means, extremes and ratios separated -----------------------------------------------------------------
@@ -368,9 +369,9 @@ def test_sequential_read_amplification_takes_the_worst_cell():
     assert verdict(97, changes) == "wrong"
 
 
-def test_image_state_comes_from_the_figure():
-    other = {**FIGURES, "5": Runs("write", "seq", "pristine", "steady")}
-    assert value(40, figures=other) == pytest.approx(170)
+def test_image_state_comes_from_the_figure(monkeypatch):
+    monkeypatch.setitem(FIGURES, "5", Runs("write", "seq", "pristine"))
+    assert value(40) == pytest.approx(170)
 
 
 # --- rows that cannot be used ------------------------------------------------------------------------------
@@ -378,23 +379,23 @@ def test_image_state_comes_from_the_figure():
 
 def test_no_ratio_to_nothing():
     nothing = {(("rep:3", "read", "rand", "prefilled"), "device_read_bytes_per_client_byte"): [0.0] * 8}
-    got = simulate_claims(make_rows(nothing))
-    assert got.values["koh2017-098"] is None
-    assert "no ratio" in got.reasons["koh2017-098"]
+    values, reasons = simulate_claims(make_rows(nothing))
+    assert values["koh2017-098"] is None
+    assert "no ratio" in reasons["koh2017-098"]
 
 
 @pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])
 def test_missing_numbers_are_reasons_not_values(bad):
     cell = ("rs:6,3", "write", "seq", "prefilled")
-    got = simulate_claims(make_rows({(cell, "latency_mean_ns"): [200e6] * 7 + [bad]}))
-    assert got.values["koh2017-046"] is None
-    assert "latency_mean_ns" in got.reasons["koh2017-046"]
+    values, reasons = simulate_claims(make_rows({(cell, "latency_mean_ns"): [200e6] * 7 + [bad]}))
+    assert values["koh2017-046"] is None
+    assert "latency_mean_ns" in reasons["koh2017-046"]
 
 
 def test_a_missing_column_leaves_the_other_claims():
-    got = simulate_claims(make_rows().drop("cpu_user_fraction"))
-    assert got.values["koh2017-083"] is None
-    assert got.values["koh2017-080"] == pytest.approx(20)
+    values, _ = simulate_claims(make_rows().drop("cpu_user_fraction"))
+    assert values["koh2017-083"] is None
+    assert values["koh2017-080"] == pytest.approx(20)
 
 
 def test_missing_keys_and_repeated_cells_are_refused():
@@ -426,7 +427,7 @@ def test_shipped_claims_are_the_published_ones():
 
 
 def test_counted_roles_keep_their_numbers():
-    roles = [claim.role for claim in load()]
+    roles = [claim.role for claim in claims_of("koh2017")]
     assert {role: roles.count(role) for role in sorted(set(roles))} == {
         "calibration": 16,
         "contradicted": 8,
@@ -438,11 +439,13 @@ def test_counted_roles_keep_their_numbers():
 
 
 def test_trends_use_the_tolerance_of_their_rows():
-    assert {claim.tolerance for claim in load() if claim.compare == "trend"} == {TREND_TOLERANCE}
+    assert {claim.tolerance for claim in claims_of("koh2017") if claim.compare == "trend"} == {
+        TREND_TOLERANCE
+    }
 
 
 def test_disputed_rows_stay_in_the_count():
-    claims = {claim.id: claim for claim in load()}
+    claims = {claim.id: claim for claim in claims_of("koh2017")}
     plain = {claim.id: claim for claim in load_claims(STUDY / "claims.csv")}
     disputed = [key for key, claim in claims.items() if claim.disputed]
     assert disputed == ["koh2017-035", "koh2017-106", "koh2017-107"]
@@ -450,7 +453,7 @@ def test_disputed_rows_stay_in_the_count():
 
 
 def test_reasons_and_groups_name_real_rows():
-    claims = load()
+    claims = claims_of("koh2017")
     assert not set(NOT_COMPUTED) & set(RULES)
     assert set(METRIC_GROUPS) <= {claim.metric for claim in claims}
     numeric = {c.metric for c in claims if c.role == "held-out" and c.id in RULES and c.published is not None}

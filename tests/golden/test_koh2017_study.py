@@ -8,17 +8,16 @@ import polars as pl
 import pytest
 
 from stripesim.scenarios.report.study import report_page, seen_by_fits
-from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS
-from stripesim.scenarios.studies.koh2017.claims import BARE, FIGURES, required_cells
+from stripesim.scenarios.studies.koh2017.cells import BARE, NotComputedError
+from stripesim.scenarios.studies.koh2017.claims import required_cells
 from stripesim.scenarios.studies.koh2017.figures.ablations import compare
 from stripesim.scenarios.studies.koh2017.figures.draw import claims_of, draw
 from stripesim.scenarios.studies.koh2017.figures.series import needed_pause_ns
 from stripesim.scenarios.studies.koh2017.figures.summary import as_factor
-from stripesim.scenarios.studies.koh2017.paper import PAPER_FIGURES
-from stripesim.scenarios.studies.koh2017.reducers import NotComputedError
-from stripesim.scenarios.studies.koh2017.runs import Task, tasks_for
+from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
+from stripesim.scenarios.studies.koh2017.runs import Simulation, tasks_for
 from stripesim.scenarios.studies.koh2017.series import RUNS, SERIES_RULES, converged_s, dips
 from stripesim.scenarios.studies.koh2017.study import STUDY, KohResult
 from stripesim.scenarios.studies.tasks import StudyError, run_tasks
@@ -66,7 +65,7 @@ def test_only_ablations():
     assert {t.kind for t in tasks} == {"ablation"}
 
 
-@pytest.mark.parametrize(("figures", "ablations"), [(["4"], None), (None, ["no-such"])])
+@pytest.mark.parametrize(("figures", "ablations"), [(["4"], ()), (None, ["no-such"])])
 def test_an_unknown_name_is_told(figures, ablations):
     with pytest.raises(ValueError, match="wanted one of"):
         tasks_for(figures=figures, ablations=ablations)
@@ -94,7 +93,7 @@ def test_rows_do_not_depend_on_the_number_of_processes(bare):
 
 
 def test_a_task_that_cannot_run_says_why():
-    task = Task(
+    task = Simulation(
         kind="cell", scheme="rs:6,3", op="read", pattern="rand", image="prefilled",
         size_bytes=4096, engine="no such engine",
     )  # fmt: skip
@@ -216,8 +215,7 @@ def test_no_object_initialisation_moves_less():
 @pytest.mark.parametrize(("kib", "scheme", "unit"), [(4, "rs:6,3", 704), (4, "rs:10,4", 416)])
 def test_a_stripe_of_4_kib_is_the_modelled_system_s_default(kib, scheme, unit):
     # 4,224 and 4,160 bytes: notes of koh2017-021 and -022.
-    scenario = ABLATIONS[f"stripe-{kib}k"].scenario(load_scenario("koh2017"), scheme)
-    assert scenario.cluster.stripe_unit_bytes == unit
+    assert ABLATIONS[f"stripe-{kib}k"].settings(scheme) == (f"cluster.stripe_unit_bytes={unit}",)
 
 
 def test_ablations_by_name_begin_with_the_baseline():

@@ -1,7 +1,7 @@
 """The claims of Koh et al. 2017: which result rows each is computed from, and how.
 
-One table, `RULES`, maps claim ids to compositions of the reducers; `FIGURES` says which runs (operation,
-pattern, image state, bound) each figure is taken from. Everything here is a pure function of the rows.
+One table, `RULES`, maps claim ids to numbers of the rows; `FIGURES` says which runs (operation, pattern,
+image state, bound) each figure is taken from. Everything here is a pure function of the rows.
 
 Notes
 -----
@@ -34,280 +34,266 @@ Large-Scale SSD Array Systems", IISWC 2017, sections I and III to VII.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from importlib.resources import files
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger, Observation, judge, load_claims
-from stripesim.scenarios.studies.koh2017.paper import FIGURES, METRIC_GROUPS
-from stripesim.scenarios.studies.koh2017.reducers import (
+from stripesim.calibration.ledger.verdicts import Ledger, Observation, Simulated, judge
+from stripesim.scenarios.studies.koh2017.cells import (
+    BARE,
+    CODES,
     KIB_BYTES,
+    REP,
+    RS63,
+    RS104,
     SIZES_BYTES,
+    STORAGE,
     Cell,
-    CellRecorder,
     NotComputedError,
-    NumberRule,
+    Numbers,
     Quantity,
-    RowTable,
-    Rule,
-    Runs,
-    always_above_one,
-    as_series,
-    average_of,
-    drop_percent,
-    farthest_from,
-    gap_percent,
-    joined,
-    largest,
-    largest_of,
-    majority_bound,
-    mean,
-    of,
-    ratio,
-    ratios,
-    rise_percent,
-    smallest,
-    span,
+    Recorder,
+    RowNumbers,
+    average,
+    divide,
     trend,
 )
+from stripesim.scenarios.studies.koh2017.paper import METRIC_GROUPS
 from stripesim.scenarios.studies.koh2017.series import SERIES_RULES
+from stripesim.scenarios.studies.lookup import CONFIGURATION, claims_of
 
-REP, RS63, RS104, BARE = "rep:3", "rs:6,3", "rs:10,4", "none"
-CODES = (RS63, RS104)
-STORAGE = (REP, *CODES)
-
+STUDY = "koh2017"
 TREND_TOLERANCE = 0.20
 """Change that a trend ignores; the tolerance the claims file gives its trend rows (a test compares them)."""
-
-NS_PER_MS = 1e6
-BYTES_PER_MB = 1e6
 PERCENT = 100
 
-THROUGHPUT = Quantity("throughput [MB/s]", ("throughput_bytes_per_s",), lambda v, _: v[0] / BYTES_PER_MB)
-LATENCY = Quantity("latency [ms]", ("latency_mean_ns",), lambda v, _: v[0] / NS_PER_MS)
-CPU = Quantity("CPU [% of all storage cores]", ("cpu_utilisation",), lambda v, _: PERCENT * v[0])
-USER_CPU = Quantity(
-    "user-mode CPU [% of all storage cores]",
-    ("cpu_utilisation", "cpu_user_fraction"),
-    lambda v, _: PERCENT * v[0] * v[1],
-)
-SWITCHES = Quantity(
-    "context switches per client byte", ("context_switches_per_op",), lambda v, size_bytes: v[0] / size_bytes
-)
-DEVICE_READ = Quantity("device reads per byte", ("device_read_bytes_per_client_byte",), lambda v, _: v[0])
+#: Quantities in the claims' units: MB/s, ms, % of all storage cores, and per client byte.
+THROUGHPUT = Quantity(("throughput_bytes_per_s",), lambda rate, _: rate / 1e6)
+LATENCY = Quantity(("latency_mean_ns",), lambda time, _: time / 1e6)
+CPU = Quantity(("cpu_utilisation",), lambda used, _: PERCENT * used)
+USER_CPU = Quantity(("cpu_utilisation", "cpu_user_fraction"), lambda used, user, _: PERCENT * used * user)
+SWITCHES = Quantity(("context_switches_per_op",), lambda count, size_bytes: count / size_bytes)
+READ = Quantity(("device_read_bytes_per_client_byte",), lambda ratio, _: ratio)
 # Without the store's log: the calibration row koh2017-092 says that 3-replication writes exactly three bytes
 # per byte above 4 KB, which leaves no room for a log entry per transaction in what the paper counts.
-DEVICE_WRITE = Quantity(
-    "device writes per byte", ("device_data_write_bytes_per_client_byte",), lambda v, _: v[0]
-)
-PRIVATE = Quantity("private traffic per byte", ("private_net_bytes_per_client_byte",), lambda v, _: v[0])
+WRITTEN = Quantity(("device_data_write_bytes_per_client_byte",), lambda ratio, _: ratio)
+PRIVATE = Quantity(("private_net_bytes_per_client_byte",), lambda ratio, _: ratio)
 
-ALL = SIZES_BYTES
-SMALL = tuple(size for size in ALL if size <= 4 * KIB_BYTES)
-ABOVE_4K = tuple(size for size in ALL if size > 4 * KIB_BYTES)
-MIDDLE = tuple(size for size in ALL if 4 * KIB_BYTES <= size <= 16 * KIB_BYTES)
-BELOW_32K = tuple(size for size in ALL if size < 32 * KIB_BYTES)
+SMALL = SIZES_BYTES[:3]
+ABOVE_4K = SIZES_BYTES[3:]
+MIDDLE = SIZES_BYTES[2:5]
+BELOW_32K = SIZES_BYTES[:5]
 ONLY_1K, ONLY_4K, ONLY_32K = (KIB_BYTES,), (4 * KIB_BYTES,), (32 * KIB_BYTES,)
 
-WRITES, READS = ("11a", "11b"), ("12a", "12b")
+SWITCH_WRITES, SWITCH_READS = ("11a", "11b"), ("12a", "12b")
 SPEED_READS = ("6", "8")
 CPU_READS = ("10a", "10b")
 CPU_PANELS = ("9a", "9b", "10a", "10b")
 
+#: Claims on a mean: quantity, schemes, figures, and sizes unless all.
+_MEANS: dict[int, tuple[Any, ...]] = {
+    40: (THROUGHPUT, REP, "5"),
+    41: (THROUGHPUT, RS63, "5"),
+    42: (THROUGHPUT, RS104, "5"),
+    46: (LATENCY, RS63, "5"),
+    47: (LATENCY, RS104, "5"),
+    68: (CPU, REP, "9a"),
+    69: (CPU, RS63, "9a"),
+    70: (CPU, RS104, "9a"),
+    72: (CPU, REP, "9b"),
+    73: (CPU, RS63, "9b"),
+    74: (CPU, RS104, "9b"),
+    76: (CPU, REP, "10a"),
+    79: (CPU, REP, "10b"),
+    80: (CPU, RS63, "10b"),
+    81: (CPU, RS104, "10b"),
+    82: (CPU, CODES, "10b"),
+    91: (READ, REP, "13", ONLY_1K),
+    92: (WRITTEN, REP, ("13", "14"), ABOVE_4K),
+    124: (THROUGHPUT, RS63, "7"),
+    125: (THROUGHPUT, RS104, "7"),
+    126: (THROUGHPUT, REP, "7"),
+    127: (LATENCY, RS63, "7"),
+    128: (LATENCY, RS104, "7"),
+    131: (LATENCY, REP, "5"),
+    132: (READ, RS63, "15b", ONLY_4K),
+    133: (READ, RS104, "15b", ONLY_4K),
+    134: (READ, RS63, "20-overwrite", ONLY_4K),
+    135: (WRITTEN, RS63, "20-overwrite", ONLY_4K),
+    136: (WRITTEN, RS104, "20-overwrite", ONLY_4K),
+}
+#: Claims on a ratio of means in the same figure: quantity, schemes, figures, and the other scheme unless REP.
+_OVER: dict[int, tuple[Any, ...]] = {
+    35: (LATENCY, RS104, "5"),
+    36: (CPU, RS104, "10b"),
+    44: (LATENCY, RS63, "5"),
+    51: (LATENCY, RS63, "6"),
+    52: (LATENCY, RS104, "6"),
+    56: (THROUGHPUT, REP, "7", RS63),
+    57: (THROUGHPUT, REP, "7", RS104),
+    75: (CPU, CODES, "9b"),
+    86: (SWITCHES, RS63, SWITCH_WRITES),
+    87: (SWITCHES, RS104, SWITCH_WRITES),
+    129: (THROUGHPUT, REP, "5", RS63),
+    130: (THROUGHPUT, REP, "5", RS104),
+}
+#: Claims on the mean of size-by-size ratios to 3-replication: quantity, scheme, figure, sizes.
+_BY_SIZE: dict[int, tuple[Any, ...]] = {
+    37: (READ, RS104, "15b", ONLY_4K),
+    98: (READ, RS63, "15b", ONLY_4K),
+    99: (READ, RS104, "15b", ONLY_4K),
+    101: (PRIVATE, RS63, "16a", BELOW_32K),
+    102: (PRIVATE, RS104, "16a", BELOW_32K),
+}
+#: Claims on the largest value: quantity, schemes, figure.
+_LARGEST: dict[int, tuple[Any, ...]] = {
+    53: (LATENCY, REP, "6"),
+    54: (LATENCY, RS63, "6"),
+    55: (LATENCY, RS104, "6"),
+    77: (CPU, RS63, "10a"),
+    78: (CPU, RS104, "10a"),
+    93: (READ, CODES, "13"),
+    94: (WRITTEN, CODES, "13"),
+    106: (PRIVATE, RS63, "17"),
+    107: (PRIVATE, RS104, "17"),
+}
+#: Claims on the largest size-by-size ratio to 3-replication: quantity, schemes, figures.
+_LARGEST_RATIO: dict[int, tuple[Any, ...]] = {
+    38: (WRITTEN, (RS104,), ("14",)),
+    95: (WRITTEN, CODES, ("14",)),
+    96: (WRITTEN, CODES, ("14",)),
+    103: (PRIVATE, (RS63,), ("16b",)),
+    104: (PRIVATE, (RS104,), ("16b",)),
+    121: (PRIVATE, CODES, ("16a", "16b")),
+    122: (SWITCHES, CODES, (*SWITCH_WRITES, *SWITCH_READS)),
+}
 
-def _means_ratio(quantity: Quantity, scheme: str, figures: str | tuple[str, ...]) -> NumberRule:
-    """Mean of a code over the mean of 3-replication, in the same figure."""
-    return ratio(mean(of(quantity, scheme, figures)), mean(of(quantity, REP, figures)))
+Rule = Callable[[Numbers], Simulated]
 
 
-def _sizes_ratio(quantity: Quantity, scheme: str, figure: str, sizes_bytes: tuple[int, ...]) -> NumberRule:
-    """Mean over some sizes of a code over 3-replication, the ratio taken size by size."""
-    return mean(ratios(of(quantity, scheme, figure, sizes_bytes), of(quantity, REP, figure, sizes_bytes)))
+def _drop(ratio: float) -> float:
+    """By how much a value lies below its baseline [%]."""
+    return PERCENT * (1 - ratio)
 
 
-def _largest_ratio(quantity: Quantity, schemes: tuple[str, ...], figures: tuple[str, ...]) -> NumberRule:
-    """Largest size-by-size ratio of the codes over 3-replication, over all cells named."""
-    return largest(
-        joined(
-            *(
-                ratios(of(quantity, scheme, figure), of(quantity, REP, figure))
-                for scheme in schemes
-                for figure in figures
-            )
-        )
-    )
+def _gap(ratio: float) -> float:
+    """Distance of a value from its baseline, whichever is larger [%]."""
+    return PERCENT * abs(ratio - 1)
 
 
-def _user_share(schemes: str | tuple[str, ...], figures: str | tuple[str, ...]) -> NumberRule:
+def _user_share(n: Numbers, schemes: str | tuple[str, ...], figures: str | tuple[str, ...]) -> float:
     """User-mode time over all CPU time of these cells [%]."""
-    share = ratio(mean(of(USER_CPU, schemes, figures)), mean(of(CPU, schemes, figures)))
-    return lambda lookup: PERCENT * share(lookup)
+    return PERCENT * divide(n.mean(USER_CPU, schemes, figures), n.mean(CPU, schemes, figures))
 
 
-def _random_over_sequential(scheme: str, op: str, sizes_bytes: tuple[int, ...]) -> NumberRule:
-    """Mean of Fig 18's drawn ratios, random over sequential throughput, over some sizes."""
+def _drawn(n: Numbers, scheme: str, op: str, sizes: tuple[int, ...] = SIZES_BYTES) -> list[float]:
+    """Fig 18's drawn ratios: random over sequential throughput."""
+    random, sequential = ("8", "6") if op == "read" else ("7", "5")
     if scheme == BARE:
         random, sequential = f"18-bare-rand-{op}", f"18-bare-seq-{op}"
-    else:
-        random, sequential = ("8", "6") if op == "read" else ("7", "5")
-    drawn = ratios(
-        of(THROUGHPUT, scheme, random, sizes_bytes), of(THROUGHPUT, scheme, sequential, sizes_bytes)
+    return n.ratios(THROUGHPUT, scheme, random, sizes, than=sequential)
+
+
+def _drawn_over(n: Numbers, scheme: str, baseline: str, op: str, sizes: tuple[int, ...]) -> float:
+    """Mean of Fig 18's ratios of a scheme over that of another."""
+    return divide(average(_drawn(n, scheme, op, sizes)), average(_drawn(n, baseline, op, sizes)))
+
+
+def _bare(n: Numbers, sizes: tuple[int, ...]) -> list[float]:
+    """Fig 18's ratios of the bare SSD, reads then writes."""
+    return [ratio for op in ("read", "write") for ratio in _drawn(n, BARE, op, sizes)]
+
+
+def _most(values: list[float]) -> float:
+    """Smallest number that more than half of the values do not exceed: "less than … for most sizes"."""
+    return sorted(values)[len(values) // 2]
+
+
+def _random_above_sequential(n: Numbers) -> Observation:
+    ratios = [n.between(THROUGHPUT, scheme, "8", "6") for scheme in STORAGE]
+    holds = all(ratio > 1 for ratio in ratios)
+    return Observation("random > sequential" if holds else "sequential >= random for a scheme", tuple(ratios))
+
+
+def _latency_trend(n: Numbers, figure: str) -> Observation:
+    return trend(*(n.of(LATENCY, scheme, figure) for scheme in CODES), tolerance=TREND_TOLERANCE)
+
+
+def _ends(values: Iterable[float]) -> tuple[float, float]:
+    """Smallest and largest, for a published range."""
+    found = list(values)
+    return min(found), max(found)
+
+
+_SINGLE: dict[int, Rule] = {
+    31: lambda n: min(n.of(PRIVATE, REP, ("16a", "16b"))),
+    32: lambda n: _drop(n.over(THROUGHPUT, RS104, SPEED_READS)),
+    33: lambda n: -_drop(n.over(LATENCY, RS104, SPEED_READS)),
+    34: lambda n: _drop(n.over(THROUGHPUT, RS104, "5")),
+    39: lambda n: average(n.between(THROUGHPUT, scheme, "20-overwrite", "7") for scheme in CODES),
+    43: lambda n: average(n.ratios(THROUGHPUT, REP, "5", MIDDLE, baseline=RS63)),
+    45: lambda n: _most(n.of(LATENCY, REP, "5")),
+    48: lambda n: _latency_trend(n, "5"),
+    49: lambda n: _drop(n.over(THROUGHPUT, RS63, "6")),
+    50: lambda n: _drop(n.over(THROUGHPUT, RS104, "6")),
+    58: lambda n: n.between(THROUGHPUT, RS63, "7", "5"),
+    59: lambda n: n.between(THROUGHPUT, RS104, "7", "5"),
+    60: lambda n: _drop(n.between(LATENCY, RS63, "7", "5")),
+    61: lambda n: _drop(n.between(LATENCY, RS104, "7", "5")),
+    62: lambda n: _latency_trend(n, "7"),
+    63: lambda n: max(_gap(n.over(quantity, RS63, "8")) for quantity in (THROUGHPUT, LATENCY)),
+    67: _random_above_sequential,
+    71: lambda n: _ends(_user_share(n, scheme, "9a") for scheme in STORAGE),
+    83: lambda n: _user_share(n, CODES, CPU_READS),
+    84: lambda n: _user_share(n, STORAGE, CPU_PANELS),
+    88: lambda n: _drop(n.between(SWITCHES, RS63, SWITCH_READS, SWITCH_WRITES)),
+    89: lambda n: _drop(n.between(SWITCHES, RS104, SWITCH_READS, SWITCH_WRITES)),
+    90: lambda n: _ends(n.over(SWITCHES, scheme, SWITCH_READS) for scheme in CODES),
+    97: lambda n: max(n.of(READ, STORAGE, "15a"), key=lambda ratio: abs(ratio - 1)),
+    100: lambda n: average(average(n.ratios(READ, scheme, "15b", ONLY_32K)) for scheme in CODES),
+    108: lambda n: average(_bare(n, ABOVE_4K)),
+    109: lambda n: max(_bare(n, SMALL)),
+    110: lambda n: _drawn_over(n, REP, BARE, "read", SMALL),
+    111: lambda n: _drawn_over(n, RS63, REP, "read", SMALL),
+    112: lambda n: _drawn_over(n, RS104, REP, "read", SMALL),
+    113: lambda n: _drawn_over(n, RS63, BARE, "write", SIZES_BYTES),
+    114: lambda n: _drawn_over(n, RS104, BARE, "write", SIZES_BYTES),
+    123: lambda n: max(n.over(CPU, scheme, figure) for scheme in CODES for figure in CPU_PANELS),
+}
+
+
+def _claim_id(claim: int) -> str:
+    return f"koh2017-{claim:03d}"
+
+
+def _apply(how: Callable[..., Simulated], where: tuple[Any, ...], n: Numbers) -> Simulated:
+    return how(n, *where)
+
+
+def _rules() -> dict[str, Rule]:
+    tables: tuple[tuple[dict[int, tuple[Any, ...]], Callable[..., Simulated]], ...] = (
+        (_MEANS, Numbers.mean),
+        (_OVER, Numbers.over),
+        (_BY_SIZE, lambda n, *where: average(n.ratios(*where))),
+        (_LARGEST, lambda n, *where: max(n.of(*where))),
+        (_LARGEST_RATIO, Numbers.largest_ratio),
     )
-    return mean(drawn)
+    found = dict(_SINGLE)
+    for table, how in tables:
+        found |= {claim: partial(_apply, how, where) for claim, where in table.items()}
+    return {_claim_id(claim): found[claim] for claim in sorted(found)}
 
 
-def _bare_ratios(sizes_bytes: tuple[int, ...]) -> Any:
-    """Fig 18's drawn ratios of the bare SSD, reads then writes."""
-    return joined(
-        *(
-            ratios(
-                of(THROUGHPUT, BARE, f"18-bare-rand-{op}", sizes_bytes),
-                of(THROUGHPUT, BARE, f"18-bare-seq-{op}", sizes_bytes),
-            )
-            for op in ("read", "write")
-        )
-    )
-
-
-def _overwrite_gain(scheme: str) -> NumberRule:
-    """Throughput of random overwrites over that of random writes on a pristine image."""
-    return ratio(mean(of(THROUGHPUT, scheme, "20-overwrite")), mean(of(THROUGHPUT, scheme, "7")))
-
-
-def _switch_ratio(scheme: str, figures: tuple[str, ...]) -> NumberRule:
-    return _means_ratio(SWITCHES, scheme, figures)
-
-
-_SPEED: dict[int, Rule] = {
-    32: drop_percent(mean(of(THROUGHPUT, RS104, SPEED_READS)), mean(of(THROUGHPUT, REP, SPEED_READS))),
-    33: rise_percent(mean(of(LATENCY, RS104, SPEED_READS)), mean(of(LATENCY, REP, SPEED_READS))),
-    34: drop_percent(mean(of(THROUGHPUT, RS104, "5")), mean(of(THROUGHPUT, REP, "5"))),
-    35: _means_ratio(LATENCY, RS104, "5"),
-    39: average_of(*(_overwrite_gain(scheme) for scheme in CODES)),
-    40: mean(of(THROUGHPUT, REP, "5")),
-    41: mean(of(THROUGHPUT, RS63, "5")),
-    42: mean(of(THROUGHPUT, RS104, "5")),
-    43: mean(ratios(of(THROUGHPUT, REP, "5", MIDDLE), of(THROUGHPUT, RS63, "5", MIDDLE))),
-    44: _means_ratio(LATENCY, RS63, "5"),
-    45: majority_bound(of(LATENCY, REP, "5")),
-    46: mean(of(LATENCY, RS63, "5")),
-    47: mean(of(LATENCY, RS104, "5")),
-    48: trend(*(of(LATENCY, scheme, "5") for scheme in CODES), tolerance=TREND_TOLERANCE),
-    49: drop_percent(mean(of(THROUGHPUT, RS63, "6")), mean(of(THROUGHPUT, REP, "6"))),
-    50: drop_percent(mean(of(THROUGHPUT, RS104, "6")), mean(of(THROUGHPUT, REP, "6"))),
-    51: _means_ratio(LATENCY, RS63, "6"),
-    52: _means_ratio(LATENCY, RS104, "6"),
-    53: largest(of(LATENCY, REP, "6")),
-    54: largest(of(LATENCY, RS63, "6")),
-    55: largest(of(LATENCY, RS104, "6")),
-    56: ratio(mean(of(THROUGHPUT, REP, "7")), mean(of(THROUGHPUT, RS63, "7"))),
-    57: ratio(mean(of(THROUGHPUT, REP, "7")), mean(of(THROUGHPUT, RS104, "7"))),
-    58: ratio(mean(of(THROUGHPUT, RS63, "7")), mean(of(THROUGHPUT, RS63, "5"))),
-    59: ratio(mean(of(THROUGHPUT, RS104, "7")), mean(of(THROUGHPUT, RS104, "5"))),
-    60: drop_percent(mean(of(LATENCY, RS63, "7")), mean(of(LATENCY, RS63, "5"))),
-    61: drop_percent(mean(of(LATENCY, RS104, "7")), mean(of(LATENCY, RS104, "5"))),
-    62: trend(*(of(LATENCY, scheme, "7") for scheme in CODES), tolerance=TREND_TOLERANCE),
-    63: largest_of(
-        gap_percent(mean(of(THROUGHPUT, RS63, "8")), mean(of(THROUGHPUT, REP, "8"))),
-        gap_percent(mean(of(LATENCY, RS63, "8")), mean(of(LATENCY, REP, "8"))),
-    ),
-    67: always_above_one(
-        as_series(*(ratio(mean(of(THROUGHPUT, s, "8")), mean(of(THROUGHPUT, s, "6"))) for s in STORAGE)),
-        "random > sequential",
-        "sequential >= random for a scheme",
-    ),
-    108: mean(_bare_ratios(ABOVE_4K)),
-    109: largest(_bare_ratios(SMALL)),
-    110: ratio(_random_over_sequential(REP, "read", SMALL), _random_over_sequential(BARE, "read", SMALL)),
-    111: ratio(_random_over_sequential(RS63, "read", SMALL), _random_over_sequential(REP, "read", SMALL)),
-    112: ratio(_random_over_sequential(RS104, "read", SMALL), _random_over_sequential(REP, "read", SMALL)),
-    113: ratio(_random_over_sequential(RS63, "write", ALL), _random_over_sequential(BARE, "write", ALL)),
-    114: ratio(_random_over_sequential(RS104, "write", ALL), _random_over_sequential(BARE, "write", ALL)),
-    124: mean(of(THROUGHPUT, RS63, "7")),
-    125: mean(of(THROUGHPUT, RS104, "7")),
-    126: mean(of(THROUGHPUT, REP, "7")),
-    127: mean(of(LATENCY, RS63, "7")),
-    128: mean(of(LATENCY, RS104, "7")),
-    129: ratio(mean(of(THROUGHPUT, REP, "5")), mean(of(THROUGHPUT, RS63, "5"))),
-    130: ratio(mean(of(THROUGHPUT, REP, "5")), mean(of(THROUGHPUT, RS104, "5"))),
-    131: mean(of(LATENCY, REP, "5")),
-}
-
-_COMPUTE: dict[int, Rule] = {
-    36: _means_ratio(CPU, RS104, "10b"),
-    68: mean(of(CPU, REP, "9a")),
-    69: mean(of(CPU, RS63, "9a")),
-    70: mean(of(CPU, RS104, "9a")),
-    71: span(*(_user_share(scheme, "9a") for scheme in STORAGE)),
-    72: mean(of(CPU, REP, "9b")),
-    73: mean(of(CPU, RS63, "9b")),
-    74: mean(of(CPU, RS104, "9b")),
-    75: ratio(mean(of(CPU, CODES, "9b")), mean(of(CPU, REP, "9b"))),
-    76: mean(of(CPU, REP, "10a")),
-    77: largest(of(CPU, RS63, "10a")),
-    78: largest(of(CPU, RS104, "10a")),
-    79: mean(of(CPU, REP, "10b")),
-    80: mean(of(CPU, RS63, "10b")),
-    81: mean(of(CPU, RS104, "10b")),
-    82: mean(of(CPU, CODES, "10b")),
-    83: _user_share(CODES, CPU_READS),
-    84: _user_share(STORAGE, CPU_PANELS),
-    86: _switch_ratio(RS63, WRITES),
-    87: _switch_ratio(RS104, WRITES),
-    88: drop_percent(mean(of(SWITCHES, RS63, READS)), mean(of(SWITCHES, RS63, WRITES))),
-    89: drop_percent(mean(of(SWITCHES, RS104, READS)), mean(of(SWITCHES, RS104, WRITES))),
-    90: span(_switch_ratio(RS63, READS), _switch_ratio(RS104, READS)),
-    122: _largest_ratio(SWITCHES, CODES, (*WRITES, *READS)),
-    123: largest_of(*(_means_ratio(CPU, scheme, figure) for scheme in CODES for figure in CPU_PANELS)),
-}
-
-_TRAFFIC: dict[int, Rule] = {
-    31: smallest(of(PRIVATE, REP, ("16a", "16b"))),
-    37: _sizes_ratio(DEVICE_READ, RS104, "15b", ONLY_4K),
-    38: _largest_ratio(DEVICE_WRITE, (RS104,), ("14",)),
-    91: mean(of(DEVICE_READ, REP, "13", ONLY_1K)),
-    92: mean(of(DEVICE_WRITE, REP, ("13", "14"), ABOVE_4K)),
-    93: largest(of(DEVICE_READ, CODES, "13")),
-    94: largest(of(DEVICE_WRITE, CODES, "13")),
-    95: _largest_ratio(DEVICE_WRITE, CODES, ("14",)),
-    96: _largest_ratio(DEVICE_WRITE, CODES, ("14",)),
-    97: farthest_from(1.0, of(DEVICE_READ, STORAGE, "15a")),
-    98: _sizes_ratio(DEVICE_READ, RS63, "15b", ONLY_4K),
-    99: _sizes_ratio(DEVICE_READ, RS104, "15b", ONLY_4K),
-    100: average_of(*(_sizes_ratio(DEVICE_READ, scheme, "15b", ONLY_32K) for scheme in CODES)),
-    101: _sizes_ratio(PRIVATE, RS63, "16a", BELOW_32K),
-    102: _sizes_ratio(PRIVATE, RS104, "16a", BELOW_32K),
-    103: _largest_ratio(PRIVATE, (RS63,), ("16b",)),
-    104: _largest_ratio(PRIVATE, (RS104,), ("16b",)),
-    106: largest(of(PRIVATE, RS63, "17")),
-    107: largest(of(PRIVATE, RS104, "17")),
-    121: _largest_ratio(PRIVATE, CODES, ("16a", "16b")),
-    132: mean(of(DEVICE_READ, RS63, "15b", ONLY_4K)),
-    133: mean(of(DEVICE_READ, RS104, "15b", ONLY_4K)),
-    134: mean(of(DEVICE_READ, RS63, "20-overwrite", ONLY_4K)),
-    135: mean(of(DEVICE_WRITE, RS63, "20-overwrite", ONLY_4K)),
-    136: mean(of(DEVICE_WRITE, RS104, "20-overwrite", ONLY_4K)),
-}
-
-
-def _claim_id(number: int) -> str:
-    return f"koh2017-{number:03d}"
-
-
-RULES: Mapping[str, Rule] = {
-    _claim_id(number): rule for number, rule in sorted({**_SPEED, **_COMPUTE, **_TRAFFIC}.items())
-}
-"""Claim id → how its simulated value is computed, in the claim's own unit."""
+RULES: Mapping[str, Rule] = _rules()
+"""Claim id → how its simulated value is computed from rows, in the claim's own unit."""
 
 HEARTBEAT_CLAIM = _claim_id(105)
-BYTES_PER_KB = 1e3
-_CONFIGURATION = "part of the configuration: an input to the simulation, not a result of it"
 _TIME_SERIES = "needs the time series of Figs 19 and 20, which these runs do not hold"
 NOT_COMPUTED: Mapping[str, str] = {
-    **{_claim_id(number): _CONFIGURATION for number in range(1, 28)},
-    **{_claim_id(number): _TIME_SERIES for number in range(115, 121)},
+    **{_claim_id(claim): CONFIGURATION for claim in range(1, 28)},
+    **{_claim_id(claim): _TIME_SERIES for claim in range(115, 121)},
     _claim_id(28): "other people's failure statistics, quoted in passing",
     _claim_id(29): "other people's repair statistics, quoted in passing",
     _claim_id(30): "repair of a 256 MB chunk at another site: no repair is among these runs",
@@ -320,27 +306,10 @@ NOT_COMPUTED: Mapping[str, str] = {
 """Claim id → why no rule computes it from rows; the series and the heartbeats answer some of them."""
 
 
-class SimulatedClaims(NamedTuple):
-    """Values by claim id (None where nothing was computed) and the reasons for the latter."""
-
-    values: dict[str, float | tuple[float, ...] | Observation | None]
-    reasons: dict[str, str]
-
-
-def load() -> tuple[Claim, ...]:
-    """The claims of this study as they ship with the package."""
-    folder = files("stripesim.scenarios.studies.koh2017")
-    return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
-
-
 def simulate_claims(
-    rows: pl.DataFrame,
-    *,
-    figures: Mapping[str, Runs] = FIGURES,
-    series: pl.DataFrame | None = None,
-    heartbeat_bytes_per_s: float | None = None,
-) -> SimulatedClaims:
-    """Compute every claim that result rows can answer.
+    rows: pl.DataFrame, *, series: pl.DataFrame | None = None, heartbeat_bytes_per_s: float | None = None
+) -> tuple[dict[str, Simulated], dict[str, str]]:
+    """Compute every claim that result rows can answer; return values and reasons where there is none.
 
     Parameters
     ----------
@@ -348,24 +317,17 @@ def simulate_claims(
         One row per cell: ``scheme`` (``rep:3``, ``rs:6,3``, ``rs:10,4``, ``none``), ``op``, ``pattern``,
         ``image``, ``block_size_bytes`` and the measured columns of the study's results. Cells and columns
         may be missing: the claims that need them are then not computed, with the reason.
-    figures
-        Figure → runs; pass another mapping to see what an image state changes.
     series
         Rows per second of the runs in `stripesim.scenarios.studies.koh2017.series.RUNS`.
     heartbeat_bytes_per_s
         Private traffic of heartbeats while 3-replication reads [B/s].
-
-    Raises
-    ------
-    RowsError
-        If a key column is missing or a cell has two rows.
     """
-    table = RowTable(rows, figures)
-    values: dict[str, float | tuple[float, ...] | Observation | None] = dict.fromkeys(NOT_COMPUTED)
+    numbers = RowNumbers(rows)
+    values: dict[str, Simulated] = dict.fromkeys(NOT_COMPUTED)
     reasons = dict(NOT_COMPUTED)
     for key, rule in RULES.items():
         try:
-            values[key] = rule(table)
+            values[key] = rule(numbers)
         except NotComputedError as why:
             values[key] = None
             reasons[key] = f"not computed from these rows: {why}"
@@ -376,13 +338,13 @@ def simulate_claims(
             except NotComputedError as why:
                 reasons[key] = f"not computed from these series: {why}"
     if heartbeat_bytes_per_s is not None:
-        values[HEARTBEAT_CLAIM] = heartbeat_bytes_per_s / BYTES_PER_KB
-    return SimulatedClaims(dict(sorted(values.items())), reasons)
+        values[HEARTBEAT_CLAIM] = heartbeat_bytes_per_s / 1e3
+    return dict(sorted(values.items())), reasons
 
 
-def required_cells(figures: Mapping[str, Runs] = FIGURES) -> tuple[Cell, ...]:
+def required_cells() -> tuple[Cell, ...]:
     """Cells (scheme, op, pattern, image, block size [bytes]) that the claims are computed from."""
-    recorder = CellRecorder(figures)
+    recorder = Recorder()
     for rule in RULES.values():
         rule(recorder)
     return tuple(sorted(recorder.cells))
@@ -390,37 +352,13 @@ def required_cells(figures: Mapping[str, Runs] = FIGURES) -> tuple[Cell, ...]:
 
 def figures_asked(claim_id: str) -> frozenset[str]:
     """Entries of `FIGURES` that a claim is computed from; none where no rule computes it from rows."""
-    if claim_id not in RULES:
-        return frozenset()
-    recorder = CellRecorder(FIGURES)
-    RULES[claim_id](recorder)
+    recorder = Recorder()
+    if claim_id in RULES:
+        RULES[claim_id](recorder)
     return frozenset(recorder.figures)
 
 
-def ledger_for(
-    rows: pl.DataFrame,
-    parameters: Iterable[Mapping[str, Any]],
-    *,
-    figures: Mapping[str, Runs] = FIGURES,
-    series: pl.DataFrame | None = None,
-    heartbeat_bytes_per_s: float | None = None,
-) -> Ledger:
-    """Judge this study's claims against result rows.
-
-    Parameters
-    ----------
-    rows
-        See `simulate_claims`.
-    parameters
-        The parameter set the rows were simulated with, each with name, value, unit and provenance.
-    figures
-        Figure → runs.
-    series, heartbeat_bytes_per_s
-        See `simulate_claims`.
-    """
-    simulated = simulate_claims(
-        rows, figures=figures, series=series, heartbeat_bytes_per_s=heartbeat_bytes_per_s
-    )
-    return judge(
-        load(), simulated.values, reasons=simulated.reasons, parameters=parameters, groups=METRIC_GROUPS
-    )
+def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]], **further: Any) -> Ledger:
+    """Judge this study's claims against result rows; further see `simulate_claims`."""
+    values, reasons = simulate_claims(rows, **further)
+    return judge(claims_of(STUDY), values, reasons=reasons, parameters=parameters, groups=METRIC_GROUPS)

@@ -1,7 +1,6 @@
 """Fit the cluster's unknown costs to the study's calibration rows: 3-replication only.
 
-``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``koh2017.toml``. Five
-numbers are
+``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``koh2017.toml``. Five numbers are
 fitted. Three of them see 3-replication only; the other two, which only erasure-coded writes exercise, see one
 row of RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predictions.
 """
@@ -9,28 +8,40 @@ row of RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predic
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.studies.koh2017.claims import load
+from stripesim.scenarios.studies.lookup import claims_of, published
 from stripesim.scenarios.studies.parameters import with_values
 from stripesim.sim.ceph.cluster import Models
 
-# Claim → (scheme, op, pattern, column, factor from the column's unit to the claim's).
+
+class Row(NamedTuple):
+    """What a claim is compared with: the mean over the eight block sizes, or one of them by ascending value.
+
+    The factor leads from the column's unit to the claim's. What lies below a bound counts as on it.
+    """
+
+    scheme: str
+    op: str
+    pattern: str
+    column: str
+    factor: float
+    bounded_place: int | None = None
+
+
 SHARED_ROWS = {
-    "koh2017-040": ("rep:3", "write", "seq", "throughput_bytes_per_s", 1e-6),
-    "koh2017-068": ("rep:3", "write", "seq", "cpu_utilisation", 100.0),
-    "koh2017-072": ("rep:3", "write", "rand", "cpu_utilisation", 100.0),
-    "koh2017-076": ("rep:3", "read", "seq", "cpu_utilisation", 100.0),
-    "koh2017-079": ("rep:3", "read", "rand", "cpu_utilisation", 100.0),
-}
-# What lies below a bound counts as on it. Last: which of the eight sizes is bounded, by ascending value.
-SHARED_BOUNDS = {
-    "koh2017-045": ("rep:3", "write", "seq", "latency_mean_ns", 1e-6, 4),
-    "koh2017-053": ("rep:3", "read", "seq", "latency_mean_ns", 1e-6, 7),
+    "koh2017-040": Row("rep:3", "write", "seq", "throughput_bytes_per_s", 1e-6),
+    "koh2017-068": Row("rep:3", "write", "seq", "cpu_utilisation", 100.0),
+    "koh2017-072": Row("rep:3", "write", "rand", "cpu_utilisation", 100.0),
+    "koh2017-076": Row("rep:3", "read", "seq", "cpu_utilisation", 100.0),
+    "koh2017-079": Row("rep:3", "read", "rand", "cpu_utilisation", 100.0),
+    "koh2017-045": Row("rep:3", "write", "seq", "latency_mean_ns", 1e-6, 4),
+    "koh2017-053": Row("rep:3", "read", "seq", "latency_mean_ns", 1e-6, 7),
 }
 SHARED_PARAMETERS = {
     "cpu.op_prepare_ns": 50_000.0,
@@ -38,71 +49,48 @@ SHARED_PARAMETERS = {
     "cpu.kv_finish_ns": 110_000.0,
 }
 ERASURE_ROWS = {
-    "koh2017-046": ("rs:6,3", "write", "seq", "latency_mean_ns", 1e-6),
-    "koh2017-073": ("rs:6,3", "write", "rand", "cpu_utilisation", 100.0),
+    "koh2017-046": Row("rs:6,3", "write", "seq", "latency_mean_ns", 1e-6),
+    "koh2017-073": Row("rs:6,3", "write", "rand", "cpu_utilisation", 100.0),
 }
 ERASURE_PARAMETERS = {"cpu.ec_rollback_wait_ns": 450_000.0, "cpu.ec_kv_finish_factor": 3.0}
 
-Rows = Mapping[str, tuple[str, str, str, str, float]]
-Bounds = Mapping[str, tuple[str, str, str, str, float, int]]
 
-
-def simulated(
-    scenario: Scenario, models: Models, rows: Rows, bounds: Bounds | None = None
-) -> dict[str, float]:
-    """Simulate rows: means over the eight block sizes, and of bounded ones the size that the bound is for."""
+def simulated(scenario: Scenario, models: Models, rows: Mapping[str, Row]) -> dict[str, float]:
+    """Simulate rows: claim → value in the claim's unit."""
     runs: dict[tuple[str, str, str], list[dict[str, float]]] = {}
-
-    def values(scheme: str, op: str, pattern: str, column: str) -> list[float]:
-        key = (scheme, op, pattern)
+    found: dict[str, float] = {}
+    for claim, row in rows.items():
+        key = row[:3]
         if key not in runs:
-            cells = [
-                Cell(scheme, op, pattern, size)  # type: ignore[arg-type]
-                for size in scenario.workload.block_sizes_bytes
-            ]
+            cells = [Cell(*key, size) for size in scenario.workload.block_sizes_bytes]  # type: ignore[arg-type]
             runs[key] = [run_cell(scenario, cell, "compiled", models).row for cell in cells]
-        return [row[column] for row in runs[key]]
-
-    told: dict[str, float] = {}
-    for claim, (*cell, factor) in rows.items():
-        found = values(*cell)
-        told[claim] = factor * sum(found) / len(found)
-    for claim, (*cell, factor, place) in (bounds or {}).items():
-        told[claim] = factor * sorted(values(*cell))[place]
-    return told
+        values = [run[row.column] for run in runs[key]]
+        mean = sum(values) / len(values)
+        found[claim] = row.factor * (mean if row.bounded_place is None else sorted(values)[row.bounded_place])
+    return found
 
 
-def fit(rows: Rows, bounds: Bounds, start: Mapping[str, float], models: Models, scenario: Scenario) -> Fit:
+def fit(rows: Mapping[str, Row], start: Mapping[str, float], models: Models, scenario: Scenario) -> Fit:
     """Fit parameters to rows of the published claims."""
-    claims = {claim.id: claim for claim in load()}
-    published = {row: _number(claims[row].published) for row in (*rows, *bounds)}
+    stated = {claim: published("koh2017")[claim] for claim in rows}
+    tolerances = {claim.id: claim.tolerance or 0.0 for claim in claims_of("koh2017")}
 
     def simulate(values: Mapping[str, float]) -> dict[str, float]:
-        told = simulated(scenario, with_values(models, values), rows, bounds)
-        return told | {row: max(told[row], published[row]) for row in bounds}
+        found = simulated(scenario, with_values(models, values), rows)
+        bounded = [claim for claim, row in rows.items() if row.bounded_place is not None]
+        return found | {claim: max(found[claim], stated[claim]) for claim in bounded}
 
     return fit_parameters(
-        simulate,
-        start=start,
-        published=published,
-        tolerance={row: _number(claims[row].tolerance) for row in published},
+        simulate, start=start, published=stated, tolerance={claim: tolerances[claim] for claim in rows}
     )
-
-
-def _number(value: object) -> float:
-    assert isinstance(value, float | int)
-    return float(value)
 
 
 def main() -> None:
     """Fit and print."""
     scenario = load_scenario("koh2017")
     models = build_models(scenario)
-    for rows, bounds, start in (
-        (SHARED_ROWS, SHARED_BOUNDS, SHARED_PARAMETERS),
-        (ERASURE_ROWS, {}, ERASURE_PARAMETERS),
-    ):
-        found = fit(rows, bounds, start, models, scenario)
+    for rows, start in ((SHARED_ROWS, SHARED_PARAMETERS), (ERASURE_ROWS, ERASURE_PARAMETERS)):
+        found = fit(rows, start, models, scenario)
         models = with_values(models, {p.name: p.value for p in found.parameters})
         for parameter in found.parameters:
             low, high = parameter.confidence_interval

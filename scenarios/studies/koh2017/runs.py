@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.run.cell import row_of
@@ -16,11 +15,10 @@ from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.base import chosen
 from stripesim.scenarios.studies.koh2017 import ablations as what_if
-from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, Change
 from stripesim.scenarios.studies.koh2017.claims import required_cells
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
 from stripesim.scenarios.studies.koh2017.series import BLOCK_BYTES, RUNS
-from stripesim.scenarios.studies.parameters import ParameterFile, changed_models, scenario_sets
+from stripesim.scenarios.studies.parameters import ParameterFile, changed_models, scenario_sets, with_values
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.creation import CreationSource
@@ -36,26 +34,14 @@ _HEARTBEAT_S = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """One simulation.
+class Simulation:
+    """A task: one simulation.
 
-    Parameters
-    ----------
-    kind : str
-        ``cell`` (a row), ``ablation`` (a row, something changed), ``series`` (a row per second) or
-        ``heartbeat`` (a row: what the pings carry).
-    name : str
-        Of the series or the ablation.
-    scheme, op, pattern, image : str
-    size_bytes : int
-        Of a request [B].
-    duration_s : float or None
-        Bound in simulated time [s]; None: the scenario's number of requests.
-    pause_ns : int
-        Of a series: pause at the first write into each object [ns]; −1: as long as the object map takes.
-    fill : str
-        Of a series: see `stripesim.sim.ceph.creation.CreationSource`.
-    engine : str
+    ``kind`` is ``cell`` (a row), ``ablation`` (a row, something changed), ``series`` (a row per second) or
+    ``heartbeat`` (a row: what the pings carry); ``name`` is that of the series or the ablation. Without a
+    duration, in simulated time [s], it takes the scenario's number of requests. A series may pause at the
+    first write into each object [ns] (−1: as long as the object map takes), and fill objects, see
+    `stripesim.sim.ceph.creation.CreationSource`.
     """
 
     kind: str
@@ -73,63 +59,54 @@ class Task:
     @property
     def words(self) -> str:
         """A few words for a progress bar."""
-        return " ".join(
-            part for part in (self.name, self.scheme, self.op, self.pattern, str(self.size_bytes)) if part
-        )
+        return f"{self.name} {self.scheme} {self.op} {self.pattern} {self.size_bytes}".lstrip()
 
     @property
     def weight(self) -> float:
         """How long it takes compared with others: runs bounded by time are by far the longest."""
         return (self.duration_s or 0.0) * (2.0 if self.scheme.startswith("rs") else 1.0)
 
+    @property
+    def cell(self) -> Cell:
+        """The cell that is simulated."""
+        return Cell(self.scheme, self.op, self.pattern, self.size_bytes)  # type: ignore[arg-type]
+
     def perform(self) -> list[Row]:
         """Simulate it."""
-        return {"series": _series, "heartbeat": _heartbeat}.get(self.kind, _row)(self)
+        return {"series": _series, "heartbeat": _heartbeat, "ablation": _ablated}.get(self.kind, _row)(self)
 
 
-def pristine_duration_s() -> float:
-    """How long runs of random writes on a pristine image last [s]; the paper does not state it."""
-    return PARAMETERS.number("study", "run_length_s")
+class _FreeEncoding(Models):
+    """Models whose encoding and decoding take no time: what arithmetic alone costs is the difference."""
 
+    def encode_ns(self, scheme: str, data_bytes: float) -> float:
+        """Take no time."""
+        return 0.0
 
-def scenario_for(pattern: str, op: str, image: str, base: Scenario) -> Scenario:
-    """Return the scenario of one kind of run: image state and bound."""
-    bounded = (pattern, op, image) == ("rand", "write", "pristine")
-    return _scenario(base, image, pristine_duration_s() if bounded else None)
-
-
-def _scenario(base: Scenario, image: str, duration_s: float | None) -> Scenario:
-    workload = base.workload.model_copy(update={"image": image})
-    if duration_s is not None:
-        workload = workload.model_copy(update={"requests": None, "duration_s": duration_s})
-    return base.model_copy(update={"workload": workload})
+    def decode_ns(self, scheme: str, data_bytes: float, erasures: int) -> float:
+        """Take no time."""
+        return 0.0
 
 
 @cache
-def base_models() -> tuple[Scenario, Models]:
+def base_models(settings: tuple[str, ...] = ()) -> tuple[Scenario, Models]:
     """The study's scenario and its models, with what is changed in them."""
-    base = load_scenario("koh2017", sets=scenario_sets())
+    base = load_scenario("koh2017", sets=(*scenario_sets(), *settings))
     return base, changed_models(build_models(base))
 
 
-def _row(task: Task) -> list[dict[str, Any]]:
-    base, models = base_models()
-    ablation = ABLATIONS.get(task.name, Change(""))
-    base, models = ablation.scenario(base, task.scheme), ablation.models(models)
-    scenario = _scenario(base, task.image, task.duration_s)
-    result = _simulate(task, scenario, models, fill=ablation.fill)
-    row = row_of(scenario, _cell(task), result)
-    return [{**row, "ablation": task.name} if task.kind == "ablation" else row]
-
-
-def _cell(task: Task) -> Cell:
-    return Cell(task.scheme, task.op, task.pattern, task.size_bytes)  # type: ignore[arg-type]
+def _setting(base: Scenario, task: Simulation) -> Scenario:
+    workload: dict[str, Any] = {"image": task.image}
+    if task.duration_s is not None:
+        workload |= {"requests": None, "duration_s": task.duration_s}
+    return base.model_copy(update={"workload": base.workload.model_copy(update=workload)})
 
 
 def _simulate(
-    task: Task, scenario: Scenario, models: Models, *, fill: str, pause_ns: int = 0, **further: Any
+    task: Simulation, base: Scenario, models: Models, *, fill: str = "gap", pause_ns: int = 0, **further: Any
 ) -> RunResult:
-    setting = build_cell(scenario, _cell(task), models)
+    scenario = _setting(base, task)
+    setting = build_cell(scenario, task.cell, models)
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
     return simulate(
@@ -145,23 +122,35 @@ def _simulate(
     )
 
 
-def _series(task: Task) -> list[dict[str, Any]]:
+def _row(task: Simulation) -> list[Row]:
+    base, models = base_models()
+    return [row_of(_setting(base, task), task.cell, _simulate(task, base, models))]
+
+
+def _ablated(task: Simulation) -> list[Row]:
+    ablation = what_if.ABLATIONS[task.name]
+    base, models = base_models(ablation.settings(task.scheme))
+    models = with_values(models, ablation.numbers)
+    if ablation.free_encoding:
+        models = _FreeEncoding(**{each.name: getattr(models, each.name) for each in fields(models)})
+    result = _simulate(task, base, models, fill=ablation.fill)
+    return [{**row_of(_setting(base, task), task.cell, result), "ablation": task.name}]
+
+
+def _series(task: Simulation) -> list[Row]:
     """One row per whole second of the run."""
     base, models = base_models()
     pause_ns = task.pause_ns if task.pause_ns >= 0 else _object_map_ns(base, models, task.engine)
-    scenario = _scenario(base, task.image, task.duration_s)
-    result = _simulate(task, scenario, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS)
-    bins = result.engine_run.bins
-    cluster = build_cell(scenario, _cell(task), models).pool.cluster
-    cores = cluster.hosts * cluster.models.cpu.cores_per_host
-    seconds = min(len(bins), int(result.engine_run.end_ns // SECOND_NS))
+    result = _simulate(task, base, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS)
+    run, requested = result.engine_run, result.requested
+    seconds = min(len(run.bins), int(run.end_ns // SECOND_NS))
     edges = np.arange(seconds * TENTHS + 1, dtype=np.float64) * (SECOND_NS // TENTHS)
-    done = result.requested.done
-    tenths = np.histogram(
-        result.requested.completed_ns[done], bins=edges, weights=result.requested.lengths_bytes[done]
-    )[0].reshape(seconds, TENTHS)
-    entries = np.bincount(result.engine_run.streams[0].groups).max()
-    counters = {name: bins[:seconds, index].tolist() for name, index in COUNTER_INDEX.items()}
+    done = requested.done
+    tenths = np.histogram(requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done])[
+        0
+    ].reshape(seconds, TENTHS)
+    cores = base.cluster.hosts * models.cpu.cores_per_host
+    counters = {name: run.bins[:seconds, index].tolist() for name, index in COUNTER_INDEX.items()}
     return [
         {
             "series": task.name,
@@ -179,7 +168,7 @@ def _series(task: Task) -> list[dict[str, Any]]:
             "device_read_bytes_per_s": counters["device_read_bytes"][second],
             "device_write_bytes_per_s": counters["device_write_bytes"][second],
             "pause_ns": pause_ns,
-            "pg_log_entries_max": int(entries),
+            "pg_log_entries_max": int(np.bincount(run.streams[0].groups).max()),
         }
         for second in range(seconds)
     ]
@@ -188,16 +177,15 @@ def _series(task: Task) -> list[dict[str, Any]]:
 def _object_map_ns(base: Scenario, models: Models, engine: str) -> int:
     """Time of one update of the object map: a small write of the replicated metadata pool, alone [ns]."""
     workload = base.workload.model_copy(update={"queue_depth": 1, "requests": 200})
-    found = base.model_copy(update={"workload": workload})
-    setting = build_cell(found, Cell("rep:3", "write", "rand", 4096), models)
+    setting = build_cell(
+        base.model_copy(update={"workload": workload}), Cell("rep:3", "write", "rand", 4096), models
+    )
     result = simulate(setting.pool, setting.workload, prefilled=True, seed=base.seed, engine=engine)
     return round(float(result.row["latency_mean_ns"]))
 
 
-def _heartbeat(task: Task) -> list[dict[str, Any]]:
+def _heartbeat(task: Simulation) -> list[Row]:
     """What the pings carry while clients read."""
-    base, models = base_models()
-    scenario = _scenario(base, task.image, task.duration_s)
     assert task.duration_s is not None
     pings = partial(
         HeartbeatSource,
@@ -205,8 +193,7 @@ def _heartbeat(task: Task) -> list[dict[str, Any]]:
         size_bytes=round(PARAMETERS.number("heartbeat", "message_bytes")),
         until_ns=round(task.duration_s * SECOND_NS),
     )
-    result = _simulate(task, scenario, models, fill="gap", background=[pings])
-    (counted,) = result.background
+    (counted,) = _simulate(task, *base_models(), background=[pings]).background
     return [
         {
             "heartbeat_private_bytes_per_s": counted["private_net_bytes"] / task.duration_s,
@@ -216,90 +203,41 @@ def _heartbeat(task: Task) -> list[dict[str, Any]]:
 
 
 def tasks_for(
-    *, figures: Sequence[str] | None = None, ablations: Sequence[str] | None = None, engine: str = "compiled"
-) -> list[Task]:
-    """List the simulations of a study.
+    *, figures: Sequence[str] | None = None, ablations: Sequence[str] = (), engine: str = "compiled"
+) -> list[Simulation]:
+    """List the simulations that the figures of the paper need, by number, and those of ablations.
 
-    Parameters
-    ----------
-    figures : sequence of str, optional
-        Numbers of the paper's figures, or ``all``; left out: all, or none if ablations are named.
-    ablations : sequence of str, optional
-        Names from `stripesim.scenarios.studies.koh2017.ablations.ABLATIONS`, or ``all``; left out: none.
-    engine : str
-
-    Raises
-    ------
-    ValueError
-        If there is no such figure or ablation.
+    Left out: all figures, or none if ablations are named. A ValueError says that there is no such figure or
+    ablation.
     """
     # Ablations alone have runs of their own and need no figure's.
     wanted = () if figures is None and ablations else chosen("--figure", figures, PAPER_FIGURES)
-    kinds = {FIGURES[entry] for number in wanted for entry in PAPER_FIGURES[number]}
-    tasks = []
+    kinds = {FIGURES[entry][:3] for number in wanted for entry in PAPER_FIGURES[number]}
+    new = partial(Simulation, engine=engine)
+    # How long runs of random writes on a pristine image last; the paper does not state it.
+    bounded_s = PARAMETERS.number("study", "run_length_s")
+    tasks: list[Simulation] = []
+    where: dict[str, Any]
     for scheme, op, pattern, image, size_bytes in required_cells():
-        bare = scheme == "none"
-        if bare and "18" not in wanted:
-            continue
-        if not bare and (op, pattern, image) not in {(k.op, k.pattern, k.image) for k in kinds}:
-            continue
-        bounded = (op, pattern, image) == ("write", "rand", "pristine")
-        tasks.append(
-            Task(
-                kind="cell", scheme=scheme, op=op, pattern=pattern, image=image, size_bytes=size_bytes,
-                duration_s=pristine_duration_s() if bounded else None, engine=engine,
-            )
-        )  # fmt: skip
+        if "18" in wanted if scheme == "none" else (op, pattern, image) in kinds:
+            where = {"scheme": scheme, "op": op, "pattern": pattern, "image": image, "size_bytes": size_bytes}
+            bounded = (op, pattern, image) == ("write", "rand", "pristine")
+            tasks.append(new(kind="cell", duration_s=bounded_s if bounded else None, **where))
     for name, run in RUNS.items():
         if run.figure in wanted:
-            tasks.append(
-                Task(
-                    kind="series", name=name, scheme=run.scheme, op="write", pattern=run.pattern,
-                    image=run.image, size_bytes=BLOCK_BYTES, duration_s=run.duration_s,
-                    pause_ns=run.pause_ns, fill=run.fill, engine=engine,
-                )
-            )  # fmt: skip
+            how = {key: value for key, value in vars(run).items() if key not in ("figure", "says")}
+            tasks.append(new(kind="series", name=name, op="write", size_bytes=BLOCK_BYTES, **how))
     if "17" in wanted:
-        tasks.append(
-            Task(
-                kind="heartbeat", name="heartbeats", scheme="rep:3", op="read", pattern="rand",
-                image="prefilled", size_bytes=4096, duration_s=_HEARTBEAT_S, engine=engine,
-            )
-        )  # fmt: skip
-    return [*tasks, *_ablation_tasks(ablations or (), engine)]
-
-
-def _ablation_tasks(names: Sequence[str], engine: str) -> list[Task]:
-    if not names:
-        return []
-    return [
-        Task(
-            kind="ablation", name=name, scheme=scheme, op=op, pattern=pattern, image=image,
-            size_bytes=size_bytes, engine=engine,
-            duration_s=what_if.PRISTINE_DURATION_S if image == "pristine" else None,
-        )
-        for name in what_if.named(names)
-        for scheme in what_if.SCHEMES
-        for op, pattern, image in what_if.KINDS
-        for size_bytes in what_if.SIZES_BYTES
-    ]  # fmt: skip
-
-
-def rows_by_kind(tasks: Sequence[Any], rows: Sequence[list[Row]]) -> dict[str, list[Row]]:
-    """Put the rows of all tasks of one kind together."""
-    found: dict[str, list[Row]] = {}
-    for task, part in zip(tasks, rows, strict=True):
-        found.setdefault(task.kind, []).extend(part)
-    return found
-
-
-def frame(rows: list[Row]) -> pl.DataFrame:
-    """Put rows in a table."""
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def with_image(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with a column of the image's state, also where there are none."""
-    if "image" in rows.columns:
-        return rows
-    return rows.with_columns(pl.lit(None, dtype=pl.String).alias("image"))
+        where = {"scheme": "rep:3", "op": "read", "pattern": "rand", "image": "prefilled"}
+        where |= {"size_bytes": 4096, "duration_s": _HEARTBEAT_S}
+        tasks.append(new(kind="heartbeat", name="heartbeats", **where))
+    for name in what_if.named(ablations):
+        for scheme in what_if.SCHEMES:
+            for op, pattern, image in what_if.KINDS:
+                length_s = what_if.PRISTINE_DURATION_S if image == "pristine" else None
+                where = {"scheme": scheme, "op": op, "pattern": pattern, "image": image}
+                for size_bytes in what_if.SIZES_BYTES:
+                    tasks.append(
+                        new(kind="ablation", name=name, size_bytes=size_bytes, duration_s=length_s, **where)
+                    )
+    return tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Observation
-from stripesim.scenarios.studies.koh2017.reducers import NotComputedError
+from stripesim.scenarios.studies.koh2017.cells import REP, RS63, NotComputedError
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,78 +30,52 @@ PERIODIC_SPREAD: Final = 0.5
 ALIKE: Final = 0.2
 #: … taken over so many seconds.
 SMOOTH_S: Final = 5
+#: Pauses at an object's first write that are tried [ns].
+PAUSES_NS: Final = (100_000_000, 500_000_000, 1_000_000_000, 2_000_000_000)
+BLOCK_BYTES: Final = 16 * 1024
+THROUGHPUT: Final = "throughput_bytes_per_s"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run whose course in time is kept.
+    """One run of writes whose course in time is kept, by the paper's figure.
 
-    Parameters
-    ----------
-    figure : str
-        Figure it belongs to.
-    says : str
-        What it is, in words.
-    scheme, pattern, image : str
-    duration_s : float
-        Simulated time [s].
-    pause_ns : int
-        Pause at the first write into each object [ns]; −1: as long as one update of the object map takes.
-    fill : str
-        See `stripesim.sim.ceph.creation.CreationSource`.
+    The pause is that at the first write into each object [ns]; −1: as long as one update of the object map
+    takes. For the fill see `stripesim.sim.ceph.creation.CreationSource`.
     """
 
     figure: str
     says: str
-    scheme: str
-    pattern: str
-    image: str
-    duration_s: float
+    scheme: str = RS63
+    pattern: str = "seq"
+    image: str = "pristine"
+    duration_s: float = 60.0
     pause_ns: int = 0
     fill: str = "gap"
 
 
-PAUSES_NS: Final = (100_000_000, 500_000_000, 1_000_000_000, 2_000_000_000)
-_CODE, _COPIES = "rs:6,3", "rep:3"
-RUNS: Final[Mapping[str, Run]] = MappingProxyType(
-    {
-        "fig19-rs": Run("19", "RS(6,3)", _CODE, "seq", "pristine", 60.0),
-        "fig19-rep": Run("19", "3-replication", _COPIES, "seq", "pristine", 60.0),
-        "fig19-object-map": Run(
-            "19", "object map updated at an object's first write", _CODE, "seq", "pristine", 60.0, -1
-        ),
-        "fig19-fill-object": Run(
-            "19", "whole object filled at its first write", _CODE, "seq", "pristine", 60.0, 0, "object"
-        ),
-        **{
-            f"fig19-pause-{pause_ns // 1_000_000}ms": Run(
-                "19",
-                f"a pause of {pause_ns / 1e9:g} s at an object's first write",
-                *(_CODE, "seq", "pristine", 60.0, pause_ns),
-            )
-            for pause_ns in PAUSES_NS
-        },
-        "fig20-pristine": Run("20", "pristine image", _CODE, "rand", "pristine", 100.0),
-        "fig20-overwrite": Run("20", "overwrites", _CODE, "rand", "prefilled", 100.0),
-    }
-)
-"""Name → run; all are writes of 16 KiB."""
+def pause_run(pause_ns: int) -> str:
+    """Name of the run with such a pause."""
+    return f"fig19-pause-{pause_ns // 1_000_000}ms"
 
-BLOCK_BYTES: Final = 16 * 1024
+
+RUNS: Final[Mapping[str, Run]] = {
+    "fig19-rs": Run("19", "RS(6,3)"),
+    "fig19-rep": Run("19", "3-replication", REP),
+    "fig19-object-map": Run("19", "object map updated at an object's first write", pause_ns=-1),
+    "fig19-fill-object": Run("19", "whole object filled at its first write", fill="object"),
+    **{
+        pause_run(ns): Run("19", f"a pause of {ns / 1e9:g} s at an object's first write", pause_ns=ns)
+        for ns in PAUSES_NS
+    },
+    "fig20-pristine": Run("20", "pristine image", pattern="rand", duration_s=100.0),
+    "fig20-overwrite": Run("20", "overwrites", pattern="rand", image="prefilled", duration_s=100.0),
+}
+"""Name → run; all are writes of 16 KiB."""
 
 
 def dips(throughput: Floats) -> Observation:
-    """Say how a throughput per second dips: ``near-zero, periodic``, ``near-zero, irregular``, ``none``.
-
-    Parameters
-    ----------
-    throughput : ndarray of float, shape (seconds,)
-        Bytes completed in each second [B/s].
-
-    Returns
-    -------
-    Observation
-        The words, and the lowest second as a share of the level between dips.
+    """Say how a throughput per second [B/s] dips, and its lowest second as a share of the level between dips.
 
     Examples
     --------
@@ -116,28 +90,26 @@ def dips(throughput: Floats) -> Observation:
     low = throughput < NEAR_ZERO * level
     # Neighbouring low seconds are one dip.
     begins = np.flatnonzero(low & ~np.r_[False, low[:-1]])
-    lowest = (float(throughput.min() / level),)
-    if not len(begins):
-        return Observation("none", lowest)
     gaps = np.diff(begins)
-    if len(begins) >= DIPS_MIN and gaps.std() < PERIODIC_SPREAD * gaps.mean():
-        return Observation("near-zero, periodic", lowest)
-    return Observation("near-zero, irregular", lowest)
+    says = "none"
+    if len(begins):
+        periodic = len(begins) >= DIPS_MIN and gaps.std() < PERIODIC_SPREAD * gaps.mean()
+        says = f"near-zero, {'periodic' if periodic else 'irregular'}"
+    return Observation(says, (float(throughput.min() / level),))
 
 
-def course(series: pl.DataFrame, name: str, column: str) -> Floats:
-    """One column of one run, second by second.
-
-    Raises
-    ------
-    NotComputedError
-        If that run is not there.
-    """
+def course(series: pl.DataFrame, name: str, column: str = THROUGHPUT) -> Floats:
+    """One column of one run, second by second; a `NotComputedError` if that run is not there."""
     mine = series.filter(pl.col("series") == name).sort("time_s") if series.width else series
     if mine.is_empty():
         raise NotComputedError(f"no series {name}")
     values: Floats = mine[column].cast(pl.Float64).to_numpy()
     return values
+
+
+def dips_of(series: pl.DataFrame, name: str) -> Observation:
+    """How a run dips; its first second fills the pipeline."""
+    return dips(course(series, name)[1:])
 
 
 def converged_s(pristine: Floats, overwrite: Floats) -> float:
@@ -154,49 +126,33 @@ def converged_s(pristine: Floats, overwrite: Floats) -> float:
     return float(SMOOTH_S + unlike[-1]) if len(unlike) else 0.0
 
 
-def _both(series: pl.DataFrame, column: str) -> tuple[float, float]:
-    """Means over the first 70 s: pristine image, overwrites."""
-    found = []
+def _times(series: pl.DataFrame, column: str) -> float:
+    """Mean over the first 70 s of a pristine image, over that of overwrites."""
+    means = []
     for name in ("fig20-pristine", "fig20-overwrite"):
         values = course(series, name, column)
         if len(values) < COMPARED_S:
             raise NotComputedError(f"{name} ends after {len(values)} s, wanted {COMPARED_S}")
-        found.append(float(values[:COMPARED_S].mean()))
-    return found[0], found[1]
-
-
-def _lower(column: str) -> Callable[[pl.DataFrame], float]:
-    def rule(series: pl.DataFrame) -> float:
-        pristine, overwrite = _both(series, column)
-        return 100 * (1 - pristine / overwrite)
-
-    return rule
-
-
-def _times(series: pl.DataFrame) -> float:
-    pristine, overwrite = _both(series, "private_net_bytes_per_s")
-    return pristine / overwrite
+        means.append(float(values[:COMPARED_S].mean()))
+    return means[0] / means[1]
 
 
 def _convergence(series: pl.DataFrame) -> float:
-    # Alike in all three quantities that the figure shows.
+    """Second from which all three quantities that the figure shows are alike [s]."""
     columns = ("cpu_utilisation", "context_switches_per_s", "private_net_bytes_per_s")
-    _both(series, columns[0])
+    _times(series, columns[0])
     return max(
         converged_s(course(series, "fig20-pristine", column), course(series, "fig20-overwrite", column))
         for column in columns
     )
 
 
-SERIES_RULES: Final[Mapping[str, Callable[[pl.DataFrame], float | Observation]]] = MappingProxyType(
-    {
-        # The first second fills the pipeline.
-        "koh2017-115": lambda rows: dips(course(rows, "fig19-rs", "throughput_bytes_per_s")[1:]),
-        "koh2017-116": lambda rows: dips(course(rows, "fig19-rep", "throughput_bytes_per_s")[1:]),
-        "koh2017-117": _lower("cpu_utilisation"),
-        "koh2017-118": _lower("context_switches_per_s"),
-        "koh2017-119": _times,
-        "koh2017-120": _convergence,
-    }
-)
+SERIES_RULES: Final[Mapping[str, Callable[[pl.DataFrame], float | Observation]]] = {
+    "koh2017-115": partial(dips_of, name="fig19-rs"),
+    "koh2017-116": partial(dips_of, name="fig19-rep"),
+    "koh2017-117": lambda rows: 100 * (1 - _times(rows, "cpu_utilisation")),
+    "koh2017-118": lambda rows: 100 * (1 - _times(rows, "context_switches_per_s")),
+    "koh2017-119": lambda rows: _times(rows, "private_net_bytes_per_s"),
+    "koh2017-120": _convergence,
+}
 """Claim id → how it is computed from the series."""

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class KohResult(StudyResult):
-    """What the study gives: a row of ``rows`` is a cell, and there is more.
+    """What the study gives: a row of ``rows`` is a cell, and there is more; empty if none was asked for.
 
     Parameters
     ----------
     series : polars.DataFrame
-        One row per second of each run whose course in time was kept; empty if none was asked for.
+        One row per second of each run whose course in time was kept.
     ablations : polars.DataFrame
-        One row per cell and ablation; empty if none was asked for.
+        One row per cell and ablation.
     """
 
     series: pl.DataFrame
@@ -37,9 +37,7 @@ class KohResult(StudyResult):
 
     def terminal_tables(self) -> list[Table]:
         """Return the ablations, if some were run."""
-        from stripesim.scenarios.studies.koh2017.figures.ablations import ablation_table
-
-        return [ablation_table(self.ablations)] if self.ablations.height else []
+        return list(STUDY.tables(self).values())
 
 
 class Koh2017(Study):
@@ -73,9 +71,9 @@ class Koh2017(Study):
     def parameters(self) -> list[Row]:
         """List the numbers of the cluster's models, the run's length and the heartbeats."""
         from stripesim.scenarios.run.execute import parameters_of
-        from stripesim.scenarios.studies.koh2017.runs import PARAMETERS, base_models
+        from stripesim.scenarios.studies.koh2017.runs import base_models
 
-        return [*parameters_of(base_models()[1]), *PARAMETERS.listed()]
+        return [*parameters_of(base_models()[1]), *super().parameters()]
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List the simulations; claims that need other runs than those of the figures are not computed."""
@@ -87,26 +85,33 @@ class Koh2017(Study):
 
     def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> KohResult:
         """Judge the claims."""
+        import polars as pl
+
         from stripesim.scenarios.run.execute import provenance_of
         from stripesim.scenarios.run.results import rows_frame
         from stripesim.scenarios.studies.koh2017.claims import ledger_for
-        from stripesim.scenarios.studies.koh2017.runs import base_models, frame, rows_by_kind, with_image
+        from stripesim.scenarios.studies.koh2017.runs import Simulation, base_models
 
-        found = rows_by_kind(tasks, rows)
-        cells, series = with_image(rows_frame(found.get("cell", []))), frame(found.get("series", []))
-        pings = found.get("heartbeat")
-        base, models = base_models()
+        found: dict[str, list[Row]] = {"cell": [], "series": [], "ablation": [], "heartbeat": []}
+        for task, part in zip(tasks, rows, strict=True):
+            assert isinstance(task, Simulation)
+            found[task.kind] += part
+        cells = rows_frame(found["cell"])
+        if "image" not in cells.columns:
+            cells = cells.with_columns(image=pl.lit(None, dtype=pl.String))
+        series = pl.DataFrame(found["series"], infer_schema_length=None)
+        pings = [row["heartbeat_private_bytes_per_s"] for row in found["heartbeat"]]
         return KohResult(
             ledger=ledger_for(
                 cells,
                 self.parameters(),
                 series=series if series.width else None,
-                heartbeat_bytes_per_s=pings[0]["heartbeat_private_bytes_per_s"] if pings else None,
+                heartbeat_bytes_per_s=pings[0] if pings else None,
             ),
             rows=cells,
             series=series,
-            ablations=rows_frame(found["ablation"]) if "ablation" in found else frame([]),
-            provenance=provenance_of(base, models, setting.engine),
+            ablations=rows_frame(found["ablation"]) if found["ablation"] else pl.DataFrame(),
+            provenance=provenance_of(*base_models(), setting.engine),
         )
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:

@@ -2,85 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import polars as pl
+from matplotlib.axes import Axes
 
 from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label, three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, KINDS, PRISTINE_DURATION_S, SCHEMES
 
 KEYS: Final = ("scheme", "op", "pattern", "image")
+MEANS: Final = (
+    *("throughput_bytes_per_s", "latency_mean_ns", "private_net_bytes_per_client_byte", "cpu_utilisation"),
+)
 _LOOKS: Final = {"rs:6,3": ("#0072B2", "o", -0.14), "rs:10,4": ("#D55E00", "s", 0.14)}
+
+#: (ablation, scheme, op, pattern, image) → throughput over the baseline's.
+Factors = dict[tuple[str, ...], float]
 
 
 def compare(ablations: pl.DataFrame) -> pl.DataFrame:
-    """Means over the block sizes of each ablation, and as factors of the baseline.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per ablation, scheme and kind of run: ``throughput_bytes_per_s``, ``latency_mean_ns``,
-        ``private_net_bytes_per_client_byte``, ``cpu_utilisation``, each also with ``_over_baseline``.
-    """
-    columns = (
-        "throughput_bytes_per_s",
-        "latency_mean_ns",
-        "private_net_bytes_per_client_byte",
-        "cpu_utilisation",
-    )
-    means = ablations.group_by("ablation", *KEYS, maintain_order=True).agg(pl.col(columns).mean())
+    """Means over the block sizes of each ablation, scheme and kind of run, each also ``_over_baseline``."""
+    means = ablations.group_by("ablation", *KEYS, maintain_order=True).agg(pl.col(MEANS).mean())
     baseline = means.filter(pl.col("ablation") == "baseline").drop("ablation")
     joined = means.join(baseline, on=KEYS, suffix="_baseline", maintain_order="left")
     return joined.with_columns(
-        (pl.col(name) / pl.col(f"{name}_baseline")).alias(f"{name}_over_baseline") for name in columns
-    ).drop(f"{name}_baseline" for name in columns)
+        (pl.col(name) / pl.col(f"{name}_baseline")).alias(f"{name}_over_baseline") for name in MEANS
+    ).drop(f"{name}_baseline" for name in MEANS)
 
 
-def draw_ablations(ablations: pl.DataFrame) -> dict[str, CaptionedFigure | None]:
+def draw_ablations(ablations: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """Draw the figure of mechanisms and the one of stripe widths, each if it was asked for."""
     if not ablations.width:
         return {}
     table = compare(ablations)
+    factors: Factors = {
+        row[:-1]: row[-1]
+        for row in table.select("ablation", *KEYS, "throughput_bytes_per_s_over_baseline").iter_rows()
+    }
     names = [name for name in table["ablation"].unique(maintain_order=True) if name != "baseline"]
     widths = [name for name in names if ABLATIONS[name].stripe_bytes is not None]
-    mechanisms = [name for name in names if name not in widths]
-    return {
-        "ablations": _draw(table, mechanisms, "Ablations: what each mechanism does"),
-        "stripe-width": _draw(table, widths, "Ablations: the stripe's width (baseline: 24 and 40 KiB)"),
+    figures = {
+        "ablations": ([n for n in names if n not in widths], "Ablations: what each mechanism does"),
+        "stripe-width": (widths, "Ablations: the stripe's width (baseline: 24 and 40 KiB)"),
     }
+    return {stem: _draw(factors, mine, title) for stem, (mine, title) in figures.items() if mine}
 
 
-def _draw(table: pl.DataFrame, names: list[str], title: str) -> CaptionedFigure | None:
-    if not names:
-        return None
+def _draw(factors: Factors, names: list[str], title: str) -> CaptionedFigure:
     with styled():
         figure = new_figure((13.5, 1.9 + 0.55 * len(names)))
         axes = figure.subplots(1, len(KINDS), sharey=True, sharex=True)
         for place, (op, pattern, image) in zip(axes, KINDS, strict=True):
             place.axvline(1.0, color="#444444", linewidth=1)
             for scheme in SCHEMES:
-                colour, marker, step = _LOOKS[scheme]
                 for line, name in enumerate(names):
-                    value = _factor(table, name, (scheme, op, pattern, image))
-                    if value is None:
-                        continue
-                    place.plot([1, value], [line + step] * 2, color=colour, linewidth=2)
-                    place.plot(
-                        [value], [line + step], marker=marker, color=colour, markersize=8, linestyle="none",
-                        label=scheme_label(scheme) if line == 0 else None,
-                    )  # fmt: skip
-                    place.annotate(
-                        f"{three_digits(value)}×", (value, line + step), xytext=(7 if value >= 1 else -7, 0),
-                        textcoords="offset points", va="center", ha="left" if value >= 1 else "right",
-                        fontsize=9,
-                    )  # fmt: skip
+                    _draw_factor(place, factors.get((name, scheme, op, pattern, image)), scheme, line)
             place.set_title(f"{PATTERN_WORDS[pattern]} {OP_WORDS[op]}, {image}", fontsize=12)
             place.set_xscale("log")
             place.grid(visible=False)
             place.tick_params(axis="x", labelsize=10)
-        shown = [v for v in table["throughput_bytes_per_s_over_baseline"].to_list() if v]
+        shown = [factor for factor in factors.values() if factor]
         axes[0].set_xlim(min(0.5, *shown) / 1.8, max(2.0, *shown) * 2.2)
         ticks = [t for t in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if min(shown) / 1.8 < t < max(shown) * 2.2]
         axes[0].set_xticks(ticks, [f"{tick:g}×" for tick in ticks])
@@ -88,27 +71,33 @@ def _draw(table: pl.DataFrame, names: list[str], title: str) -> CaptionedFigure 
         axes[0].set_yticks(range(len(names)), [ABLATIONS[name].says for name in names])
         axes[0].set_ylim(len(names) - 0.5, -0.5)
         figure.supxlabel("throughput over that of the calibrated model", fontsize=12)
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper right", ncols=2)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
         figure.suptitle(title, x=0.005, ha="left", weight="bold", fontsize=14)
-    return CaptionedFigure(figure, _caption(table, names, title))
+    return CaptionedFigure(figure, _caption(factors, names, title))
 
 
-def _factor(table: pl.DataFrame, name: str, key: tuple[str, str, str, str]) -> float | None:
-    mine = table.filter(
-        (pl.col("ablation") == name)
-        & pl.all_horizontal(pl.col(column) == value for column, value in zip(KEYS, key, strict=True))
-    )["throughput_bytes_per_s_over_baseline"]
-    return None if mine.is_empty() else float(mine[0])
+def _draw_factor(axes: Axes, value: float | None, scheme: str, line: int) -> None:
+    if value is None:
+        return
+    colour, marker, step = _LOOKS[scheme]
+    axes.plot([1, value], [line + step] * 2, color=colour, linewidth=2)
+    axes.plot(
+        [value], [line + step], marker=marker, color=colour, markersize=8, linestyle="none",
+        label="" if line else scheme_label(scheme),
+    )  # fmt: skip
+    axes.annotate(
+        f"{three_digits(value)}×", (value, line + step), xytext=(7 if value >= 1 else -7, 0),
+        textcoords="offset points", va="center", ha="left" if value >= 1 else "right", fontsize=9,
+    )  # fmt: skip
 
 
-def _caption(table: pl.DataFrame, names: list[str], title: str) -> str:
+def _caption(factors: Factors, names: list[str], title: str) -> str:
     sentences = []
     for name in names:
         parts = []
         for op, pattern, image in KINDS:
-            factors = [_factor(table, name, (scheme, op, pattern, image)) for scheme in SCHEMES]
-            text = " and ".join("–" if f is None else f"{three_digits(f)}×" for f in factors)
+            found = [factors.get((name, scheme, op, pattern, image)) for scheme in SCHEMES]
+            text = " and ".join("–" if f is None else f"{three_digits(f)}×" for f in found)
             parts.append(f"{PATTERN_WORDS[pattern].lower()} {OP_WORDS[op]} {text}")
         sentences.append(f"{ABLATIONS[name].says}: {', '.join(parts)}.")
     return (
@@ -117,7 +106,7 @@ def _caption(table: pl.DataFrame, names: list[str], title: str) -> str:
     )
 
 
-def ablation_table(ablations: pl.DataFrame) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def ablation_table(ablations: pl.DataFrame) -> Table:
     """Column names and rows: means over the block sizes, and throughput over the baseline's."""
     columns = (
         *("ablation", "scheme", "requests", "throughput [MB/s]", "over baseline"),

@@ -17,6 +17,7 @@ from stripesim.scenarios.figures.captions import three_digits
 RIGHT: Final = ("#0072B2", "o", "right")
 WRONG: Final = ("#D55E00", "X", "wrong")
 UNCOUNTED: Final = "#777777"
+BAND: Final = "#56B4E9"
 
 #: Ends of the axis, simulated over published; beyond, a mark sits on the edge as an arrow.
 LOW: Final = 0.2
@@ -25,43 +26,23 @@ STATEMENT_WIDTH: Final = 62
 LINE_HEIGHT_INCH: Final = 0.56
 
 
-def marks(entry: Entry) -> tuple[str, str, str]:
-    """Colour, marker and word of a verdict."""
-    return RIGHT if entry.verdict == "right" else WRONG
-
-
 def numbers_text(entry: Entry) -> str:
     """Write a claim's numbers: published, an arrow, simulated, the unit."""
-    unit = f" {entry.claim.unit}" if entry.claim.unit else ""
     if entry.simulated_text is not None:
         return f"“{entry.claim.published_text}” → “{entry.simulated_text}”"
-    return f"{entry.claim.published_text} → {_simulated(entry)}{unit}"
-
-
-def _simulated(entry: Entry) -> str:
-    if entry.simulated is None:
-        return "–"
-    parts = entry.simulated if isinstance(entry.simulated, tuple) else (entry.simulated,)
-    return "–".join(three_digits(part) for part in parts)
+    unit = f" {entry.claim.unit}" if entry.claim.unit else ""
+    found = entry.simulated
+    parts = () if found is None else found if isinstance(found, tuple) else (found,)
+    return f"{entry.claim.published_text} → {'–'.join(map(three_digits, parts)) or '–'}{unit}"
 
 
 def ratio_of(entry: Entry) -> float | None:
     """Simulated over published where that is a number, else None."""
-    if entry.error is None or entry.error_kind != "relative":
-        return None
-    return 1 + entry.error
+    return None if entry.error is None or entry.error_kind != "relative" else 1 + entry.error
 
 
 def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
-    """Draw one line per claim, simulated over published on a logarithmic axis.
-
-    Parameters
-    ----------
-    axes
-        Where to draw; its left half is taken by words.
-    entries
-        Judged claims, each with a simulated value.
-    """
+    """Draw one line per claim, simulated over published on a logarithmic axis, whose left half has words."""
     if all(ratio_of(entry) is None for entry in entries):
         axes.set_axis_off()
     else:
@@ -71,29 +52,7 @@ def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
     axes.set_ylim(len(entries) - 0.5, -0.5)
     axes.grid(visible=False)
     for line, entry in enumerate(entries):
-        colour, marker, _ = marks(entry)
-        counted = entry.claim.role in ("held-out", "calibration")
-        colour = colour if counted else UNCOUNTED
-        ratio = ratio_of(entry)
-        _band(axes, entry, line)
-        if ratio is not None:
-            place = min(max(ratio, LOW), HIGH)
-            outside = ">" if ratio > HIGH else "<" if ratio < LOW else marker
-            axes.plot(
-                [place], [line], marker=outside, color=colour, markersize=9, clip_on=False, zorder=4,
-                fillstyle="full" if entry.claim.role == "held-out" else "none", markeredgewidth=1.6,
-            )  # fmt: skip
-        role = "" if entry.claim.role == "held-out" else f" · {entry.claim.role}"
-        statement = textwrap.wrap(entry.claim.statement, STATEMENT_WIDTH)
-        words = "\n".join([*statement[:2], f"{entry.claim.id[-3:]}:  {numbers_text(entry)}{role}"])
-        axes.annotate(
-            words, (0, line), xycoords=("axes fraction", "data"), xytext=(-8, 0), ha="right", va="center",
-            textcoords="offset points", fontsize=8.5, linespacing=1.1,
-        )  # fmt: skip
-        axes.annotate(
-            entry.verdict, (1, line), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
-            textcoords="offset points", fontsize=9.5, color=colour, weight="bold" if counted else "normal",
-        )  # fmt: skip
+        _draw_claim(axes, entry, line)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xticks([0.25, 0.5, 1, 2, 4], ["¼", "½", "1", "2", "4"], fontsize=10)
@@ -101,14 +60,33 @@ def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
     axes.set_xlabel("simulated / published", fontsize=10)
 
 
-def _band(axes: Axes, entry: Entry, line: int) -> None:
-    slack = entry.tolerance
-    if slack is None or ratio_of(entry) is None:
-        return
-    low = LOW if entry.claim.compare == "at-most" else max(LOW, 1 - slack)
-    axes.add_patch(
-        Rectangle((low, line - 0.32), min(HIGH, 1 + slack) - low, 0.64, color="#56B4E9", alpha=0.3, zorder=1)
-    )
+def _draw_claim(axes: Axes, entry: Entry, line: int) -> None:
+    colour, marker, _ = RIGHT if entry.verdict == "right" else WRONG
+    held_out = entry.claim.role == "held-out"
+    counted = held_out or entry.claim.role == "calibration"
+    colour = colour if counted else UNCOUNTED
+    ratio, slack = ratio_of(entry), entry.tolerance
+    if ratio is not None and slack is not None:
+        low = LOW if entry.claim.compare == "at-most" else max(LOW, 1 - slack)
+        width = min(HIGH, 1 + slack) - low
+        axes.add_patch(Rectangle((low, line - 0.32), width, 0.64, color=BAND, alpha=0.3, zorder=1))
+    if ratio is not None:
+        outside = ">" if ratio > HIGH else "<" if ratio < LOW else marker
+        axes.plot(
+            [min(max(ratio, LOW), HIGH)], [line], marker=outside, color=colour, markersize=9, clip_on=False,
+            zorder=4, fillstyle="full" if held_out else "none", markeredgewidth=1.6,
+        )  # fmt: skip
+    role = "" if held_out else f" · {entry.claim.role}"
+    statement = textwrap.wrap(entry.claim.statement, STATEMENT_WIDTH)
+    words = "\n".join([*statement[:2], f"{entry.claim.id[-3:]}:  {numbers_text(entry)}{role}"])
+    axes.annotate(
+        words, (0, line), xycoords=("axes fraction", "data"), xytext=(-8, 0), ha="right", va="center",
+        textcoords="offset points", fontsize=8.5, linespacing=1.1,
+    )  # fmt: skip
+    axes.annotate(
+        entry.verdict, (1, line), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
+        textcoords="offset points", fontsize=9.5, color=colour, weight="bold" if counted else "normal",
+    )  # fmt: skip
 
 
 def claims_caption(entries: Sequence[Entry]) -> str:

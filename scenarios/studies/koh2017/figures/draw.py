@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Entry
-from stripesim.scenarios.figures.captions import Overlay, three_digits
+from stripesim.scenarios.figures.captions import Overlay, scheme_label, scheme_names, three_digits
 from stripesim.scenarios.figures.panels import LATENCY, THROUGHPUT, Panel
 from stripesim.scenarios.figures.results import CaptionedFigure
-from stripesim.scenarios.studies.koh2017.claims import BARE, STORAGE, figures_asked
+from stripesim.scenarios.studies.koh2017.cells import BARE, STORAGE
+from stripesim.scenarios.studies.koh2017.claims import figures_asked
+from stripesim.scenarios.studies.koh2017.figures.ablations import draw_ablations
 from stripesim.scenarios.studies.koh2017.figures.claims import claims_caption
+from stripesim.scenarios.studies.koh2017.figures.series import draw_figure_19, draw_figure_20
 from stripesim.scenarios.studies.koh2017.figures.sheet import SheetPanel, draw_sheet
+from stripesim.scenarios.studies.koh2017.figures.summary import draw_summary
 from stripesim.scenarios.studies.koh2017.paper import FIGURES, PAPER_FIGURES
+from stripesim.scenarios.studies.lookup import select
 
 if TYPE_CHECKING:
     from stripesim.scenarios.studies.koh2017.study import KohResult
 
-LATENCY_CI: Final = Panel(
-    LATENCY.metric, LATENCY.title, LATENCY.unit, LATENCY.factor, ("latency_ci_low", "latency_ci_high")
-)
+LATENCY_CI: Final = replace(LATENCY, ci=("latency_ci_low", "latency_ci_high"))
 CPU: Final = Panel("cpu_utilisation", "CPU, all storage cores", "%", 100.0)
 USER: Final = Panel("cpu_user", "of it in user mode", "%", 100.0)
 SWITCHES: Final = Panel("switches_per_byte", "Context switches", "per client byte", 1.0)
@@ -50,7 +54,6 @@ SHEETS: Final[dict[str, tuple[str, tuple[tuple[str, Panel, str], ...]]]] = {
     ),
     "17": ("Private network under random reads", (("17", PRIVATE, ""),)),
 }
-
 # Metric of a claim → panel's column and the factor from the claim's unit to the column's.
 ABSOLUTE: Final = {
     "throughput_avg": (THROUGHPUT.metric, 1e6),
@@ -59,38 +62,24 @@ ABSOLUTE: Final = {
     "read_amplification": (READS.metric, 1.0),
 }
 SCHEME_OF: Final = {"3-rep": "rep:3", "RS(6,3)": "rs:6,3", "RS(10,4)": "rs:10,4"}
+PATTERN_OF: Final = {"sequential": "seq", "random": "rand"}
 
 
 def draw(result: KohResult) -> dict[str, CaptionedFigure]:
-    """Draw each figure whose runs are there.
-
-    Parameters
-    ----------
-    result : KohResult
-
-    Returns
-    -------
-    dict
-        File stem → figure, in the paper's order: ``fig01`` … ``fig20``, then ``ablations``, ``stripe-width``.
-    """
-    from stripesim.scenarios.studies.koh2017.figures.ablations import draw_ablations
-    from stripesim.scenarios.studies.koh2017.figures.series import draw_figure_19, draw_figure_20
-    from stripesim.scenarios.studies.koh2017.figures.summary import draw_summary
-
+    """Draw each figure whose runs are there: ``fig01`` … ``fig20``, then ``ablations``, ``stripe-width``."""
     entries = result.ledger.entries
     drawn: dict[str, CaptionedFigure | None] = {"fig01": draw_summary(entries)}
     rows = with_columns(result.rows)
     for number in PAPER_FIGURES:
-        mine = claims_of(number, entries)
+        mine, stem = claims_of(number, entries), f"fig{int(number):02d}"
         if number in SHEETS:
-            drawn[f"fig{int(number):02d}"] = _sheet(number, rows, mine)
+            drawn[stem] = _sheet(number, rows, mine)
         elif number == "18":
-            drawn["fig18"] = _figure_18(rows, mine)
-        elif number in ("19", "20") and result.series.width:
-            draw_it: Callable[..., CaptionedFigure | None] = (
-                draw_figure_19 if number == "19" else draw_figure_20
-            )
-            drawn[f"fig{number}"] = draw_it(result.series, mine)
+            drawn[stem] = _figure_18(rows, mine)
+        elif number == "19" and result.series.width:
+            drawn[stem] = draw_figure_19(result.series, mine)
+        elif number == "20" and result.series.width:
+            drawn[stem] = draw_figure_20(result.series, mine)
     drawn |= draw_ablations(result.ablations)
     return {stem: figure for stem, figure in drawn.items() if figure is not None}
 
@@ -122,12 +111,9 @@ def claims_of(number: str, entries: Sequence[Entry]) -> list[Entry]:
 
 def rows_of(rows: pl.DataFrame, figure: str, schemes: Sequence[str] = STORAGE) -> pl.DataFrame:
     """Rows that one entry of `FIGURES` is drawn from, schemes in their order."""
-    found = FIGURES[figure]
-    chosen = rows.filter(
-        (pl.col("op") == found.op) & (pl.col("pattern") == found.pattern) & (pl.col("image") == found.image)
-    )
-    parts = [chosen.filter(pl.col("scheme") == scheme) for scheme in schemes]
-    return pl.concat(parts) if parts else chosen
+    runs = FIGURES[figure]
+    here = select(rows, op=runs.op, pattern=runs.pattern, image=runs.image)
+    return pl.concat([select(here, scheme=scheme) for scheme in schemes])
 
 
 def _sheet(number: str, rows: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedFigure | None:
@@ -137,36 +123,28 @@ def _sheet(number: str, rows: pl.DataFrame, entries: Sequence[Entry]) -> Caption
         mine = rows_of(rows, figure)
         if mine.is_empty():
             return None
-        panels.append(SheetPanel(panel, words, mine, _overlays(figure, panel, entries), _lower(panel)))
+        lower = USER if panel is CPU else None
+        panels.append(SheetPanel(panel, words, mine, _overlays(figure, panel, entries), lower))
     caption = f"Figure {number} of the paper: {title[0].lower()}{title[1:]}. {_means(panels)} "
     return draw_sheet(f"Fig {number}  {title}", panels, entries, caption + claims_caption(entries))
-
-
-def _lower(panel: Panel) -> Panel | None:
-    """The part of a quantity that is drawn beneath it: user mode below all CPU time."""
-    return USER if panel is CPU else None
 
 
 def _overlays(figure: str, panel: Panel, entries: Sequence[Entry]) -> list[Overlay]:
     """Published values in the panel's own unit, with their tolerance as a band."""
     found = []
-    pattern = {"seq": "sequential", "rand": "random"}[FIGURES[figure].pattern]
     for entry in entries:
         claim = entry.claim
         metric, factor = ABSOLUTE.get(claim.metric, ("", 1.0))
         scheme = SCHEME_OF.get(claim.scheme)
         if metric != panel.metric or scheme is None or not isinstance(claim.published, float):
             continue
-        if claim.role == "derived" or claim.pattern != pattern or claim.compare != "value":
+        other = PATTERN_OF.get(claim.pattern) != FIGURES[figure].pattern
+        if other or claim.role == "derived" or claim.compare != "value":
             continue
         value, slack = claim.published * factor, claim.tolerance or 0.0
-        size = 1024 if claim.block_size == "1KB" else 4096 if claim.block_size == "4KB" else None
-        found.append(
-            Overlay(
-                scheme, size, value, "published, band = tolerance", metric,
-                value * (1 - slack), value * (1 + slack),
-            )
-        )  # fmt: skip
+        size = {"1KB": 1024, "4KB": 4096}.get(claim.block_size)
+        ends = (value * (1 - slack), value * (1 + slack))
+        found.append(Overlay(scheme, size, value, "published, band = tolerance", metric, *ends))
     return found
 
 
@@ -179,41 +157,33 @@ def _figure_18(rows: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedFigure 
         ]
         if any(part.is_empty() for part in parts):
             return None
-        panels.append(SheetPanel(RATIO, f"{op}s", pl.concat(parts), [], None))
+        panels.append(SheetPanel(RATIO, f"{op}s", pl.concat(parts)))
     caption = f"Figure 18 of the paper: random over sequential throughput. {_means(panels)} "
     return draw_sheet("Fig 18  Random over sequential", panels, entries, caption + claims_caption(entries))
 
 
 def _ratio(random: pl.DataFrame, sequential: pl.DataFrame) -> pl.DataFrame:
     keys = ["scheme", "block_size_bytes"]
-    return (
-        random.select(*keys, "throughput_bytes_per_s")
-        .join(
-            sequential.select(*keys, "throughput_bytes_per_s"), on=keys, suffix="_seq", maintain_order="left"
-        )
-        .select(
-            *keys,
-            (pl.col("throughput_bytes_per_s") / pl.col("throughput_bytes_per_s_seq")).alias(RATIO.metric),
-        )
-    )
+    rate = pl.col(THROUGHPUT.metric)
+    joined = random.join(sequential, on=keys, suffix="_seq", maintain_order="left")
+    return joined.select(*keys, (rate / pl.col(f"{THROUGHPUT.metric}_seq")).alias(RATIO.metric))
 
 
 def _means(panels: Sequence[SheetPanel]) -> str:
     """Say each panel's simulated means over the block sizes."""
-    from stripesim.scenarios.figures.captions import scheme_label, scheme_names
-
     sentences = []
     for panel in panels:
+        quantity = panel.panel
         parts = []
         for scheme in scheme_names(panel.rows):
-            values = panel.rows.filter(pl.col("scheme") == scheme)[panel.panel.metric].drop_nulls()
+            values = select(panel.rows, scheme=scheme)[quantity.metric].drop_nulls()
             if len(values):
-                mean = float(values.cast(pl.Float64).to_numpy().mean()) * panel.panel.factor
+                mean = float(values.cast(pl.Float64).to_numpy().mean()) * quantity.factor
                 parts.append(f"{scheme_label(scheme)} {three_digits(mean)}")
-        zeros = panel.rows.filter(pl.col(panel.panel.metric) == 0).height
+        zeros = panel.rows.filter(pl.col(quantity.metric) == 0).height
         words = f" ({panel.words})" if panel.words else ""
         sentences.append(
-            f"{panel.panel.title}{words} [{panel.panel.unit}], simulated mean: {', '.join(parts)}."
+            f"{quantity.title}{words} [{quantity.unit}], simulated mean: {', '.join(parts)}."
             + (f" {zeros} cells are zero and not drawn." if zeros else "")
         )
     return " ".join(sentences)

@@ -14,9 +14,16 @@ from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, styled
 from stripesim.scenarios.studies.koh2017.figures.claims import claims_caption
 from stripesim.scenarios.studies.koh2017.figures.sheet import sheet
-from stripesim.scenarios.studies.koh2017.series import COMPARED_S, PAUSES_NS, RUNS, course, dips
+from stripesim.scenarios.studies.koh2017.series import (
+    COMPARED_S,
+    PAUSES_NS,
+    RUNS,
+    THROUGHPUT,
+    course,
+    dips_of,
+    pause_run,
+)
 
-THROUGHPUT: Final = "throughput_bytes_per_s"
 _LOOKS: Final = (("#0072B2", "-"), ("#D55E00", "--"), ("#009E73", "-."), ("#CC79A7", ":"))
 QUANTITIES: Final = (
     ("cpu_utilisation", "CPU, all storage cores", "%", 100.0),
@@ -28,34 +35,45 @@ QUANTITIES: Final = (
 def needed_pause_ns(series: pl.DataFrame) -> int | None:
     """Shortest pause tried that makes RS(6,3) dip near zero periodically [ns]; None if none does."""
     for pause_ns in PAUSES_NS:
-        name = f"fig19-pause-{pause_ns // 1_000_000}ms"
-        if dips(course(series, name, THROUGHPUT)[1:]).says == "near-zero, periodic":
+        if dips_of(series, pause_run(pause_ns)).says == "near-zero, periodic":
             return pause_ns
     return None
 
 
+def _courses(
+    axes: Axes,
+    series: pl.DataFrame,
+    names: Sequence[str],
+    quantity: tuple[str, str, str, float],
+    room: float,
+) -> None:
+    """Draw one quantity of some runs, with room above for a legend."""
+    column, title, unit, factor = quantity
+    highest = 0.0
+    for name, (colour, style) in zip(names, _LOOKS, strict=False):
+        values = course(series, name, column)
+        times = np.arange(1, len(values) + 1)
+        axes.plot(times, values * factor, color=colour, linestyle=style, linewidth=1.8, label=RUNS[name].says)
+        highest = max(highest, float(values.max()))
+    axes.set_title(title, fontsize=12)
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel(unit)
+    axes.set_ylim(0, room * factor * highest)
+
+
 def draw_figure_19(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedFigure | None:
     """Draw throughput per second of first sequential writes, and what would make it dip."""
-    present = set(series["series"])
-    if "fig19-rs" not in present:
+    if "fig19-rs" not in series["series"]:
         return None
     pause_ns = needed_pause_ns(series)
-    shown = pause_ns if pause_ns is not None else PAUSES_NS[-1]
-    what_if = ("fig19-rs", "fig19-object-map", "fig19-fill-object", f"fig19-pause-{shown // 1_000_000}ms")
+    what_if = ("fig19-rs", "fig19-object-map", "fig19-fill-object", pause_run(pause_ns or PAUSES_NS[-1]))
 
     def lines(axes: Sequence[Axes]) -> None:
         for place, names, title in (
             (axes[0], ("fig19-rep", "fig19-rs"), "(a) As modelled"),
             (axes[1], what_if, "(b) RS(6,3), what if"),
         ):
-            for name, (colour, style) in zip(names, _LOOKS, strict=False):
-                values = course(series, name, THROUGHPUT) / 1e6
-                times = np.arange(1, len(values) + 1)
-                place.plot(times, values, color=colour, linestyle=style, linewidth=1.8, label=RUNS[name].says)
-            place.set_title(title, fontsize=12)
-            place.set_xlabel("time [s]")
-            place.set_ylabel("MB/s")
-            place.set_ylim(0, 1.55 * max(course(series, name, THROUGHPUT).max() for name in names) / 1e6)
+            _courses(place, series, names, (THROUGHPUT, title, "MB/s", 1e-6), 1.55)
             place.legend(fontsize=8.5, loc="upper right")
 
     with styled():
@@ -64,23 +82,23 @@ def draw_figure_19(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
 
 
 def _caption_19(series: pl.DataFrame, pause_ns: int | None) -> str:
+    def mean(name: str) -> str:
+        return three_digits(course(series, name).mean() / 1e6)
+
     parts = []
     for name in ("fig19-rs", "fig19-rep", "fig19-object-map", "fig19-fill-object"):
-        found = dips(course(series, name, THROUGHPUT)[1:])
-        mean = course(series, name, THROUGHPUT).mean() / 1e6
+        found = dips_of(series, name)
         parts.append(
-            f"{RUNS[name].says}: {three_digits(mean)} MB/s, dips {found.says}, "
+            f"{RUNS[name].says}: {mean(name)} MB/s, dips {found.says}, "
             f"lowest second {three_digits(100 * found.numbers[0])} % of the level between dips"
         )
     update_ms = course(series, "fig19-object-map", "pause_ns")[0] / 1e6
     entries = int(course(series, "fig19-rs", "pg_log_entries_max")[0])
-    if pause_ns is None:
-        needed = "None of the pauses tried gives such dips. "
-    else:
-        mean = course(series, f"fig19-pause-{pause_ns // 1_000_000}ms", THROUGHPUT).mean() / 1e6
+    needed = "None of the pauses tried gives such dips. "
+    if pause_ns is not None:
         needed = (
             f"It would take a stall of about {pause_ns / 1e9:g} s at every new object, and then the mean is "
-            f"{three_digits(mean)} MB/s: no mechanism among those tried stalls nearly so long. "
+            f"{mean(pause_run(pause_ns))} MB/s: no mechanism among those tried stalls nearly so long. "
         )
     return (
         f"Figure 19 of the paper: throughput per second. {'; '.join(parts)}. One update of the object map "
@@ -97,15 +115,8 @@ def draw_figure_20(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
 
     def lines(axes: Sequence[Axes]) -> None:
         for place, letter, (column, title, unit, factor) in zip(axes, "abc", QUANTITIES, strict=True):
-            for name, (colour, style) in zip(names, _LOOKS, strict=False):
-                values = course(series, name, column) * factor
-                times = np.arange(1, len(values) + 1)
-                place.plot(times, values, color=colour, linestyle=style, linewidth=1.8, label=RUNS[name].says)
+            _courses(place, series, names, (column, f"({letter}) {title}", unit, factor), 1.3)
             place.axvline(COMPARED_S, color="#777777", linewidth=1, linestyle=":")
-            place.set_title(f"({letter}) {title}", fontsize=12)
-            place.set_xlabel("time [s]")
-            place.set_ylabel(unit)
-            place.set_ylim(0, 1.3 * factor * max(course(series, name, column).max() for name in names))
         axes[0].legend(fontsize=9, loc="upper right")
 
     with styled():

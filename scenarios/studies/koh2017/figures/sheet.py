@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -15,49 +15,31 @@ from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_na
 from stripesim.scenarios.figures.panels import PUBLISHED_MARK, Panel, draw_panel, scale_axis, size_axis_title
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.studies.koh2017.figures.claims import LINE_HEIGHT_INCH, draw_claims
+from stripesim.scenarios.studies.lookup import select
 
 PANEL_WIDTH_INCH = 4.4
 CLAIMS_WIDTH_INCH = 6.8
 HEIGHT_INCH = 4.4
 
 
-@dataclass(frozen=True)
-class SheetPanel:
+class SheetPanel(NamedTuple):
     """One panel of lines against block size.
 
-    Parameters
-    ----------
-    panel : Panel
-        The quantity.
-    words : str
-        What tells this panel from its neighbour.
-    rows : polars.DataFrame
-    overlays : list of Overlay
-        Published values in the quantity's own unit.
-    lower : Panel or None
-        A part of the quantity, drawn beneath it without marks.
+    The words tell it from its neighbour; overlays are published values in the quantity's own unit; lower is
+    a part of the quantity, drawn beneath it without marks.
     """
 
     panel: Panel
     words: str
     rows: pl.DataFrame
-    overlays: list[Overlay]
-    lower: Panel | None
+    overlays: Sequence[Overlay] = ()
+    lower: Panel | None = None
 
 
 def draw_sheet(
     title: str, panels: Sequence[SheetPanel], entries: Sequence[Entry], caption: str
 ) -> CaptionedFigure:
-    """Draw panels of lines and the claims about them.
-
-    Parameters
-    ----------
-    title : str
-    panels : sequence of SheetPanel
-    entries : sequence of Entry
-        Judged claims of the figure.
-    caption : str
-    """
+    """Draw panels of lines and the judged claims about them."""
 
     def draw_lines(axes: Sequence[Axes]) -> None:
         for letter, place, panel in zip("abc", axes, panels, strict=False):
@@ -93,44 +75,31 @@ def sheet(
 def _legend_below(figure: Figure, *, published: bool) -> None:
     entries = [axes.get_legend_handles_labels() for axes in figure.axes]
     by_label = {label: handle for entry in entries for handle, label in zip(*entry, strict=True)}
-    handles, labels = list(by_label.values()), list(by_label)
     if published:
-        handles.append(Line2D([], [], color="#555555", **PUBLISHED_MARK))
-        labels.append("published, band = tolerance")
+        by_label["published, band = tolerance"] = Line2D([], [], color="#555555", **PUBLISHED_MARK)
     figure.legend(
-        handles, labels, loc="outside lower left", ncols=min(len(labels), 5), handlelength=2.4, fontsize=10
-    )
+        by_label.values(), by_label.keys(), loc="outside lower left", ncols=min(len(by_label), 5),
+        handlelength=2.4, fontsize=10,
+    )  # fmt: skip
 
 
 def _lines(axes: Axes, panel: SheetPanel) -> None:
-    schemes = scheme_names(panel.rows)
+    schemes, sizes = scheme_names(panel.rows), block_sizes(panel.rows)
+    quantity, lower = panel.panel, panel.lower
     # Nothing can be drawn at zero on a logarithmic axis: such cells are left out, as the caption says.
-    metric = pl.col(panel.panel.metric)
-    shown = draw_panel(
-        axes,
-        panel.rows.with_columns(pl.when(metric != 0).then(metric).alias(panel.panel.metric)),
-        panel.panel,
-        schemes,
-        panel.overlays,
-    )
-    sizes = block_sizes(panel.rows)
-    if panel.panel.ci is not None and set(panel.panel.ci) <= set(panel.rows.columns):
-        for scheme in schemes:
-            mine = panel.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
-            low, high = (
-                mine[name].cast(pl.Float64).to_numpy() * panel.panel.factor for name in panel.panel.ci
-            )
-            places = [sizes.index(size) for size in mine["block_size_bytes"]]
+    metric = pl.col(quantity.metric)
+    drawn = panel.rows.with_columns(pl.when(metric != 0).then(metric).alias(quantity.metric))
+    shown = draw_panel(axes, drawn, quantity, schemes, panel.overlays)
+    for index, scheme in enumerate(schemes):
+        mine = select(panel.rows, scheme=scheme).sort("block_size_bytes")
+        places = [sizes.index(size) for size in mine["block_size_bytes"]]
+        if quantity.ci is not None and set(quantity.ci) <= set(mine.columns):
+            low, high = (mine[name].cast(pl.Float64).to_numpy() * quantity.factor for name in quantity.ci)
             axes.fill_between(places, low, high, alpha=0.18, color="#555555", linewidth=0, zorder=1.5)
-    if panel.lower is not None:
-        for index, scheme in enumerate(schemes):
-            mine = panel.rows.filter(pl.col("scheme") == scheme).sort("block_size_bytes")
-            places = [sizes.index(size) for size in mine["block_size_bytes"]]
-            values = mine[panel.lower.metric].cast(pl.Float64).to_numpy() * panel.lower.factor
-            axes.plot(
-                places, values, color="#777777", linewidth=1, linestyle=":",
-                label=panel.lower.title if index == 0 else None,
-            )  # fmt: skip
+        if lower is not None:
+            values = mine[lower.metric].cast(pl.Float64).to_numpy() * lower.factor
+            label = "" if index else lower.title
+            axes.plot(places, values, color="#777777", linewidth=1, linestyle=":", label=label)
             shown += values.tolist()
     scale_axis(axes, shown)
     if shown and axes.get_yscale() == "linear":

@@ -8,7 +8,7 @@ from typing import Final
 from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.studies.koh2017.figures.claims import RIGHT, WRONG
+from stripesim.scenarios.studies.koh2017.figures.claims import BAND, RIGHT, WRONG
 
 # Claim → what it compares, and how it becomes a factor of 3-replication.
 SUMMARY: Final[dict[str, tuple[str, str]]] = {
@@ -21,8 +21,6 @@ SUMMARY: Final[dict[str, tuple[str, str]]] = {
     "koh2017-037": ("device reads", "factor"),
     "koh2017-038": ("device writes", "factor"),
 }
-
-
 #: Nothing on the logarithmic axis lies below.
 FLOOR: Final = 1e-3
 
@@ -42,32 +40,30 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
     """Draw the six-way summary; None if none of its claims was computed."""
     by_id = {entry.claim.id: entry for entry in entries}
     listed = []
-    for claim_id, (words, kind) in SUMMARY.items():
-        entry = by_id.get(claim_id)
+    for claim, (words, kind) in SUMMARY.items():
+        entry = by_id.get(claim)
         if entry is None or not isinstance(entry.simulated, float):
             continue
-        assert isinstance(entry.claim.published, float)
-        published, simulated = (as_factor(value, kind) for value in (entry.claim.published, entry.simulated))
-        listed.append((words, published, max(simulated, FLOOR), entry))
+        stated, slack = entry.claim.published, entry.tolerance or 0.0
+        assert isinstance(stated, float)
+        # The tolerance belongs to the number as stated, and a drop of 86 % plus 20 % leaves nothing.
+        band = [max(as_factor(stated * end, kind), FLOOR) for end in (1 - slack, 1 + slack)]
+        simulated = max(as_factor(entry.simulated, kind), FLOOR)
+        listed.append((words, as_factor(stated, kind), simulated, band, entry))
     if not listed:
         return None
     with styled():
         figure = new_figure((11.5, 5.0))
         axes = figure.add_subplot()
-        for place, (_, published, simulated, entry) in enumerate(listed):
+        for place, (_, published, simulated, (low, high), entry) in enumerate(listed):
             colour, marker, word = RIGHT if entry.verdict == "right" else WRONG
-            slack, stated = entry.tolerance or 0.0, entry.claim.published
-            assert isinstance(stated, float)
-            # The tolerance belongs to the number as stated, and a drop of 86 % plus 20 % leaves nothing.
-            kind = SUMMARY[entry.claim.id][1]
-            low, high = (max(as_factor(stated * end, kind), FLOOR) for end in (1 - slack, 1 + slack))
             axes.fill_between(
-                [place - 0.34, place + 0.34], low, high,
-                color="#56B4E9", alpha=0.3, linewidth=0, label="tolerance" if place == 0 else None,
+                [place - 0.34, place + 0.34], low, high, color=BAND, alpha=0.3, linewidth=0,
+                label="" if place else "tolerance",
             )  # fmt: skip
             axes.plot(
                 [place - 0.3, place + 0.3], [published] * 2, color="#222222", linewidth=2.4,
-                label="published" if place == 0 else None,
+                label="" if place else "published",
             )  # fmt: skip
             axes.plot([place], [simulated], marker=marker, color=colour, markersize=11, linestyle="none")
             axes.annotate(
@@ -76,7 +72,7 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
             )  # fmt: skip
         axes.axhline(1.0, color="#444444", linewidth=1)
         axes.set_yscale("log")
-        shown = [value for _, *pair, _ in listed for value in pair]
+        shown = [value for _, *pair, _, _ in listed for value in pair]
         axes.set_ylim(min(shown) / 4, max(shown) * 2.2)
         axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         axes.minorticks_off()
@@ -88,7 +84,7 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
         axes.legend(loc="upper left", ncols=4, fontsize=10)
     words = "; ".join(
         f"{words} {three_digits(p)}, simulated {three_digits(s)} ({e.verdict}, {e.claim.role})"
-        for words, p, s, e in listed
+        for words, p, s, _, e in listed
     )
     return CaptionedFigure(
         figure, f"Figure 1 of the paper, RS(10,4) over 3-replication as published: {words}."

@@ -1,0 +1,200 @@
+"""Numbers of result rows: a quantity over schemes, figures and block sizes, its means and its ratios."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from stripesim.calibration.ledger.verdicts import Observation
+from stripesim.scenarios.studies.koh2017.paper import FIGURES
+
+KIB_BYTES = 1024
+SIZES_BYTES = tuple(KIB_BYTES << power for power in range(8))
+"""The eight block sizes of the paper, 1 KiB to 128 KiB [bytes]."""
+REP, RS63, RS104, BARE = "rep:3", "rs:6,3", "rs:10,4", "none"
+CODES = (RS63, RS104)
+STORAGE = (REP, *CODES)
+
+KEYS = ("scheme", "op", "pattern", "image", "block_size_bytes")
+Cell = tuple[str, str, str, str, int]
+Names = str | Sequence[str]
+
+
+class RowsError(ValueError):
+    """Result rows that cannot be read as one value per cell."""
+
+
+class NotComputedError(Exception):
+    """Why there is no value for these rows; its text becomes the claim's reason."""
+
+
+class Quantity(NamedTuple):
+    """A number of a result row: the columns it needs, and how it follows from them and the block size."""
+
+    columns: tuple[str, ...]
+    of: Callable[..., float]
+
+
+class Numbers(ABC):
+    """Where claims find their numbers; schemes and figures are one name or several."""
+
+    @abstractmethod
+    def value(self, quantity: Quantity, scheme: str, figure: str, size_bytes: int) -> float:
+        """One number, or `NotComputedError` with the reason."""
+
+    def of(
+        self, quantity: Quantity, schemes: Names, figures: Names, sizes_bytes: Sequence[int] = SIZES_BYTES
+    ) -> list[float]:
+        """Values in the order schemes, figures, sizes."""
+        return [
+            self.value(quantity, scheme, figure, size_bytes)
+            for scheme in ([schemes] if isinstance(schemes, str) else schemes)
+            for figure in ([figures] if isinstance(figures, str) else figures)
+            for size_bytes in sizes_bytes
+        ]
+
+    def mean(
+        self, quantity: Quantity, schemes: Names, figures: Names, sizes_bytes: Sequence[int] = SIZES_BYTES
+    ) -> float:
+        """Arithmetic mean, every cell with the same weight."""
+        return average(self.of(quantity, schemes, figures, sizes_bytes))
+
+    def over(self, quantity: Quantity, schemes: Names, figures: Names, baseline: str = REP) -> float:
+        """Mean of a scheme over the mean of another in the same figures."""
+        return divide(self.mean(quantity, schemes, figures), self.mean(quantity, baseline, figures))
+
+    def between(self, quantity: Quantity, scheme: str, figures: Names, baseline: Names) -> float:
+        """Mean of a scheme in some figures over its mean in others."""
+        return divide(self.mean(quantity, scheme, figures), self.mean(quantity, scheme, baseline))
+
+    def ratios(
+        self,
+        quantity: Quantity,
+        scheme: str,
+        figure: str,
+        sizes_bytes: Sequence[int] = SIZES_BYTES,
+        *,
+        baseline: str = REP,
+        than: str | None = None,
+    ) -> list[float]:
+        """Size by size, a scheme in a figure over the baseline in the same; or over itself in another one."""
+        if than is None:
+            other = self.of(quantity, baseline, figure, sizes_bytes)
+        else:
+            other = self.of(quantity, scheme, than, sizes_bytes)
+        return list(map(divide, self.of(quantity, scheme, figure, sizes_bytes), other))
+
+    def largest_ratio(self, quantity: Quantity, schemes: Iterable[str], figures: Iterable[str]) -> float:
+        """Largest size-by-size ratio to 3-replication, over all cells named."""
+        figures = list(figures)
+        return max(max(self.ratios(quantity, scheme, figure)) for scheme in schemes for figure in figures)
+
+
+class RowNumbers(Numbers):
+    """The numbers of result rows, one row per cell; a `RowsError` says which cell has two."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        absent = [key for key in KEYS if key not in rows.columns]
+        if absent:
+            raise RowsError(f"rows: got no column {', '.join(absent)}, wanted {', '.join(KEYS)}")
+        self._rows: dict[Cell, dict[str, object]] = {}
+        for row in rows.iter_rows(named=True):
+            cell: Cell = (row["scheme"], row["op"], row["pattern"], row["image"], row["block_size_bytes"])
+            if cell in self._rows:
+                raise RowsError(f"rows: got two rows for {_described(cell)}, wanted one per cell")
+            self._rows[cell] = row
+
+    def value(self, quantity: Quantity, scheme: str, figure: str, size_bytes: int) -> float:
+        """One number from the row of this cell."""
+        cell = cell_of(scheme, figure, size_bytes)
+        row = self._rows.get(cell)
+        if row is None:
+            raise NotComputedError(f"no row for {_described(cell)}")
+        values = []
+        for name in quantity.columns:
+            if name not in row:
+                raise NotComputedError(f"the rows have no column {name}")
+            number = row[name]
+            if not isinstance(number, int | float) or not math.isfinite(number):
+                raise NotComputedError(f"{name} is {number} for {_described(cell)}")
+            values.append(float(number))
+        return quantity.of(*values, size_bytes)
+
+
+class Recorder(Numbers):
+    """Only notes which cells, and of which figures, a claim asks for."""
+
+    def __init__(self) -> None:
+        self.cells: set[Cell] = set()
+        self.figures: set[str] = set()
+
+    def value(self, quantity: Quantity, scheme: str, figure: str, size_bytes: int) -> float:
+        """Note the cell; every quantity is 1 so that nothing is divided by nothing."""
+        self.cells.add(cell_of(scheme, figure, size_bytes))
+        self.figures.add(figure)
+        return 1.0
+
+
+def cell_of(scheme: str, figure: str, size_bytes: int) -> Cell:
+    """Key of the row a figure takes for one scheme and block size [bytes]."""
+    runs = FIGURES[figure]
+    return scheme, runs.op, runs.pattern, runs.image, size_bytes
+
+
+def _described(cell: Cell) -> str:
+    scheme, op, pattern, image, size_bytes = cell
+    return f"{scheme} {pattern} {op} of {size_bytes} B on a {image} image"
+
+
+def average(values: Iterable[float]) -> float:
+    """Arithmetic mean."""
+    found = list(values)
+    return sum(found) / len(found)
+
+
+def divide(numerator: float, denominator: float) -> float:
+    """Ratio of two numbers, or the reason why there is none."""
+    if denominator == 0:
+        raise NotComputedError("the quantity to compare with is 0, so there is no ratio")
+    return numerator / denominator
+
+
+def trend(*lists: Sequence[float], tolerance: float) -> Observation:
+    """Describe how each list runs from its first to its last member; lists that disagree are all named.
+
+    ``flat``: every value within the tolerance of the mean. ``decreasing``: the last value is below the first
+    by more than the tolerance and no value exceeds the lowest before it by more than the tolerance;
+    ``increasing`` likewise. Otherwise ``mixed``. A change within the tolerance, a fraction, does not count.
+    """
+    words = [_trend(values, tolerance) for values in lists]
+    says = words[0] if len(set(words)) == 1 else ", ".join(words)
+    return Observation(says, tuple(value for values in lists for value in values))
+
+
+def _trend(values: Sequence[float], tolerance: float) -> str:
+    """Word for one list.
+
+    >>> _trend([90, 91, 89, 45, 20], 0.2)
+    'decreasing'
+    >>> _trend([50, 55, 48, 52], 0.2)
+    'flat'
+    """
+    centre = sum(values) / len(values)
+    if all(abs(value - centre) <= tolerance * abs(centre) for value in values):
+        return "flat"
+    if _falls(values, tolerance):
+        return "decreasing"
+    return "increasing" if _falls(values[::-1], tolerance) else "mixed"
+
+
+def _falls(values: Sequence[float], tolerance: float) -> bool:
+    lowest = values[0]
+    for value in values:
+        if value > lowest * (1 + tolerance):
+            return False
+        lowest = min(lowest, value)
+    return values[-1] < values[0] * (1 - tolerance)
