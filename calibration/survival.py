@@ -32,78 +32,42 @@ class SurvivalError(ValueError):
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """Durations with what is known of their ends.
+    """Durations with what is known of their ends."""
 
-    Parameters
-    ----------
-    duration_s : numpy.ndarray
-        Shape (n,), float64 [s]: age at which observation ended.
-    observed : numpy.ndarray
-        Shape (n,), bool: whether it ended in the event; else it is censored there.
-    entry_s : numpy.ndarray
-        Shape (n,), float64 [s]: age at which observation began, 0 unless recorded later (left truncation).
-    dropped : int
-        Spans left out because they had begun before the record, at an unknown age.
-    """
-
-    duration_s: Floats
+    duration_s: Floats  # Shape (n,), float64 [s]: age at which observation ended
     observed: npt.NDArray[np.bool_]
+    """Shape (n,), bool: whether it ended in the event; else it is censored there."""
     entry_s: Floats
-    dropped: int = 0
+    """Shape (n,), float64 [s]: age at which observation began, 0 unless recorded later (left truncation)."""
+    dropped: int = 0  # Spans left out because they had begun before the record, at an unknown age
 
 
 @dataclass(frozen=True)
 class LifetimeFit:
-    """One distribution fitted to lifetimes.
+    """One distribution fitted to lifetimes."""
 
-    Parameters
-    ----------
-    name : str
-        `exponential` (scale), `weibull` (scale, shape) or `lognormal` (median, sigma).
-    parameters : dict of str to float
-        Values; scales and medians in seconds.
-    ci95 : dict of str to (float, float)
-        Wald intervals on the logarithm of each parameter.
-    log_likelihood, aic : float
-        At the maximum; lower AIC is better.
-    mean_s : float
-        Mean of the fitted distribution [s].
-    ks : float
-        Largest distance between the fitted distribution function and Kaplan and Meier's.
-    """
-
-    name: str
-    parameters: dict[str, float]
-    ci95: dict[str, tuple[float, float]]
+    name: str  # `exponential` (scale), `weibull` (scale, shape) or `lognormal` (median, sigma)
+    parameters: dict[str, float]  # Values; scales and medians in seconds
+    ci95: dict[str, tuple[float, float]]  # Wald intervals on the logarithm of each parameter
+    # At the maximum; lower AIC is better.
     log_likelihood: float
     aic: float
-    mean_s: float
-    ks: float
+    mean_s: float  # Mean of the fitted distribution [s]
+    ks: float  # Largest distance between the fitted distribution function and Kaplan and Meier's
 
 
 @dataclass(frozen=True)
 class SurvivalFit:
-    """All distributions fitted to one state of one trace.
+    """All distributions fitted to one state of one trace."""
 
-    Parameters
-    ----------
-    source : str
-        File name.
-    state : {"up", "down"}
-        Time to failure or time to repair.
-    spans, ends, censored, dropped : int
-        Spans used, those whose end was seen, the others, and spans left out.
-    fits : tuple of LifetimeFit
-        In order of AIC, best first.
-    """
-
-    source: str
-    state: State
+    source: str  # File name
+    state: State  # Time to failure or time to repair
+    # Spans used, those whose end was seen, the others, and spans left out.
     spans: int
     ends: int
     censored: int
     dropped: int
-    fits: tuple[LifetimeFit, ...]
+    fits: tuple[LifetimeFit, ...]  # In order of AIC, best first
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

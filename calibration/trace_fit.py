@@ -13,7 +13,8 @@ from stripesim.calibration.ssd.interference import Interference, fit_interferenc
 from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.calibration.ssd.result import Operation, Quantity, ServiceFit
 from stripesim.calibration.survival import State, SurvivalError, SurvivalFit, fit_survival
-from stripesim.calibration.workload.fit import WorkloadError, WorkloadFit, fit_workload
+from stripesim.calibration.workload.fit import WorkloadFit, fit_workload
+from stripesim.calibration.workload.model import WorkloadError
 from stripesim.traces import BlockTrace
 from stripesim.traces.failures.columns import FailureTrace
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from stripesim.traces.statistics import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart.
 _READ, _WRITE, _BLACK, _GREY = "#0072B2", "#D55E00", "#000000", "#999999"
@@ -39,7 +41,6 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     -----
     A panel whose quantity the format does not record says so and stays empty.
     """
-    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -63,11 +64,17 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     # A name may hold $ and ^, which are not mathematics.
     figure.suptitle(Path(trace.source).name, fontsize=14, fontweight="bold", parse_math=False)
     figure.supxlabel(caption(summary), fontsize=10.5, x=0.01, ha="left")
+    return save_figure(figure, path, dpi=130)
+
+
+def save_figure(figure: Figure, path: str | Path, dpi: int) -> tuple[Path, Path]:
+    """Write a figure as `.svg` and `.png`; without a date or names that depend on chance, always the same."""
+    from matplotlib import rc_context
+
     svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
-    # Without a date, and with names that do not depend on chance, the same trace gives the same file.
     with rc_context({"svg.hashsalt": "stripesim"}):
         figure.savefig(svg, metadata={"Date": None})
-    figure.savefig(png, dpi=130)
+    figure.savefig(png, dpi=dpi)
     return svg, png
 
 
@@ -96,7 +103,7 @@ def caption(row: dict[str, Any]) -> str:
             )
     if row["faults"]:
         parts.append(f"{row['faults']:,} faults were found in the file.")
-    return _wrapped(" ".join(parts), 200)
+    return textwrap.fill(" ".join(parts), 200)
 
 
 def _draw_rate(axes: Axes, trace: BlockTrace) -> None:
@@ -273,9 +280,3 @@ def _size(size_bytes: float) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-
-
-def _wrapped(text: str, width: int) -> str:
-    import textwrap
-
-    return textwrap.fill(text, width)

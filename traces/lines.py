@@ -12,11 +12,7 @@ from stripesim.traces.source import Block, Head, TraceSource
 
 
 def numbered_lines(
-    block: Block,
-    log: FaultLog,
-    *,
-    comment: str | None = None,
-    heading: Callable[[str], bool] | None = None,
+    block: Block, log: FaultLog, *, comment: str | None = None, heading: Callable[[str], bool] | None = None
 ) -> pl.DataFrame:
     """Return `ORDER_COLUMN` and `text` of each line that may hold data, without blanks around it.
 

@@ -20,25 +20,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Reuse:
-    """Reuse distances of a trace.
-
-    Parameters
-    ----------
-    distances : numpy.ndarray
-        Shape (accesses,), int64: distinct other blocks touched since the last access to the same block; -1 at
-        the first.
-    blocks : int
-        Distinct blocks.
-    requests : int
-        Requests looked at.
-    hottest_tenth_share : float
-        Share of accesses that go to the most accessed tenth of the blocks.
-    """
+    """Reuse distances of a trace."""
 
     distances: Ints
-    blocks: int
-    requests: int
-    hottest_tenth_share: float
+    """Shape (accesses,), int64: distinct other blocks touched since the last access to the same block; -1 at
+    the first."""
+    blocks: int  # Distinct blocks
+    requests: int  # Requests looked at
+    hottest_tenth_share: float  # Share of accesses that go to the most accessed tenth of the blocks
 
     @property
     def accesses(self) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import polars as pl
 
-from stripesim.traces.columns import COMMAND_SCHEMA, ORDER_COLUMN, REQUEST_SCHEMA
+from stripesim.traces.columns import CHUNK_SCHEMA, COMMAND_SCHEMA, ORDER_COLUMN
 from stripesim.traces.problems import FaultLog
 
 SECTOR_BYTES = 512
@@ -47,13 +48,6 @@ class _Command:
 class Matcher:
     """State of the requests in flight; feed it events in file order.
 
-    Parameters
-    ----------
-    log : FaultLog
-        Takes note of completions before their dispatch, and of events that find no partner.
-
-    Notes
-    -----
     A dispatch D covers sectors [s, s + n). It takes the queued requests (Q) that lie there, same device and
     direction, first come first: several after a merge (M, F), a part of one after a split. The rest of a
     split request stays queued at its own sector, so its completion is that of its last part. A completion C
@@ -245,30 +239,20 @@ def _best(lengths: list[int], wanted: int) -> int:
 
 
 def _request_rows(requests: list[_Request]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            ORDER_COLUMN: [r.line for r in requests],
-            "issue_ns": [r.issue_ns for r in requests],
-            "dispatch_ns": [r.dispatch_ns for r in requests],
-            "complete_ns": [r.complete_ns for r in requests],
-            "device": [r.device for r in requests],
-            "offset_bytes": [r.sector * SECTOR_BYTES for r in requests],
-            "length_bytes": [r.sectors * SECTOR_BYTES for r in requests],
-            "is_write": [r.is_write for r in requests],
-        },
-        schema={ORDER_COLUMN: pl.Int64(), **REQUEST_SCHEMA},
-    )
+    columns = {ORDER_COLUMN: [r.line for r in requests], "issue_ns": [r.issue_ns for r in requests]}
+    return pl.DataFrame(columns | _common(requests), schema=CHUNK_SCHEMA)
 
 
 def _command_rows(commands: list[_Command]) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "dispatch_ns": [c.dispatch_ns for c in commands],
-            "complete_ns": [c.complete_ns for c in commands],
-            "device": [c.device for c in commands],
-            "offset_bytes": [c.sector * SECTOR_BYTES for c in commands],
-            "length_bytes": [c.sectors * SECTOR_BYTES for c in commands],
-            "is_write": [c.is_write for c in commands],
-        },
-        schema=COMMAND_SCHEMA,
-    )
+    return pl.DataFrame(_common(commands), schema=COMMAND_SCHEMA)
+
+
+def _common(rows: Sequence[_Request | _Command]) -> dict[str, list[Any]]:
+    return {
+        "dispatch_ns": [row.dispatch_ns for row in rows],
+        "complete_ns": [row.complete_ns for row in rows],
+        "device": [row.device for row in rows],
+        "offset_bytes": [row.sector * SECTOR_BYTES for row in rows],
+        "length_bytes": [row.sectors * SECTOR_BYTES for row in rows],
+        "is_write": [row.is_write for row in rows],
+    }

@@ -61,7 +61,7 @@ def info(trace: BlockTrace) -> dict[str, Any]:
         "source": trace.source,
         "requests": requests.height,
         "read_ratio": int((~requests["is_write"]).sum()) / requests.height,
-        "bytes_mean": _float(sizes.mean()),
+        "bytes_mean": float(sizes.to_numpy().mean()),
         "bytes_p50": _nearest_rank(sizes, 0.5),
         "bytes_p90": _nearest_rank(sizes, 0.9),
         "bytes_p99": _nearest_rank(sizes, 0.99),
@@ -98,14 +98,15 @@ def service_ns(trace: BlockTrace, *, is_write: bool | None = None) -> npt.NDArra
     return span.drop_nulls().to_numpy()
 
 
-def sequential_fraction(requests: pl.DataFrame) -> float:
-    """Return the share of requests that start where the one before them on the same device ended.
-
-    A device's first request counts as not sequential.
-    """
+def follows_before(requests: pl.DataFrame) -> pl.Series:
+    """Mark the requests that start where the one before them on the same device ended; never the first."""
     end = (pl.col("offset_bytes") + pl.col("length_bytes")).shift(1).over("device")
-    follows = requests.select((pl.col("offset_bytes") == end).fill_null(False).alias("follows")).to_series()
-    return int(follows.sum()) / requests.height
+    return requests.select((pl.col("offset_bytes") == end).fill_null(False).alias("follows")).to_series()
+
+
+def sequential_fraction(requests: pl.DataFrame) -> float:
+    """Return the share of requests that start where the one before them on the same device ended."""
+    return int(follows_before(requests).sum()) / requests.height
 
 
 def footprint_bytes(requests: pl.DataFrame) -> int:
@@ -221,10 +222,6 @@ def _depth(requests: pl.DataFrame) -> dict[str, float | None]:
         return {"queue_depth_mean": None, "queue_depth_max": None}
     mean = float((levels * np.arange(len(levels))).sum()) / total
     return {"queue_depth_mean": mean, "queue_depth_max": float(np.flatnonzero(levels).max())}
-
-
-def _float(value: Any) -> float:
-    return float(value)
 
 
 def _nearest_rank(sizes: pl.Series, q: float) -> int:

@@ -15,27 +15,7 @@ SUFFIXES = (".parquet", ".csv", ".txt")
 
 
 def convert(trace: BlockTrace | FailureTrace, path: str | Path) -> list[Path]:
-    """Write a trace in the form that the file's suffix says.
-
-    Parameters
-    ----------
-    trace : BlockTrace or FailureTrace
-        The trace.
-    path : str or pathlib.Path
-        `.parquet` or `.csv`: `REQUEST_SCHEMA` (`EVENT_SCHEMA` for failures), and beside it, where there are
-        any, `NAME.commands` (`NAME.spans`). `.txt`: blkparse's default columns.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files written.
-
-    Raises
-    ------
-    TraceError
-        When the suffix is another, the form cannot hold the trace, a file would replace the trace's own
-        source (also through a link), or cannot be written.
-    """
+    """Write a trace in the form that the file's suffix says."""
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise TraceError(f"{path}: got suffix {shown(path.suffix)}, wanted one of {', '.join(SUFFIXES)}")

@@ -15,38 +15,21 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Concurrency:
-    """Commands in flight, and the channels they imply.
+    """Commands in flight, and the channels they imply."""
 
-    Parameters
-    ----------
-    in_flight_max : int
-        Most commands in flight on one device.
-    in_flight_mean_busy : float
-        Mean number while there was any.
-    busy_share : float
-        Share of the time, first dispatch to last completion, with any.
-    level_seconds, level_completions : tuple
-        Time [s] spent with n = 1, 2, … commands in flight and completions seen there.
-    channels : float or None
-        Effective number of servers: completions come at rate min(n, channels) / service. None when commands
-        never overlapped.
-    channels_ci95 : (float, float) or None
-        Profile-likelihood interval.
-    channels_at_bound : bool
-        True when the estimate is the most commands ever in flight, so only a lower bound.
-    service_ns : float or None
-        Service time that goes with `channels` [ns].
-    """
-
-    in_flight_max: int
-    in_flight_mean_busy: float
-    busy_share: float
+    in_flight_max: int  # Most commands in flight on one device
+    in_flight_mean_busy: float  # Mean number while there was any
+    busy_share: float  # Share of the time, first dispatch to last completion, with any
+    # Time [s] spent with n = 1, 2, … commands in flight and completions seen there.
     level_seconds: tuple[float, ...]
     level_completions: tuple[int, ...]
     channels: float | None
-    channels_ci95: tuple[float, float] | None
+    """Effective number of servers: completions come at rate min(n, channels) / service. None when commands
+    never overlapped."""
+    channels_ci95: tuple[float, float] | None  # Profile-likelihood interval
     channels_at_bound: bool
-    service_ns: float | None
+    """True when the estimate is the most commands ever in flight, so only a lower bound."""
+    service_ns: float | None  # Service time that goes with `channels` [ns]
 
 
 def fit_concurrency(trace: BlockTrace) -> Concurrency:

@@ -22,25 +22,6 @@ LIKE = "nvme-tlc"
 def drive_toml(service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE) -> str:
     """Write a parameter set of what was fitted; the rest is as in a preset, and says so.
 
-    Parameters
-    ----------
-    service : sequence of ServiceFit
-        Fits of service times, reads or writes or both, of `trace`.
-    trace : BlockTrace
-        The trace they were fitted to.
-    like : str
-        A device parameter set of a drive that ships.
-
-    Returns
-    -------
-    str
-        TOML, as `cluster.ssd = "./drive.toml"` takes it.
-
-    Raises
-    ------
-    FitError
-        When no service time was fitted, or the preset is no drive.
-
     Notes
     -----
     Base and slope are those of commands that overlapped no other, where there were enough. A model of a drive

@@ -10,32 +10,8 @@ import numpy.typing as npt
 from scipy import optimize, stats
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
-from stripesim.calibration.ssd.result import (
-    Candidate,
-    Floats,
-    Line,
-    Operation,
-    Quantity,
-    Score,
-    ServiceFit,
-    SsdReadFit,
-)
+from stripesim.calibration.ssd.result import Candidate, Floats, Line, Operation, Quantity, Score, ServiceFit
 from stripesim.traces import BlockTrace
-
-__all__ = [
-    "Candidate",
-    "FitError",
-    "Line",
-    "Sample",
-    "Score",
-    "ServiceFit",
-    "SsdReadFit",
-    "factor_table",
-    "fit_reads",
-    "fit_times",
-    "model_times_ns",
-    "sample_of",
-]
 
 COMMANDS_MIN = 64
 """Fewer than this and halves, bootstrap blocks and the 99th percentile mean nothing."""
@@ -53,14 +29,9 @@ class FitError(ValueError):
 
 @dataclass(frozen=True)
 class Sample:
-    """Times that a fit looks at, in order of their start.
+    """Times that a fit looks at, in order of their start."""
 
-    Parameters
-    ----------
-    start_ns, end_ns, size_bytes : numpy.ndarray
-        Shape (commands,), float64 [ns], [ns], [B].
-    """
-
+    # Shape (commands,), float64 [ns], [ns], [B].
     start_ns: Floats
     end_ns: Floats
     size_bytes: Floats
@@ -71,70 +42,20 @@ class Sample:
         return self.end_ns - self.start_ns
 
 
-def fit_reads(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) -> SsdReadFit:
-    """Fit the service time of an SSD's reads, dispatch to completion.
-
-    Parameters
-    ----------
-    trace : BlockTrace
-        A trace that records dispatches and completions (blkparse).
-    seed : int
-        Seed of the bootstrap.
-    bootstrap : int
-        How often to resample; at least 20.
-
-    Returns
-    -------
-    SsdReadFit
-
-    Raises
-    ------
-    FitError
-        When the trace holds too few completed reads with a service time.
-
-    Notes
-    -----
-    See `fit_times`. A service time here is what the device took, whatever it did meanwhile: where commands
-    overlap, part of it is waiting for one another inside the device. `isolated_line` and `concurrency` tell
-    the two apart.
-    """
-    fit = fit_times(trace, operation="read", quantity="service", seed=seed, bootstrap=bootstrap)
-    return SsdReadFit(**{name: getattr(fit, name) for name in ServiceFit.__dataclass_fields__})
-
-
 def fit_times(
     trace: BlockTrace,
     *,
-    operation: Operation,
+    operation: Operation = "read",
     quantity: Quantity = "service",
     seed: int = 1,
     bootstrap: int = 200,
 ) -> ServiceFit:
-    """Fit recorded times of any trace.
+    """Fit the recorded times of one direction.
 
-    Parameters
-    ----------
-    trace : BlockTrace
-        The trace.
-    operation : {"read", "write"}
-        Which requests.
-    quantity : {"service", "response"}
-        Service: a device command's dispatch to completion. Response: a request's issue to completion, the
-        host's queue included; that is all the MSR format records (its ResponseTime), and it is never taken
-        for a service time unasked.
-    seed : int
-        Seed of the bootstrap.
-    bootstrap : int
-        How often to resample; at least 20.
-
-    Returns
-    -------
-    ServiceFit
-
-    Raises
-    ------
-    FitError
-        When the trace holds too few such times.
+    Service: a device command's dispatch to completion, whatever the device did meanwhile; where commands
+    overlap, part of it is waiting for one another inside the device, which `isolated_line` and `concurrency`
+    tell apart. Response: a request's issue to completion, the host's queue included; that is all the MSR
+    format records, and it is never taken for a service time unasked.
 
     Notes
     -----

@@ -19,32 +19,19 @@ _COMPANIES = ("alone", "own kind", "other kind")
 
 @dataclass(frozen=True)
 class Interference:
-    """Service times of one direction by the company a command meets when it is dispatched.
+    """Service times of one direction by the company a command meets when it is dispatched."""
 
-    Parameters
-    ----------
-    operation : {"read", "write"}
-        Direction of the commands.
-    company : str
-        What was in flight on the device: `alone` (nothing), `own kind` (only commands of the same direction),
-        `other kind` (at least one of the other direction).
-    commands : int
-        How many met it.
-    mean_ns, p50_ns : float
-        Their service times [ns].
-    slowdown : float or None
-        Mean time against that of commands of the same size that were alone; None where too few were.
-    slowdown_ci95 : (float, float) or None
-        Bootstrap interval.
-    """
-
-    operation: Operation
+    operation: Operation  # Direction of the commands
     company: str
-    commands: int
+    """What was in flight on the device: `alone` (nothing), `own kind` (only commands of the same direction),
+    `other kind` (at least one of the other direction)."""
+    commands: int  # How many met it
+    # Their service times [ns].
     mean_ns: float
     p50_ns: float
     slowdown: float | None
-    slowdown_ci95: tuple[float, float] | None
+    """Mean time against that of commands of the same size that were alone; None where too few were."""
+    slowdown_ci95: tuple[float, float] | None  # Bootstrap interval
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -10,6 +10,7 @@ import numpy as np
 from stripesim.calibration.ssd.fit import model_times_ns, sample_of
 from stripesim.calibration.ssd.result import Floats, ServiceFit
 from stripesim.traces import BlockTrace
+from stripesim.traces.figure import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,6 @@ _FITTED, _NEVER_SEEN = "first half (fitted)", "second half (held out)"
 
 def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     """Draw a fit against the trace it comes from."""
-    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -45,12 +45,7 @@ def plot_fit(fit: ServiceFit, trace: BlockTrace, path: str | Path) -> tuple[Path
         low, high = fit.concurrency.channels_ci95
         overall += f"; {fit.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
     figure.suptitle(overall, fontsize=13, fontweight="bold")
-    svg, png = Path(path).with_suffix(".svg"), Path(path).with_suffix(".png")
-    # Without a date, and with names that do not depend on chance, the same fit gives the same file.
-    with rc_context({"svg.hashsalt": "stripesim"}):
-        figure.savefig(svg, metadata={"Date": None})
-    figure.savefig(png, dpi=160)
-    return svg, png
+    return save_figure(figure, path, dpi=160)
 
 
 def _draw_line(axes: Axes, fit: ServiceFit, size: Floats, times_us: Floats) -> None:

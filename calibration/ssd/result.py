@@ -18,26 +18,16 @@ Quantity = Literal["service", "response"]
 
 @dataclass(frozen=True)
 class Line:
-    """Mean time affine in size, `base_ns + ns_per_byte * size_bytes`.
+    """Mean time affine in size, `base_ns + ns_per_byte * size_bytes`."""
 
-    Parameters
-    ----------
-    base_ns, ns_per_byte : float
-        Intercept [ns] and slope [ns/B], both at least 0.
-    base_ns_ci95, ns_per_byte_ci95 : (float, float)
-        Bootstrap intervals, 2.5 to 97.5 %.
-    commands : int
-        How many commands it was fitted to.
-    slope_identified : bool
-        False when all commands have one size, so that the slope had to be taken as 0.
-    """
-
+    # Intercept [ns] and slope [ns/B], both at least 0.
     base_ns: float
     ns_per_byte: float
+    # Bootstrap intervals, 2.5 to 97.5 %.
     base_ns_ci95: tuple[float, float]
     ns_per_byte_ci95: tuple[float, float]
-    commands: int
-    slope_identified: bool
+    commands: int  # How many commands it was fitted to
+    slope_identified: bool  # False when all commands have one size, so that the slope had to be taken as 0
 
     def mean_ns(self, size_bytes: npt.ArrayLike) -> Floats:
         """Return the mean time of commands of given sizes [ns]."""
@@ -47,51 +37,29 @@ class Line:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A parametric distribution of the factor, for comparison with the table.
+    """A parametric distribution of the factor, for comparison with the table."""
 
-    Parameters
-    ----------
-    name : str
-        `lognormal` or `gamma`.
-    shape, scale : float
-        SciPy's, location 0.
-    aic : float
-        Akaike's criterion on the fitting half; lower is better.
-    ks_train, ks_held_out : float
-        Kolmogorov-Smirnov distance of time / line.
-    """
-
-    name: str
+    name: str  # `lognormal` or `gamma`
+    # SciPy's, location 0.
     shape: float
     scale: float
-    aic: float
+    aic: float  # Akaike's criterion on the fitting half; lower is better
+    # Kolmogorov-Smirnov distance of time / line.
     ks_train: float
     ks_held_out: float
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well the model's times agree with one half of the data.
+    """How well the model's times agree with one half of the data."""
 
-    Parameters
-    ----------
-    part : str
-        `train` or `held-out`.
-    commands : int
-        How many.
-    ks : float
-        Largest distance between the two distribution functions.
-    ks_critical_5_percent : float
-        What independent draws would exceed once in twenty; commands of a trace are not independent, and on
-        the fitting half the distance is too small by construction.
-    mean_error, p50_error, p90_error, p99_error : float
-        model / data - 1.
-    """
-
-    part: str
-    commands: int
-    ks: float
+    part: str  # `train` or `held-out`
+    commands: int  # How many
+    ks: float  # Largest distance between the two distribution functions
     ks_critical_5_percent: float
+    """What independent draws would exceed once in twenty; commands of a trace are not independent, and on the
+    fitting half the distance is too small by construction."""
+    # model / data - 1.
     mean_error: float
     p50_error: float
     p90_error: float
@@ -100,52 +68,29 @@ class Score:
 
 @dataclass(frozen=True)
 class ServiceFit:
-    """Result of a fit: time = line(size) × factor, the factor drawn from `factor_table`.
+    """Result of a fit: time = line(size) × factor, the factor drawn from `factor_table`."""
 
-    Parameters
-    ----------
-    source, operation, quantity : str
-        Trace file, `read` or `write`, `service` or `response`.
-    line : Line
-        Mean on the first half of the commands.
-    isolated_line : Line or None
-        The same for commands that overlapped no other, in all of the trace; None when too few.
-    factor_table : tuple of float
-        Mean of the factor in each of equally likely cells, ascending; its mean is 1.
-    slowest_share, slowest_percent_share : float
-        Share of the fitting half's mean that its one slowest command and its slowest 1 % contribute: how much
-        the mean depends on few.
-    candidates : tuple of Candidate
-        Lognormal and gamma.
-    train, held_out : Score
-        Agreement with the first half (fitted) and the second (never seen).
-    concurrency : Concurrency or None
-        What overlap tells about channels; None for responses.
-    seed, bootstrap : int
-        Seed and number of resamplings behind the intervals.
-    """
-
+    # Trace file, `read` or `write`, `service` or `response`.
     source: str
     operation: Operation
     quantity: Quantity
-    line: Line
+    line: Line  # Mean on the first half of the commands
     isolated_line: Line | None
+    """The same for commands that overlapped no other, in all of the trace; None when too few."""
     factor_table: tuple[float, ...]
+    """Mean of the factor in each of equally likely cells, ascending; its mean is 1."""
+    # Share of the fitting half's mean that its one slowest command and its slowest 1 % contribute: how much
+    # the mean depends on few.
     slowest_share: float
     slowest_percent_share: float
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[Candidate, ...]  # Lognormal and gamma
+    # Agreement with the first half (fitted) and the second (never seen).
     train: Score
     held_out: Score
-    concurrency: Concurrency | None
+    concurrency: Concurrency | None  # What overlap tells about channels; None for responses
+    # Seed and number of resamplings behind the intervals.
     seed: int
     bootstrap: int
-
-    def times_ns(self, size_bytes: npt.ArrayLike, u: npt.ArrayLike) -> Floats:
-        """Return the model's times [ns] for sizes and uniform draws in [0, 1)."""
-        table = np.asarray(self.factor_table)
-        cell = (np.asarray(u) * len(table)).astype(np.int64)
-        times: Floats = self.line.mean_ns(size_bytes) * table[cell]
-        return times
 
     def summary(self) -> str:
         """Return a few lines for a terminal."""
@@ -183,8 +128,3 @@ class ServiceFit:
                 "tool": f"scipy {scipy.__version__}",
             },
         }
-
-
-@dataclass(frozen=True)
-class SsdReadFit(ServiceFit):
-    """A fit of device reads: `operation` is read, `quantity` is service."""

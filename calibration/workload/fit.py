@@ -20,16 +20,7 @@ from stripesim.calibration.workload.model import (
 from stripesim.calibration.workload.score import WorkloadScore, score_workload
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import first_touch, stack_distances
-
-__all__ = [
-    "WorkloadError",
-    "WorkloadFit",
-    "WorkloadModel",
-    "WorkloadScore",
-    "fit_workload",
-    "model_of",
-    "synthesise",
-]
+from stripesim.traces.statistics import follows_before
 
 REQUESTS_MIN = 200
 """Fewer than this and halves, chains and quantiles mean nothing."""
@@ -55,42 +46,17 @@ REGIONS_MAX, WEIGHTS_MAX = 1024, 1 << 18
 
 @dataclass(frozen=True)
 class WorkloadFit:
-    """A model fitted to the first part of a trace, and how its traces compare.
+    """A model fitted to the first part of a trace, and how its traces compare."""
 
-    Parameters
-    ----------
-    model : WorkloadModel
-        The model.
-    scores : tuple of WorkloadScore
-        One per characteristic.
-    source : str
-        The trace.
-    seed : int
-        Seed of the synthetic trace that was scored.
-    """
-
-    model: WorkloadModel
-    scores: tuple[WorkloadScore, ...]
-    source: str
-    seed: int
+    model: WorkloadModel  # The model
+    scores: tuple[WorkloadScore, ...]  # One per characteristic
+    source: str  # The trace
+    seed: int  # Seed of the synthetic trace that was scored
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON: the scores, and the model's size."""
-        rows = [
-            {
-                "name": score.name,
-                "fitted": score.fitted,
-                "held_out": score.held_out,
-                "synthetic": score.synthetic,
-                "error": score.error,
-                "held_out_error": score.held_out_error,
-                "drift": score.drift,
-                "tolerance": score.tolerance,
-                "absolute": score.absolute,
-                "passes": score.passes,
-            }
-            for score in self.scores
-        ]
+        keys = ("name", "fitted", "held_out", "synthetic", "error", "held_out_error", "drift", "tolerance")
+        rows = [{key: getattr(score, key) for key in (*keys, "absolute", "passes")} for score in self.scores]
         return {
             "source": self.source,
             "requests_fitted": self.model.requests,
@@ -116,23 +82,7 @@ class WorkloadFit:
 
 
 def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
-    """Fit a workload model to the first half of a trace and score it on both halves.
-
-    Parameters
-    ----------
-    trace : BlockTrace
-        The trace.
-    seed : int
-        Seed of the synthetic trace that is scored.
-
-    Returns
-    -------
-    WorkloadFit
-
-    Raises
-    ------
-    WorkloadError
-        When a half has fewer than `REQUESTS_MIN` requests, or all requests come at one time.
+    """Fit a workload model to the first half of a trace and score one synthetic trace on both halves.
 
     Notes
     -----
@@ -175,7 +125,7 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
             f"{trace.source}: got {len(issue)} requests at one time, wanted times of arrival: "
             "this trace records none, or too coarse ones"
         )
-    follows = _follows(requests)
+    follows = follows_before(requests).to_numpy()
     states, is_write, state_follows, sizes = _states(requests, follows)
     return WorkloadModel(
         requests=len(issue),
@@ -233,12 +183,6 @@ def _gap_chain(gaps: Floats) -> tuple[Floats, Floats]:
     # Ties are broken by order, so that all classes are equally frequent.
     rank = np.argsort(np.argsort(gaps, kind="stable"), kind="stable")
     return table, _chain((rank * GAP_CLASSES // len(gaps)).astype(np.int64), GAP_CLASSES)
-
-
-def _follows(requests: pl.DataFrame) -> npt.NDArray[np.bool_]:
-    end = (pl.col("offset_bytes") + pl.col("length_bytes")).shift(1).over("device")
-    follows = requests.select((pl.col("offset_bytes") == end).fill_null(False).alias("follows"))
-    return follows["follows"].to_numpy()
 
 
 def _states(

@@ -32,40 +32,6 @@ _DEVICE_STRIDE = 1 << 50
 class WorkloadModel:
     """What was learnt from a trace.
 
-    Parameters
-    ----------
-    requests : int
-        Requests it was fitted to.
-    gap_tables_ns : tuple of numpy.ndarray
-        One per regime, idlest first; shape (cells,), ascending: mean gap in each of equally likely cells
-        [ns].
-    gap_chains : tuple of numpy.ndarray
-        One per regime; shape (classes, classes): from a gap's class to the next one's; rows sum to 1.
-    rate_memory : float
-        Correlation of the rate from one epoch to the next.
-    epoch_requests : float
-        Requests in an epoch.
-    state_is_write, state_follows : numpy.ndarray
-        Shape (states,), bool: operation, and whether the request starts where the device's last one ended.
-    state_sizes_bytes : tuple of numpy.ndarray
-        For each state the sizes that occur, one entry per occurrence [B].
-    state_chain : numpy.ndarray
-        Shape (states, states): from one request's state to the next one's.
-    reuse_probability : float
-        Probability that a request which does not follow starts where an earlier one did.
-    reuse_depths : numpy.ndarray
-        Shape (reuses,): LRU stack depths of those that did, in starts of requests that do not follow.
-    overlap_probability : float
-        Probability that a new start lies on data that was touched before all the same.
-    device_names : tuple of str
-        Devices.
-    region_weights : numpy.ndarray
-        Shape (devices, regions): where starts never used before lie; sums to 1.
-    region_low_bytes, region_bytes : numpy.ndarray
-        Shape (devices,), int64: start of each device's range and length of a region [B].
-    grain_bytes : int
-        All starts are multiples of it [B].
-
     Notes
     -----
     Assumptions: gaps do not depend on what is asked for; reuse does not depend on the operation; a first
@@ -74,47 +40,35 @@ class WorkloadModel:
     extents again and again the synthetic one touches more data.
     """
 
-    requests: int
+    requests: int  # Requests it was fitted to
     gap_tables_ns: tuple[Floats, ...]
+    """One per regime, idlest first; shape (cells,), ascending: mean gap in each of equally likely cells
+    [ns]."""
     gap_chains: tuple[Floats, ...]
-    rate_memory: float
-    epoch_requests: float
+    """One per regime; shape (classes, classes): from a gap's class to the next one's; rows sum to 1."""
+    rate_memory: float  # Correlation of the rate from one epoch to the next
+    epoch_requests: float  # Requests in an epoch
+    # Shape (states,), bool: operation, and whether the request starts where the device's last one ended.
     state_is_write: npt.NDArray[np.bool_]
     state_follows: npt.NDArray[np.bool_]
-    state_sizes_bytes: tuple[Ints, ...]
-    state_chain: Floats
+    state_sizes_bytes: tuple[Ints, ...]  # For each state the sizes that occur, one entry per occurrence [B]
+    state_chain: Floats  # Shape (states, states): from one request's state to the next one's
     reuse_probability: float
+    """Probability that a request which does not follow starts where an earlier one did."""
     reuse_depths: Ints
+    """Shape (reuses,): LRU stack depths of those that did, in starts of requests that do not follow."""
     overlap_probability: float
-    device_names: tuple[str, ...]
-    region_weights: Floats
+    """Probability that a new start lies on data that was touched before all the same."""
+    device_names: tuple[str, ...]  # Devices
+    region_weights: Floats  # Shape (devices, regions): where starts never used before lie; sums to 1
+    # Shape (devices,), int64: start of each device's range and length of a region [B].
     region_low_bytes: Ints
     region_bytes: Ints
-    grain_bytes: int
+    grain_bytes: int  # All starts are multiples of it [B]
 
 
 def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
-    """Write a new trace with the model's ways.
-
-    Parameters
-    ----------
-    model : WorkloadModel
-        What was fitted.
-    n : int
-        Requests, at least 1.
-    seed : int
-        The same seed gives the same trace.
-
-    Returns
-    -------
-    BlockTrace
-        Without completions.
-
-    Raises
-    ------
-    WorkloadError
-        When `n` is below 1.
-    """
+    """Write a new trace with the model's ways."""
     if n < 1:
         raise WorkloadError(f"n: got {n}, wanted at least 1")
     rng = np.random.default_rng(seed)

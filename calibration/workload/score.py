@@ -15,27 +15,17 @@ from stripesim.traces.statistics import dispersion, footprint_bytes, sequential_
 
 @dataclass(frozen=True)
 class WorkloadScore:
-    """One characteristic of the fitted part, the rest, and a synthetic trace.
+    """One characteristic of the fitted part, the rest, and a synthetic trace."""
 
-    Parameters
-    ----------
-    name : str
-        What is compared.
-    fitted, held_out, synthetic : float
-        Its value in each. For Kolmogorov-Smirnov distances: 0, of the held-out part from the fitted one, and
-        of the synthetic trace from the fitted part.
-    tolerance : float
-        How far the synthetic value may lie from the fitted one: relative, or (`absolute`) as it stands.
-    absolute : bool
-        Which of the two.
-    """
-
-    name: str
+    name: str  # What is compared
+    # Its value in each. For Kolmogorov-Smirnov distances: 0, of the held-out part from the fitted one, and of
+    # the synthetic trace from the fitted part.
     fitted: float
     held_out: float
     synthetic: float
     tolerance: float
-    absolute: bool
+    """How far the synthetic value may lie from the fitted one: relative, or (`absolute`) as it stands."""
+    absolute: bool  # Which of the two
 
     @property
     def error(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb, expm1, log1p, sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -113,19 +113,10 @@ def fixed_window_loss(shards: int, tolerated: int, afr: float, window_days: floa
 
 
 def loss_of_burst(system: System, burst: Burst, seed: int = 1) -> tuple[float, float, float, float]:
-    """Probability that one burst on a whole system destroys data.
+    """Probability that one burst destroys data, its 95 % interval, and the share that is out of reach.
 
-    Returns
-    -------
-    probability, low, high : float
-        With a 95 % interval, which is a point where all sets were enumerated or counted.
-    unavailable : float
-        Mean share of placement groups or stripes with too few shards in reach while struck units are down.
-
-    Raises
-    ------
-    ValueError
-        If the burst strikes more units than there are, or units that the system does not have.
+    The interval is a point where all sets were enumerated or counted. The last value is the mean share of
+    placement groups or stripes with too few shards while struck units are down.
     """
     units = _units(system, burst)
     total = int(units.max()) + 1
@@ -148,10 +139,8 @@ def loss_of_burst(system: System, burst: Burst, seed: int = 1) -> tuple[float, f
     count = shape[1] if every else max(2000, min(SAMPLES, ENUMERATION_MAX // (shape[0] or 1)))
     distances = np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances
     found = np.zeros(count)
-    below = _try_sets(
-        system.layout, units, total, burst.units, burst.lost_fraction, code.tolerated, distances,
-        system.missing_allowed, found, every, seed,
-    )  # fmt: skip
+    met = _Burst(system.layout, units, burst.lost_fraction, code.tolerated, distances)
+    below = _try_sets(met, total, burst.units, system.missing_allowed, found, every, seed)
     share, below = float(found.mean()), below / count
     if every:
         return share, share, share, below
@@ -192,95 +181,95 @@ def _wilson(hits: int, count: int) -> tuple[float, float]:
     return (0.0 if hits == 0 else max(0.0, centre - half)), min(1.0, centre + half)
 
 
+class _Burst(NamedTuple):
+    """What one burst meets: where groups lie, the unit of each drive, and what a group stands."""
+
+    layout: Ints
+    units: Ints
+    lost_fraction: float
+    tolerated: int
+    distances: npt.NDArray[np.uint8]
+
+
 @compiled
-def _is_lethal(mask: int, tolerated: int, distances: npt.NDArray[np.uint8]) -> bool:
-    if len(distances):
-        return bool(distances[mask] == 0)
+def _bits(mask: int) -> int:
     count = 0
     while mask:
         mask &= mask - 1
         count += 1
-    return count > tolerated
+    return count
 
 
 @compiled
-def _lethal(
-    holes: int, hit: int, lost_fraction: float, tolerated: int, distances: npt.NDArray[np.uint8]
-) -> float:
+def _is_lethal(met: _Burst, mask: int) -> bool:
+    if len(met.distances):
+        return bool(met.distances[mask] == 0)
+    return _bits(mask) > met.tolerated
+
+
+@compiled
+def _masks(met: _Burst, struck: npt.NDArray[np.uint8], by_unit: bool, group: int) -> tuple[int, int]:
+    """The holes of a group, and its shards on struck units, or on struck drives."""
+    holes, hit = 0, 0
+    for shard in range(met.layout.shape[1]):
+        drive = met.layout[group, shard]
+        if drive < 0:
+            holes |= 1 << shard
+        elif struck[met.units[drive] if by_unit else drive]:
+            hit |= 1 << shard
+    return holes, hit
+
+
+@compiled
+def _chance(met: _Burst, hit: int, part: int) -> float:
+    """Probability that of the shards that are hit exactly some part is lost."""
+    weight = 1.0
+    for shard in range(63):
+        if hit >> shard & 1:
+            weight *= met.lost_fraction if part >> shard & 1 else 1 - met.lost_fraction
+    return weight
+
+
+@compiled
+def _lethal(met: _Burst, holes: int, hit: int) -> float:
     """Probability that a group is lost when each shard of `hit` is lost with a probability."""
-    if lost_fraction >= 1:
-        return 1.0 if _is_lethal(holes | hit, tolerated, distances) else 0.0
+    if met.lost_fraction >= 1:
+        return 1.0 if _is_lethal(met, holes | hit) else 0.0
     total, part = 0.0, hit
     # Every subset of the shards that are hit.
     while True:
-        if _is_lethal(holes | part, tolerated, distances):
-            weight = 1.0
-            for shard in range(63):
-                if hit >> shard & 1:
-                    weight *= lost_fraction if part >> shard & 1 else 1 - lost_fraction
-            total += weight
+        if _is_lethal(met, holes | part):
+            total += _chance(met, hit, part)
         if part == 0:
             return total
         part = (part - 1) & hit
 
 
 @compiled
-def _lose(
-    layout: Ints,
-    units: Ints,
-    dead: npt.NDArray[np.uint8],
-    gone: npt.NDArray[np.uint8],
-    group: int,
-    lost_fraction: float,
-    tolerated: int,
-    distances: npt.NDArray[np.uint8],
-) -> None:
+def _lose(met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], group: int) -> None:
     """Draw which struck drives lose their data, given that one group is lost."""
-    for drive in range(len(units)):
-        gone[drive] = dead[units[drive]] and np.random.random() < lost_fraction
-    holes, hit = 0, 0
-    for shard in range(layout.shape[1]):
-        drive = layout[group, shard]
-        if drive < 0:
-            holes |= 1 << shard
-        elif dead[units[drive]]:
-            hit |= 1 << shard
-    draw = np.random.random() * _lethal(holes, hit, lost_fraction, tolerated, distances)
+    for drive in range(len(met.units)):
+        gone[drive] = dead[met.units[drive]] and np.random.random() < met.lost_fraction
+    holes, hit = _masks(met, dead, True, group)
+    draw = np.random.random() * _lethal(met, holes, hit)
     part, chosen = hit, hit
     while draw >= 0:
-        if _is_lethal(holes | part, tolerated, distances):
-            weight = 1.0
-            for shard in range(63):
-                if hit >> shard & 1:
-                    weight *= lost_fraction if part >> shard & 1 else 1 - lost_fraction
-            draw -= weight
+        if _is_lethal(met, holes | part):
+            draw -= _chance(met, hit, part)
             chosen = part
         if part == 0:
             break
         part = (part - 1) & hit
-    for shard in range(layout.shape[1]):
-        drive = layout[group, shard]
-        if drive >= 0 and hit >> shard & 1:
-            gone[drive] = chosen >> shard & 1
+    for shard in range(met.layout.shape[1]):
+        if hit >> shard & 1:
+            gone[met.layout[group, shard]] = chosen >> shard & 1
 
 
 @compiled
-def _try_sets(
-    layout: Ints,
-    units: Ints,
-    total: int,
-    struck: int,
-    lost_fraction: float,
-    tolerated: int,
-    distances: npt.NDArray[np.uint8],
-    allowed: int,
-    found: Floats,
-    every: bool,
-    seed: int,
+def _destroys(
+    met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], chances: Floats, summed: float
 ) -> float:
-    """Strike sets of units, all or a sample; write the probability that each loses data into `found`.
-
-    Returns the sum over sets of the share of groups that are out of reach.
+    """An unbiased estimate that one set of struck units destroys any group, from the groups' own chances.
 
     Notes
     -----
@@ -292,13 +281,35 @@ def _try_sets(
     ----------
     Karp, Luby, Madras: Monte-Carlo approximation algorithms for enumeration problems, J. Algorithms 1989.
     """
+    if met.lost_fraction >= 1 or summed <= 0:
+        return 1.0 if summed > 0 else 0.0
+    draw, pick = np.random.random() * summed, 0
+    while pick < len(chances) - 1 and draw >= chances[pick]:
+        draw -= chances[pick]
+        pick += 1
+    _lose(met, dead, gone, pick)
+    lost = 0
+    for group in range(len(chances)):
+        if chances[group] > 0:
+            holes, hit = _masks(met, gone, False, group)
+            lost += _is_lethal(met, holes | hit)
+    return summed / max(1, lost)
+
+
+@compiled
+def _try_sets(
+    met: _Burst, total: int, struck: int, allowed: int, found: Floats, every: bool, seed: int
+) -> float:
+    """Strike sets of units, all or a sample; write the probability that each loses data into `found`.
+
+    Returns the sum over sets of the share of groups that are out of reach.
+    """
     np.random.seed(seed)
-    drives = len(units)
-    chosen = np.arange(struck)
-    order = np.arange(total)
+    groups = met.layout.shape[0]
+    chosen, order = np.arange(struck), np.arange(total)
     dead = np.zeros(total, dtype=np.uint8)
-    gone = np.zeros(drives, dtype=np.uint8)
-    chances = np.zeros(layout.shape[0])
+    gone = np.zeros(len(met.units), dtype=np.uint8)
+    chances = np.zeros(groups)
     below = 0.0
     for turn in range(len(found)):
         if not every:
@@ -309,42 +320,14 @@ def _try_sets(
         for i in range(struck):
             dead[chosen[i]] = 1
         out, summed = 0, 0.0
-        for group in range(layout.shape[0]):
-            holes, hit, away = 0, 0, 0
-            for shard in range(layout.shape[1]):
-                drive = layout[group, shard]
-                if drive < 0:
-                    holes |= 1 << shard
-                    away += 1
-                elif dead[units[drive]]:
-                    hit |= 1 << shard
-                    away += 1
+        for group in range(groups):
+            holes, hit = _masks(met, dead, True, group)
+            away = _bits(holes | hit)
             out += away > allowed
-            chances[group] = 0.0
-            if away > tolerated:
-                chances[group] = _lethal(holes, hit, lost_fraction, tolerated, distances)
+            chances[group] = _lethal(met, holes, hit) if away > met.tolerated else 0.0
             summed += chances[group]
-        below += out / max(1, layout.shape[0])
-        if lost_fraction >= 1:
-            found[turn] = 1.0 if summed > 0 else 0.0
-        elif summed > 0:
-            draw, pick = np.random.random() * summed, 0
-            while pick < layout.shape[0] - 1 and draw >= chances[pick]:
-                draw -= chances[pick]
-                pick += 1
-            _lose(layout, units, dead, gone, pick, lost_fraction, tolerated, distances)
-            lost = 0
-            for group in range(layout.shape[0]):
-                if chances[group] > 0:
-                    mask = 0
-                    for shard in range(layout.shape[1]):
-                        drive = layout[group, shard]
-                        if drive < 0 or gone[drive]:
-                            mask |= 1 << shard
-                    lost += _is_lethal(mask, tolerated, distances)
-            found[turn] = summed / max(1, lost)
-        else:
-            found[turn] = 0.0
+        below += out / max(1, groups)
+        found[turn] = _destroys(met, dead, gone, chances, summed)
         for i in range(struck):
             dead[chosen[i]] = 0
         if every:

@@ -235,14 +235,9 @@ def chain_of(system: System) -> Chain | PatternChain:
 def level_times(system: System) -> tuple[list[float], list[float], list[float]]:
     """Return how long each level of exposure lasts, how many drives could worsen it, how much is exposed.
 
-    Returns
-    -------
-    times : list of float
-        Mean time that the worst stripes miss 1, 2, … `tolerated` shards [s].
-    reach : list of float
-        Drives whose failure takes level 0, 1, … `tolerated` one further [count].
-    volumes : list of float
-        Bytes that stripes of level 0, 1, … have on one drive, over those of the drive.
+    Times are means [s] that the worst stripes miss 1, 2, … `tolerated` shards; the other two, by level from 0
+    on, count drives whose failure takes it one further and give the bytes of its stripes on one drive over
+    those of the drive.
 
     Notes
     -----

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
-from stripesim.calibration.ssd.fit import FitError, SsdReadFit, factor_table, fit_reads, fit_times
+from stripesim.calibration.ssd.fit import FitError, factor_table, fit_times
 from stripesim.calibration.ssd.plot import plot_fit
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, read_trace
 
@@ -49,7 +49,7 @@ def made(seed: int = 3, count: int = 3000) -> BlockTrace:
 
 
 def test_known_line_and_distribution_are_found() -> None:
-    fit = fit_reads(made(), bootstrap=60)
+    fit = fit_times(made(), bootstrap=60)
     # Within the interval, and the interval narrow enough to mean something.
     assert fit.line.base_ns_ci95[0] <= 90_000 <= fit.line.base_ns_ci95[1]
     assert fit.line.ns_per_byte_ci95[0] <= 0.5 <= fit.line.ns_per_byte_ci95[1]
@@ -75,8 +75,8 @@ def test_an_outlier_moves_the_mean_but_not_the_slope() -> None:
         .alias("complete_ns")
     )
     clean, spoiled = (
-        fit_reads(base, bootstrap=20),
-        fit_reads(BlockTrace(base.requests, late, "blkparse", "made"), bootstrap=20),
+        fit_times(base, bootstrap=20),
+        fit_times(BlockTrace(base.requests, late, "blkparse", "made"), bootstrap=20),
     )
     ratio = spoiled.line.ns_per_byte / spoiled.line.base_ns / (clean.line.ns_per_byte / clean.line.base_ns)
     assert ratio == pytest.approx(1, abs=0.02)
@@ -92,7 +92,7 @@ def test_a_drift_between_the_halves_shows_in_the_held_out_score_only() -> None:
             "complete_ns"
         )
     )
-    fit = fit_reads(BlockTrace(base.requests, slower, "blkparse", "made"), bootstrap=20)
+    fit = fit_times(BlockTrace(base.requests, slower, "blkparse", "made"), bootstrap=20)
     assert fit.train.ks < 0.02
     assert fit.held_out.ks > 0.5
     assert fit.held_out.mean_error == pytest.approx(-0.5, abs=0.03)
@@ -127,25 +127,20 @@ def test_no_overlap_no_channels() -> None:
 
 def test_one_size_leaves_the_slope_open() -> None:
     start = np.arange(200) * 1_000_000
-    fit = fit_reads(trace_of(start, start + 100_000 + np.arange(200), np.full(200, 4096)), bootstrap=20)
+    fit = fit_times(trace_of(start, start + 100_000 + np.arange(200), np.full(200, 4096)), bootstrap=20)
     assert not fit.line.slope_identified
     assert fit.line.ns_per_byte == 0
 
 
-def test_the_table_keeps_the_mean_and_a_draw_uses_it() -> None:
+def test_the_table_keeps_the_mean() -> None:
     factor = np.random.default_rng(0).pareto(2.5, 1000) + 0.1
     table = factor_table(factor) * factor.mean()
     assert table.mean() == pytest.approx(factor.mean(), rel=1e-12)
     assert np.all(np.diff(table) >= 0)
-    fit = fit_reads(made(), bootstrap=20)
-    u = (np.arange(2560) + 0.5) / 2560
-    assert fit.times_ns(np.full(2560, 65536), u).mean() == pytest.approx(
-        float(fit.line.mean_ns(65536)), rel=1e-12
-    )
 
 
 def test_same_seed_same_fit() -> None:
-    assert fit_reads(made(), bootstrap=20) == fit_reads(made(), bootstrap=20)
+    assert fit_times(made(), bootstrap=20) == fit_times(made(), bootstrap=20)
 
 
 def test_what_cannot_be_fitted_says_so() -> None:
@@ -153,18 +148,18 @@ def test_what_cannot_be_fitted_says_so() -> None:
     with pytest.raises(
         FitError, match=r"^made: got 30 completed reads with a service time, wanted at least 64$"
     ):
-        fit_reads(few)
+        fit_times(few)
     with pytest.raises(FitError, match="got 0 completed writes"):
         fit_times(made(), operation="write")
     with pytest.raises(FitError, match="bootstrap: got 3, wanted at least 20"):
-        fit_reads(made(), bootstrap=3)
+        fit_times(made(), bootstrap=3)
 
 
 @needs_data
 def test_response_times_are_not_taken_for_service_times() -> None:
     trace = read_trace(DATA / "msr-cambridge1-sample.csv")
     with pytest.raises(FitError, match="records no service times, only responses"):
-        fit_reads(trace)
+        fit_times(trace)
     fit = fit_times(trace, operation="read", quantity="response", bootstrap=20)
     assert fit.quantity == "response"
     assert fit.concurrency is None
@@ -175,8 +170,7 @@ def test_response_times_are_not_taken_for_service_times() -> None:
 @needs_data
 def test_nvme_reads_held_out_error_stays_inside_its_stated_bound(tmp_path: Path) -> None:
     trace = read_trace(REAL, strict=True)
-    fit = fit_reads(trace)
-    assert isinstance(fit, SsdReadFit)
+    fit = fit_times(trace)
     assert fit.train.commands == fit.held_out.commands == 847
     # Measured: KS 0.092, p50 -4.0 %, p90 -4.6 %, mean +11.4 % (one 13 ms read, 9 % of the first half's
     # mean, has no like in the second half). The bounds leave a quarter for other versions of the optimiser.
