@@ -14,9 +14,8 @@ from stripesim.models.generations import generations
 from stripesim.scenarios.explain.place import critical_path, holds, located
 from stripesim.scenarios.explain.record import record
 from stripesim.scenarios.explain.sensitivity import shares_of
-from stripesim.scenarios.explain.stand_in import with_stand_in
 from stripesim.scenarios.explain.timeline import Timeline
-from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, up_sets
+from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, kernel_warnings, up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
 from stripesim.scenarios.schema.units import format_size
@@ -139,10 +138,11 @@ def explain(
         given = [*unit, *(["cluster.direct_reads=true"] if direct else [])]
         read = _scenario(op, names, size_bytes, release, image, scenario, [*given, *sets])
         for name in read.schemes:
-            models, stand_in = with_stand_in(build_models(read, interpolate=False), name)
-            check_schemes(read.model_copy(update={"schemes": (name,)}), models)
+            alone = read.model_copy(update={"schemes": (name,)})
+            models = build_models(alone)
+            check_schemes(alone, models)
             one = _Explanation(read, models, name, op, size_bytes, offset_bytes, state, lost_shard)
-            found.append(replace(one.timeline(), kernel_stand_in=stand_in))
+            found.append(replace(one.timeline(), kernel_notes=tuple(kernel_warnings(alone))))
     return found
 
 

@@ -85,8 +85,8 @@ class Timeline:
     method : str
         How a write computes parities, see `stripesim.models.coding.WritePlan`; of a read ``direct`` or
         ``primary``.
-    kernel_stand_in : str
-        Code whose kernel costs are taken because this one was never timed; empty where it was.
+    kernel_notes : tuple of str
+        Says so where the code was never timed and its kernel costs are interpolated from others.
     parameters : dict
         Each parameter that a step names, with unit, provenance and source.
     """
@@ -113,7 +113,7 @@ class Timeline:
     metadata_reads: int = 0
     metadata_writes: int = 0
     method: str = ""
-    kernel_stand_in: str = ""
+    kernel_notes: tuple[str, ...] = ()
 
     def totals(self) -> dict[str, int]:
         """Sum what the steps account, by counter."""
@@ -139,10 +139,10 @@ class Timeline:
         plain = (
             "scheme", "op", "state", "generation", "size_bytes", "offset_bytes", "primary", "latency_ns",
             "end_ns", "shard_reads", "shard_writes", "metadata_reads", "metadata_writes", "method",
-            "kernel_stand_in",
         )  # fmt: skip
         return {
             **{name: getattr(self, name) for name in plain},
+            "kernel_notes": list(self.kernel_notes),
             "missing_shards": list(self.missing),
             "osds": list(self.osds),
             "latency_by_category_ns": self.latency_by_category_ns(),

@@ -65,7 +65,7 @@ class Setting:
     newest_only: bool = False
 
 
-def build_models(scenario: Scenario, *, interpolate: bool = True) -> Models:
+def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names; codes never timed get interpolated kernel costs."""
     cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
@@ -75,7 +75,7 @@ def build_models(scenario: Scenario, *, interpolate: bool = True) -> Models:
         table = named_table(cluster.kernel_table) if cluster.kernel_table else default_table()
     except KernelTableError as error:
         raise KernelTableError(f"{scenario.where(('cluster', 'kernel_table'))}: {error}") from None
-    for name in scenario.schemes if interpolate else ():
+    for name in scenario.schemes:
         added = interpolated(table, name)
         table = table if added is None else added.table
     threads = _threads(cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd"))

@@ -117,12 +117,8 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
         for line in drawing(timeline, columns=min(screen.width, 140), end_ns=end_ns):
             screen.print(_coloured(line), soft_wrap=True)
         screen.print(f"{latency_words(timeline)}; {shard_words(timeline)}", highlight=False)
-        if timeline.kernel_stand_in:
-            screen.print(
-                f"{timeline.scheme} was never timed: coding costs are those of {timeline.kernel_stand_in}; "
-                f"`stripesim kernel --scheme {timeline.scheme} --save` measures them",
-                highlight=False,
-            )
+        for note in timeline.kernel_notes:
+            screen.print(note, highlight=False)
         screen.print()
     legend = "   ".join(f"{glyph} {WORDS[name]}" for name, glyph in GLYPHS.items())
     screen.print(f"{legend}   L PG lock held", highlight=False)
