@@ -8,8 +8,14 @@ import shutil
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
+
+import stripesim
+from stripesim.scenarios.explain.play import play_page
+from stripesim.scenarios.explain.request import explain
+from stripesim.scenarios.report.cluster import report_of_cluster
 
 pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
 uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed (pip install stripesim[web])")
@@ -169,3 +175,31 @@ def test_a_simulation_is_clicked_and_its_rows_come(page):
     until(page, lambda browser: "of 6 runs" in browser.find_element("id", "job").text)
     until(page, lambda browser: "Done: 6 of 6 runs" in browser.find_element("id", "job").text, 150)
     assert "serves the rate" in page.find_element("id", "job").text
+
+
+AXE = os.environ.get("STRIPESIM_AXE", "")
+
+
+@pytest.mark.skipif(not AXE, reason="STRIPESIM_AXE names no axe.min.js (npm pack axe-core)")
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_violation(chrome, address, tmp_path, width, theme):
+    """On the live page, with mistakes on it too, on a cluster's capacity and on a request that is played."""
+    played, capacity = tmp_path / "write.html", tmp_path / "capacity.html"
+    played.write_text(play_page(explain("write", ["rep:3", "rs:4,2"], 4096)), "utf-8")
+    data = Path(__file__).resolve().parents[1] / "unit" / "data" / "ceph16-report.json"
+    capacity.write_text(report_of_cluster(stripesim.import_report(data)), "utf-8")
+    features = [{"name": "prefers-color-scheme", "value": theme}]
+    chrome.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    chrome.set_script_timeout(60)
+    wrong = f"{address}?a.scheme=rs:9&b.failure_domain=x&problem=%3Cscript%3E"
+    for url in (address, wrong, f"{played.as_uri()}#step=30", capacity.as_uri()):
+        chrome.get(url)
+        chrome.execute_script(Path(AXE).read_text("utf-8"))
+        found = chrome.execute_async_script(
+            "axe.run().then(r => arguments[0]([r.passes.length, r.violations.map(v => v.id)]))"
+        )
+        assert found[0] > 20
+        assert found[1] == [], url
