@@ -78,14 +78,26 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         hint="The column recovery.",
     )
     yield Question(
-        "what it costs",
-        "By which factor is the mean latency of clients during recovery above that before the failure, for "
-        "high_recovery_ops?",
-        lambda: (
-            d.rows["high_recovery_ops"]["latency_p50_recovery_ns"]
-            / d.rows["high_recovery_ops"]["latency_p50_before_ns"]
-        ),
+        "what clients keep",
+        "Which share of the rate that they have before the failure do clients keep during recovery, under "
+        "high_client_ops?",
+        lambda: 100 * d.rows["high_client_ops"]["iops_recovery"] / d.rows["high_client_ops"]["iops_before"],
+        unit="%",
         hint="Two columns of its line.",
+        why=lambda _: (
+            f"Under wpq it is {100 * d.rows['wpq']['iops_recovery'] / d.rows['wpq']['iops_before']:.0f} %."
+        ),
+    )
+    yield Question(
+        "reserved but idle",
+        "Nothing recovers. By how many per cent are clients slower under high_recovery_ops than under "
+        "high_client_ops?",
+        lambda: (
+            100 * (1 - d.rows["high_recovery_ops"]["iops_before"] / d.rows["high_client_ops"]["iops_before"])
+        ),
+        unit="%",
+        hint="The column before.",
+        why=lambda _: "Their limit holds although the OSD has time to spare.",
     )
     yield Question(
         "the trade",
