@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,12 @@ def cost_key(step: str, *, waiting: bool = False) -> str:
     ('cost_device_ns', 'cost_lock_wait_ns')
     """
     return f"cost_{step}_wait_ns" if waiting else f"cost_{step}_ns"
+
+
+def steps_with_time(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List the steps that any row spends time on, in their order."""
+    keys = {step: (cost_key(step), cost_key(step, waiting=True)) for step in STEPS}
+    return [step for step, pair in keys.items() if any(row.get(key) for row in rows for key in pair)]
 
 
 #: Columns of a row that are parts of the latency: service and waiting of each step, in the steps' order.

@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.explain.costs import COST_KEYS, cost_key
+from stripesim.scenarios.explain.costs import COST_KEYS, cost_key, steps_with_time
 from stripesim.scenarios.explain.costs_table import STEP_WORDS
 from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label, three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
@@ -71,9 +71,9 @@ def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> Captioned
         # Block sizes stand between a panel and its title.
         panels[0].set_title("(a) mean latency [ms]", pad=20)
         panels[1].set_title("(b) share of it [%]", pad=20)
-        shown = [step for step in STEPS if any(_part(row, step, w) for row in rows for w in (False, True))]
         entries = [
-            Patch(facecolor=_COLOURS[step], edgecolor="#222222", label=STEP_WORDS[step]) for step in shown
+            Patch(facecolor=_COLOURS[step], edgecolor="#222222", label=STEP_WORDS[step])
+            for step in steps_with_time(rows)
         ]
         entries.append(
             Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label="hatched: waiting for it")
@@ -103,7 +103,7 @@ def _draw_panel(
         bottom = 0.0
         for step in STEPS:
             for waiting in (False, True):
-                height = (_part(row, step, waiting) or 0.0) * factor
+                height = (row.get(cost_key(step, waiting=waiting)) or 0.0) * factor
                 if height <= 0:
                     continue
                 axes.bar(
@@ -135,10 +135,6 @@ def _name_groups(axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence
             words, ((mine[0] + mine[-1]) / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
             textcoords="offset points", ha="center", fontsize=10, color="#444444",
         )  # fmt: skip
-
-
-def _part(row: Mapping[str, Any], step: str, waiting: bool) -> float | None:
-    return row.get(cost_key(step, waiting=waiting))
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:

@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from stripesim.scenarios.explain.costs import COST_KEYS, cost_key, dominant
+from stripesim.scenarios.explain.costs import COST_KEYS, cost_key, dominant, steps_with_time
 from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.schema.units import format_size
-from stripesim.sim.observe.critical_path import STEPS
 
 #: More cells than these are not read on a terminal: of a larger grid one size is shown.
 ROWS_MAX: Final = 24
@@ -75,9 +74,7 @@ def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
         shown = _USUAL_SIZE_BYTES if _USUAL_SIZE_BYTES in sizes else sizes[0]
         costed = [row for row in costed if row.get("block_size_bytes") == shown]
         title += f", {format_size(shown)} of {len(sizes)} sizes (all: --out, figures costs-…)"
-    steps = [
-        step for step in STEPS if any(_part(row, step, waiting=w) for row in costed for w in (False, True))
-    ]
+    steps = steps_with_time(costed)
     table = Table(
         box=SIMPLE_HEAD, caption=_NOTE, caption_justify="left", pad_edge=False, padding=(0, 1, 0, 0),
         title=title, title_justify="left",
@@ -109,13 +106,9 @@ def _cell(row: Mapping[str, Any]) -> str:
     return " ".join(str(word) for word in words if word is not None)
 
 
-def _part(row: Mapping[str, Any], step: str, *, waiting: bool) -> float | None:
-    return row.get(cost_key(step, waiting=waiting))
-
-
 def _share(row: Mapping[str, Any], step: str, *, waiting: bool, largest: str | None) -> str:
     """Write a part in percent of the latency; a dot for none, nothing where there can be none."""
-    part_ns = _part(row, step, waiting=waiting)
+    part_ns = row.get(cost_key(step, waiting=waiting))
     if part_ns is None:
         return ""
     mark = "*" if cost_key(step, waiting=waiting) == f"cost_{largest}_ns" else ""

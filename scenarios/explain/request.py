@@ -11,10 +11,9 @@ import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generations
-from stripesim.scenarios.explain.place import critical_path, holds, located
 from stripesim.scenarios.explain.record import record
 from stripesim.scenarios.explain.sensitivity import shares_of
-from stripesim.scenarios.explain.timeline import Timeline
+from stripesim.scenarios.explain.timeline import Timeline, critical_path, holds, located
 from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, kernel_warnings, up_sets
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario

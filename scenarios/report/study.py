@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from stripesim.calibration.ledger.verdicts import Entry, Ledger
-from stripesim.scenarios.figures.results import CaptionedFigure, save_figures
+from stripesim.scenarios.figures.results import CaptionedFigure
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.words import moment_text
 from stripesim.scenarios.run.columns import number_text
-from stripesim.scenarios.run.results import write_files
 
 _VERDICT_SIGNS: Final = {"right": "✓ right", "wrong": "✗ wrong", "not-derivable": "– not derivable"}
 _SECTIONS: Final = (
@@ -66,28 +64,6 @@ def report_page(
         fitted_count=len(ledger.fitted_parameters),
         provenance=pretty(provenance),
     )
-
-
-def save_with_report(
-    ledger: Ledger,
-    provenance: Mapping[str, Any],
-    figures: Mapping[str, CaptionedFigure],
-    out: Path,
-    *,
-    title: str,
-    introduction: str,
-    tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]] | None = None,
-) -> list[Path]:
-    """Write a study's figures and its report into a folder; return the files."""
-    page = report_page(
-        title=title,
-        introduction=introduction,
-        ledger=ledger,
-        figures=figures,
-        provenance=provenance,
-        tables=tables,
-    )
-    return save_figures(figures, out) + write_files(out, {"report.html": page.encode()})
 
 
 def pretty(value: Mapping[str, Any]) -> str:

@@ -343,7 +343,8 @@ class Study(ABC):
 
     def save(self, result: StudyResult, out: Path) -> list[Path]:
         """Write ledger, rows, figures and report into a folder, and those of ablations; list the files."""
-        from stripesim.scenarios.report.study import save_with_report
+        from stripesim.scenarios.figures.results import save_figures
+        from stripesim.scenarios.report.study import report_page
         from stripesim.scenarios.run.results import write_files, write_results
 
         ledgers = {
@@ -356,16 +357,13 @@ class Study(ABC):
             tables = dict(self.tables(result))
             if result.ablated:
                 tables["Ablations"] = result.ablation_table()
-            written += save_with_report(
-                result.ledger,
-                result.provenance,
-                self.figures(result),
-                out,
-                title=self.title,
-                introduction=self.introduction + changed,
-                tables=tables,
-            )
-        written += write_files(out, self.files(result))
+            figures = self.figures(result)
+            page = report_page(
+                title=self.title, introduction=self.introduction + changed, ledger=result.ledger,
+                figures=figures, provenance=result.provenance, tables=tables,
+            )  # fmt: skip
+            written += save_figures(figures, out)
+        written += write_files(out, {"report.html": page.encode(), **self.files(result)})
         for name, each in result.ablated.items():
             written += self.save(each, out / name)
         return written
