@@ -113,9 +113,7 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
     for values in varied.values():
         count *= len(values)
     if count > CANDIDATES_MAX:
-        raise ValueError(
-            f"{scenario.where(('plan',))}: plan: got {count} candidates, wanted at most {CANDIDATES_MAX}"
-        )
+        raise scenario.problem("plan", f"{count} candidates", f"at most {CANDIDATES_MAX}")
     cluster = scenario.cluster
     for scheme in scenario.schemes:
         for chosen in product(*varied.values()):

@@ -252,7 +252,7 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
         limit = held.usable_bytes_full
         if limit is not None and scenario.workload.kind != "trace" and scenario.images_bytes > limit:
             problems.append(
-                f"{scenario.where(('workload', 'image_bytes'))}: workload.image_bytes: got "
+                f"{scenario.where('workload', 'image_bytes')}: got "
                 f"{scenario.images_bytes / 1e12:,.4g} TB of images, wanted at most {limit / 1e12:,.4g} TB, "
                 f"which {name} holds on {held.osds} OSDs at the full ratio"
             )

@@ -49,9 +49,10 @@ def answer(
         for name in METHODS:
             reason = why_not(system, name)
             if name in chosen and reason is not None:
-                raise ValueError(
-                    f"{scenario.where(('durability',))}: durability: got one that method {name} cannot "
-                    f"answer ({scheme}: {reason}), wanted one of {', '.join(applicable(system))}"
+                raise scenario.problem(
+                    "durability",
+                    f"one that method {name} cannot answer ({scheme}: {reason})",
+                    f"one of {', '.join(applicable(system))}",
                 )
             if method == "all" and reason is not None and name != "burst":
                 skipped.append(f"{scheme}: {name}: {reason}")
@@ -76,9 +77,7 @@ def system_of(scenario: Scenario, scheme: str) -> System:
     """Build the system that a scenario describes, for one of its schemes."""
     spec = scenario.durability
     if spec is None:
-        raise ValueError(
-            f"{scenario.where(('durability',))}: durability: got nothing, wanted a table [durability]"
-        )
+        raise scenario.problem("durability", "nothing", "a table [durability]")
     groups, drives, drive_bytes = None, spec.drives or 0, spec.drive_bytes or 0.0
     units: dict[str, Ints] = {}
     if spec.placement == "crush":
@@ -119,9 +118,8 @@ def _capacity(scenario: Scenario, models: Models) -> float:
     """Bytes on a drive, where the scenario gives none: its capacity."""
     found = drives_of(scenario, models).osd_bytes
     if found is None:
-        raise ValueError(
-            f"{scenario.where(('durability',))}: durability.drive_bytes: got nothing, wanted bytes: "
-            "the device parameter set gives no capacity"
+        raise scenario.problem(
+            "durability.drive_bytes", "nothing", "bytes: the device parameter set gives no capacity"
         )
     return float(found)
 
@@ -131,9 +129,10 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
     if spec.repair == "simulated":
         rebuild = idle_rebuild(scenario, scheme)
         if rebuild.bytes_per_s is None:
-            raise ValueError(
-                f"{scenario.where(('durability', 'repair'))}: durability.repair: got no pace for {scheme} "
-                f"({rebuild.reason}), wanted durability.repair_bytes_per_s"
+            raise scenario.problem(
+                "durability.repair",
+                f"no pace for {scheme} ({rebuild.reason})",
+                "durability.repair_bytes_per_s",
             )
         pace, policy = rebuild.bytes_per_s, "parallel"
     else:

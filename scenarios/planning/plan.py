@@ -52,7 +52,7 @@ def make_plan(
     """Answer a scenario's `[plan]`."""
     plan = scenario.plan
     if plan is None:
-        raise ValueError(f"{scenario.where(('plan',))}: plan: got nothing, wanted a table [plan]")
+        raise scenario.problem("plan", "nothing", "a table [plan]")
     begun = time.monotonic()
     every = list(candidates_of(scenario, plan))
     for candidate in every:
@@ -231,7 +231,7 @@ def _seeded(scenario: Scenario, number: int) -> Scenario:
 def _recovering(scenario: Scenario) -> Scenario:
     """Return the scenario with its first OSD lost at the start and rebuilt under the load."""
     throttles = {} if scenario.repair is None else scenario.repair.model_dump(exclude={"lost_osds"})
-    load = scenario.workload.model_copy(update={"image": "prefilled"})
+    load = scenario.workload.model_copy(update={"image": "prefilled", "completions": "each"})
     return scenario.model_copy(
         update={"repair": RepairSpec(lost_osds=(0,), **throttles), "workload": load, "faults": None}
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.scenarios.schema.toml_lines import KeyPath
+from stripesim.sim.ceph.cluster import Models
 
 #: Runs of each purchase, each with the seed of a run without it.
 REPLICATIONS: Final = 3
@@ -36,10 +37,13 @@ class Purchase:
     kinds: tuple[str, ...]
 
 
+# No number of the scenario: the times of the device's parameter set are halved.
+_DRIVE: Final[KeyPath] = ("cluster", "ssd")
 _PUBLIC: Final = ("public.tx", "public.rx", "client.tx", "client.rx")
 
 PURCHASES: Final = (
     Purchase(("cluster", "osds_per_host"), "OSDs", ("ssd", "kv", "sync", "worker")),
+    Purchase(_DRIVE, "drive speed", ("ssd", "kv")),
     Purchase(("cluster", "cores_per_host"), "CPU cores", ("cpu",)),
     Purchase(("cluster", "public_gbit_per_s"), "public network", _PUBLIC),
     Purchase(("cluster", "private_gbit_per_s"), "private network", ("private.tx", "private.rx")),
@@ -156,8 +160,7 @@ def _of_cell(
     scenario: Scenario, cell: Cell, engine: str, replications: int, progress: Callable[[str], None] | None
 ) -> Iterator[Gain]:
     def rows(purchases: Sequence[Purchase]) -> list[dict[str, Any]]:
-        changed = with_doubled(scenario, purchases)
-        models = build_models(changed)
+        changed, models = with_doubled(scenario, purchases)
         rows = []
         for replication in range(replications):
             seeded = changed.model_copy(update={"seed": scenario.seed + replication})
@@ -179,8 +182,8 @@ def _of_cell(
         yield _gain(cell, pair, base, rows(pair))
 
 
-def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> Scenario:
-    """Return a scenario with twice as much of some resources."""
+def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> tuple[Scenario, Models]:
+    """Return a scenario with twice as much of some resources, and its models."""
     for purchase in purchases:
         table, key = (str(part) for part in purchase.key)
         own = getattr(scenario, table)
@@ -188,8 +191,15 @@ def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> Scenario:
         if value is None:
             # Left out: the parameter set has it.
             value = build_models(scenario).client.submit_threads_count
-        scenario = scenario.model_copy(update={table: own.model_copy(update={key: 2 * value})})
-    return scenario
+        if purchase.key != _DRIVE:
+            scenario = scenario.model_copy(update={table: own.model_copy(update={key: 2 * value})})
+    models = build_models(scenario)
+    if any(purchase.key == _DRIVE for purchase in purchases):
+        names = [one.name for one in fields(models.ssd) if one.name.endswith(("_ns", "_ns_per_byte"))]
+        models = replace(
+            models, ssd=replace(models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names})
+        )
+    return scenario, models
 
 
 def _gain(

@@ -74,7 +74,7 @@ def build_models(scenario: Scenario) -> Models:
     try:
         table = named_table(cluster.kernel_table) if cluster.kernel_table else default_table()
     except KernelTableError as error:
-        raise KernelTableError(f"{scenario.where(('cluster', 'kernel_table'))}: {error}") from None
+        raise KernelTableError(f"{scenario.where('cluster', 'kernel_table')}: {error}") from None
     for name in scenario.schemes:
         added = interpolated(table, name)
         table = table if added is None else added.table
@@ -124,11 +124,15 @@ def _op_queue(scenario: Scenario, device: Device, queues: int) -> OpQueue | None
     """Return the queue in front of worker threads; None: in order of arrival."""
     cluster = scenario.cluster
     if cluster.op_queue == "mclock_scheduler":
-        return mclock(scenario.generation, cluster.mclock_profile, device, queues=queues)
+        try:
+            return mclock(scenario.generation, cluster.mclock_profile, device, queues=queues)
+        except ValueError as error:
+            raise ValueError(f"{scenario.where('cluster', 'op_queue')}: {error}") from None
     if cluster.mclock_profile:
-        raise ValueError(
-            f'{scenario.where(("cluster", "mclock_profile"))}: got "{cluster.mclock_profile}" with op_queue '
-            f'"{cluster.op_queue}", wanted op_queue "mclock_scheduler"'
+        raise scenario.problem(
+            "cluster.mclock_profile",
+            f'"{cluster.mclock_profile}" with op_queue "{cluster.op_queue}"',
+            'op_queue "mclock_scheduler"',
         )
     return wpq() if cluster.op_queue == "wpq" else None
 
@@ -139,22 +143,24 @@ def ec_policy(scenario: Scenario) -> EcPolicy:
     optimised = release.ec.optimised if cluster.ec_optimizations is None else cluster.ec_optimizations
     if optimised and not release.ec.optimised:
         offering = ", ".join(name for name, one in generations().items() if one.ec.optimised)
-        raise ValueError(
-            f"cluster.ec_optimizations: got true with generation {release.name}, wanted one of {offering}"
+        raise scenario.problem(
+            "cluster.ec_optimizations", f"true with generation {release.name}", f"one of {offering}"
         )
     direct = cluster.direct_reads
     if direct and not release.ec.direct_reads:
         offering = ", ".join(name for name, one in generations().items() if one.ec.direct_reads)
-        raise ValueError(
-            f"cluster.direct_reads: got true with generation {release.name}, wanted {offering}: earlier "
-            "releases have no direct reads of erasure-coded pools"
+        raise scenario.problem(
+            "cluster.direct_reads",
+            f"true with generation {release.name}",
+            f"{offering}: earlier releases have no direct reads of erasure-coded pools",
         )
     if direct and not optimised:
-        raise ValueError("cluster.direct_reads: got true with a classic pool, wanted ec_optimizations")
+        raise scenario.problem("cluster.direct_reads", "true with a classic pool", "ec_optimizations")
     if optimised and cluster.pg_lock_scope not in (None, "dispatch"):
-        raise ValueError(
-            f'cluster.pg_lock_scope: got "{cluster.pg_lock_scope}", wanted "dispatch": writes of an '
-            "optimised pool go through the pipeline of their placement group"
+        raise scenario.problem(
+            "cluster.pg_lock_scope",
+            f'"{cluster.pg_lock_scope}"',
+            '"dispatch": writes of an optimised pool go through the pipeline of their placement group',
         )
     if release.ec.optimised and not optimised:
         return WHOLE_STRIPES
@@ -191,7 +197,7 @@ def _parameter_set(scenario: Scenario, key: str, *tables: str) -> ParameterSet:
     if name not in fitting:
         what = "a parameter set of a cluster" if key == "parameters" else "a device"
         raise ParameterSetError(
-            f"{scenario.where(('cluster', key))}: got {value_text(name)}, wanted {what}: {', '.join(fitting)}"
+            f"{scenario.where('cluster', key)}: got {value_text(name)}, wanted {what}: {', '.join(fitting)}"
         )
     return ParameterSet(name)
 
@@ -268,7 +274,8 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
             if encodes and scheme.kind == "erasure":
                 models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
         except KernelTableError as error:
-            faults.append(f"schemes: {error}; `stripesim kernel --scheme {name} --save` measures it here")
+            measure = f"`stripesim kernel --scheme {name} --save` measures it here"
+            faults.append(f"{scenario.where('schemes')}: {error}; {measure}")
         except ValueError as error:
             faults.append(str(error))
     if faults:
@@ -279,15 +286,17 @@ def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
     """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
     wanted = "or cluster.ec_optimizations = false"
     if scheme.not_optimised_because:
-        raise ValueError(
-            f"schemes: {scheme.name}: got an optimised pool (FastEC of generation {scenario.generation}), "
-            f"wanted rs:k,m {wanted}: {scheme.not_optimised_because}"
+        raise scenario.problem(
+            "schemes",
+            f"{scheme.name} in an optimised pool (FastEC of generation {scenario.generation})",
+            f"rs:k,m {wanted}: {scheme.not_optimised_because}",
         )
     unit_bytes = scenario.cluster.stripe_unit_bytes
     if unit_bytes % PAGE_BYTES:
-        raise ValueError(
-            f"cluster.stripe_unit_bytes: got {unit_bytes}, wanted a multiple of {PAGE_BYTES} in an optimised "
-            f"pool, {wanted}"
+        raise scenario.problem(
+            "cluster.stripe_unit_bytes",
+            f"{unit_bytes}",
+            f"a multiple of {PAGE_BYTES} in an optimised pool, {wanted}",
         )
 
 
@@ -365,13 +374,15 @@ def build_pool(
     acting = up_sets(scenario, scheme).copy()
     if (acting == NO_OSD).any(axis=1).all():
         placed = int((acting != NO_OSD).sum(axis=1).max())
-        raise ValueError(
-            f"cluster.crush_map: rule {_rule(scenario, scheme)}: got at most {placed} of the {scheme.width} "
-            f"shards of {scheme.name} placed, wanted a map and a rule that place all"
+        raise scenario.problem(
+            "cluster.crush_map",
+            f"rule {_rule(scenario, scheme)}, which places at most {placed} of the {scheme.width} shards of "
+            f"{scheme.name}",
+            "a map and a rule that place all",
         )
     unknown = [osd for osd in down if osd >= len(hosts)]
     if unknown:
-        raise ValueError(f"cluster.crush_map: got no OSD {unknown[0]}, wanted OSDs of the map")
+        raise scenario.problem("cluster.crush_map", f"no OSD {unknown[0]}", "OSDs of the map")
     if down:
         acting[np.isin(acting, np.asarray(down))] = NO_OSD
     cluster = Cluster(
@@ -431,7 +442,7 @@ def crush_of(scenario: Scenario) -> CrushMap:
 def pristine_warnings(scenario: Scenario) -> list[str]:
     """Say where reads find no objects: nothing is moved, so rates say nothing of a cluster in use."""
     return [
-        f"{scenario.where(('workload', 'image'))}: reads of a pristine image find no objects and move no "
+        f"{scenario.where('workload', 'image')}: reads of a pristine image find no objects and move no "
         "data; "
         'set image = "prefilled" to read what was written before the run'
         for load in scenario.loads
@@ -503,7 +514,7 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
     # A shadow bucket of a device class is the same host once more.
     hosts = [b for b in crush.buckets if b.type_id in host_types and "~" not in b.name]
     if not hosts:
-        raise ValueError(f"cluster.crush_map: {cluster.crush_map}: got no bucket of type host, wanted one")
+        raise scenario.problem("cluster.crush_map", f"no bucket of type host in {cluster.crush_map}", "one")
     osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
     found: set[int] = set()
     for index, host in enumerate(hosts):
@@ -517,7 +528,7 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
                 found.add(item)
     stray = [device.name for device in crush.devices if device.id not in found]
     if stray:
-        raise ValueError(
-            f"cluster.crush_map: {cluster.crush_map}: got {stray[0]} in no host, wanted it in one"
+        raise scenario.problem(
+            "cluster.crush_map", f"{stray[0]} in no host of {cluster.crush_map}", "it in one"
         )
     return osd_hosts

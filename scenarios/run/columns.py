@@ -225,12 +225,13 @@ _LISTED: Final = (
     Column(
         "bottleneck",
         pl.String,
-        "class of resources that limits the run: at least 70 % busy on average, or the lock that requests "
-        "spend 70 % of their time in line for; `none`",
+        "class of resources that limits the run: at least 70 % busy on average, or the lock of a "
+        "placement group that requests stand in line for most of their time; `none`",
         "bottleneck",
     ),
     Column("bottleneck_utilisation", pl.Float64, "utilisation of the busiest member of that class, 0 to 1"),
     Column("bottleneck_mean_utilisation", pl.Float64, "mean utilisation of that class, 0 to 1"),
+    Column("bottleneck_wait_fraction", pl.Float64, "its share of all waiting for resources, 0 to 1"),
     Column(
         "limits",
         pl.String,

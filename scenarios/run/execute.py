@@ -106,9 +106,10 @@ def run_scenario(
     from stripesim.scenarios.run.results import rows_frame
 
     if stands_alone(scenario):
-        raise ValueError(
-            f"{scenario.where(('workload',))}: workload: got nothing, wanted a table [workload]; "
-            "[durability] is answered by stripesim durability"
+        raise scenario.problem(
+            "workload",
+            "nothing",
+            "a table [workload]; [durability] is answered by stripesim durability",
         )
     models = build_models(scenario)
     no_room = storage_warnings(scenario, models)

@@ -151,7 +151,7 @@ def plan_of(
     try:
         plan.check(osd_hosts)
     except FaultError as error:
-        where = scenario.where(_key_of(faults, error, len(failures)))
+        where = scenario.where(*_key_of(faults, error, len(failures)))
         raise ValueError(f"{where}: got {error.got}, wanted {error.wanted}") from error
     return plan
 
@@ -186,10 +186,10 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
         at_s = _draw(lifetime, draw) / drawn.speed
         while at_s < horizon_s:
             if len(found) >= FAILURES_MAX:
-                where = scenario.where(("faults", "drawn", "lifetime"))
-                raise ValueError(
-                    f"{where}: got more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s, "
-                    "wanted fewer: longer lifetimes, or a smaller faults.drawn.speed"
+                raise scenario.problem(
+                    "faults.drawn.lifetime",
+                    f"more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s",
+                    "fewer: longer lifetimes, or a smaller faults.drawn.speed",
                 )
             back_s = None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
             found.append(_of_unit(places, drawn.unit, unit, at_s, back_s, drawn.kind))
@@ -260,10 +260,10 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     units = places.hosts if replayed.unit == "host" else len(places.osd_hosts)
     nodes = list(dict.fromkeys(node for node, _, _ in outages))
     if len(nodes) > units:
-        where = scenario.where(("faults", "replay", "trace"))
-        raise ValueError(
-            f"{where}: {replayed.trace}: got {len(nodes)} nodes, "
-            f"wanted at most the cluster's {units} {replayed.unit}s"
+        raise scenario.problem(
+            "faults.replay.trace",
+            f"{len(nodes)} nodes in {replayed.trace}",
+            f"at most the cluster's {units} {replayed.unit}s",
         )
     numbers = {node: number for number, node in enumerate(nodes)}
     found = []

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from stripesim.scenarios.run.columns import COLUMNS, ci_text
 from stripesim.scenarios.schema.units import format_size
+from stripesim.sim.observe.limits import NEAR
 
 #: Columns of a result row and their types. Units are in the names; rates are per simulated second.
 RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
@@ -172,7 +173,8 @@ def _block(row: Mapping[str, Any]) -> str:
 
 def _bottleneck(row: Mapping[str, Any]) -> str:
     share = row.get("bottleneck_utilisation")
-    return _text("bottleneck")(row) + ("" if share is None else f" {100 * share:.0f} %")
+    # A lock is a limit by the line in front of it, however short each one of them is busy.
+    return _text("bottleneck")(row) + ("" if share is None or share < NEAR else f" {100 * share:.0f} %")
 
 
 _SHOWN: Final[Sequence[_Shown]] = (

@@ -20,7 +20,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     if too_much:
         # The other rules may themselves take what the scenario asks for.
         return too_much
-    rules = (_bound, _mix, _arrivals, _several, _trace, _files, _sizes, _repeats, _plan)
+    rules = (_bound, _mix, _newest, _arrivals, _several, _trace, _files, _sizes, _repeats, _plan)
     return [
         *(problem for rule in rules for problem in rule(scenario)),
         *_layout(scenario, schemes),
@@ -62,6 +62,14 @@ def _mix(scenario: Scenario) -> Iterator[Problem]:
                 "only one of them: ops for a cell each, read_fraction for one mixed cell",
                 ((*place, "ops"),),
             )
+
+
+def _newest(scenario: Scenario) -> Iterator[Problem]:
+    """A client that waits for its newest request is not simulated where requests are sent again."""
+    for table in ("faults", "repair"):
+        for place, workload in _places(scenario):
+            if workload.completions == "newest" and getattr(scenario, table) is not None:
+                yield Problem((*place, "completions"), f'"newest" with [{table}]', '"each"', ((table,),))
 
 
 def _arrivals(scenario: Scenario) -> Iterator[Problem]:

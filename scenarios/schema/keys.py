@@ -337,9 +337,13 @@ class Scenario(Table):
         """Size of an image of a workload, in whole objects [bytes]."""
         return -(-load.image_bytes // self.cluster.object_bytes) * self.cluster.object_bytes
 
-    def where(self, path: KeyPath) -> str:
+    def where(self, *path: str | int) -> str:
         """Write a key with its file and line, as far as they are known, for messages."""
         return self._places.text(path)
+
+    def problem(self, path: str, got: str, wanted: str) -> ValueError:
+        """Make the error of a key, dotted: ``file:line: key: got …, wanted …``."""
+        return ValueError(f"{self.where(*path.split('.'))}: got {got}, wanted {wanted}")
 
     def resolve(self, path: str) -> Path:
         """Turn a path of the scenario into one that can be opened."""

@@ -36,6 +36,10 @@ class ResourceUse:
         Of all its members, 0 to 1.
     latency_share : float
         Time that requests wait for it, over all the time that they take, 0 to 1.
+    in_use : float
+        Members in use at a time, on average.
+    line_share : float
+        Of the time that requests wait for it or have it, what they wait, 0 to 1.
     """
 
     kind: str
@@ -43,12 +47,15 @@ class ResourceUse:
     utilisation: float
     mean_utilisation: float
     latency_share: float
+    in_use: float = 0.0
+    line_share: float = 0.0
 
     @property
     def is_limit(self) -> bool:
         """Whether the class as a whole is near its limit, not only some member."""
-        queued = self.kind.startswith(_SERIAL) and self.latency_share >= NEAR
-        return self.mean_utilisation >= NEAR or queued
+        lined_up = self.in_use >= NEAR and self.line_share >= NEAR
+        serial = self.kind.startswith(_SERIAL) and (self.latency_share >= NEAR or lined_up)
+        return self.mean_utilisation >= NEAR or serial
 
 
 def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[ResourceUse, ...]:
@@ -74,6 +81,7 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
         kinds, weights=resources.capacities
     )
     waited = np.bincount(kinds, weights=run.waited_ns.astype(np.float64))
+    held = np.bincount(kinds, weights=used_ns.astype(np.float64))
     total = float(waited.sum())
     return tuple(
         ResourceUse(
@@ -82,6 +90,8 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
             utilisation=float(highest[index]),
             mean_utilisation=float(mean[index]),
             latency_share=min(1.0, float(waited[index]) / latency_ns) if latency_ns else 0.0,
+            in_use=float(held[index]) / max(1, run.end_ns),
+            line_share=float(waited[index] / (waited[index] + held[index])) if waited[index] else 0.0,
         )
         for index in order
     )
@@ -102,7 +112,10 @@ def limits_of_run(uses: tuple[ResourceUse, ...]) -> dict[str, Any]:
     -----
     The mean decides: one hot OSD of 120 is a hot spot, and no purchase for all of them would help it. Locks
     and pipelines of placement groups limit where requests spend `NEAR` of their time in line for
-    them, since each group is busy only while requests come to it.
+    them, since each group is busy only while requests come to it; and where hardly a moment passes without
+    one in use (`NEAR` or more of them on average) and requests wait for `NEAR` of the time that they are at
+    one: the few locks that a sequential stream is at are then at their limit, however many others are idle.
+    For an M/M/1 queue the latter is a utilisation of `NEAR`.
     """
     near = [use for use in uses if use.utilisation >= NEAR or use.is_limit]
     near.sort(key=lambda use: (use.is_limit, use.mean_utilisation, use.utilisation), reverse=True)
@@ -118,6 +131,8 @@ def limits_of_run(uses: tuple[ResourceUse, ...]) -> dict[str, Any]:
                 "mean_utilisation": use.mean_utilisation,
                 "highest_utilisation": use.utilisation,
                 "latency_share": use.latency_share,
+                "in_use": use.in_use,
+                "line_share": use.line_share,
                 "hot_spot": not use.is_limit,
             }
             for use in near
@@ -136,8 +151,13 @@ def limits_text(limits: Iterable[Mapping[str, Any]]) -> str:
     >>> limits_text([{"resource": "cpu", **use}])
     'cpu 83 % (busiest 90 %)'
     """
-    return ", ".join(
-        f"{one['resource']} {'hot spot ' if one['hot_spot'] else ''}{100 * one['mean_utilisation']:.0f} % "
-        f"(busiest {100 * one['highest_utilisation']:.0f} %)"
-        for one in limits
-    )
+
+    def words(one: Mapping[str, Any]) -> str:
+        if not one["hot_spot"] and one["mean_utilisation"] < NEAR:
+            # One of many locks at a time: the mean over all of them says nothing.
+            return f"{one['in_use']:.2g} in use, {100 * one['line_share']:.0f} % of the time there in line"
+        hot = "hot spot " if one["hot_spot"] else ""
+        busiest = f"(busiest {100 * one['highest_utilisation']:.0f} %)"
+        return f"{hot}{100 * one['mean_utilisation']:.0f} % {busiest}"
+
+    return ", ".join(f"{one['resource']} {words(one)}" for one in limits)

@@ -23,12 +23,17 @@ image_bytes = "1GiB"
 def test_doubling_changes_the_key_and_nothing_else() -> None:
     scenario = parse_scenario(TEXT)
     by_key = {one.key[-1]: one for one in PURCHASES}
-    changed = with_doubled(scenario, [by_key["osds_per_host"], by_key["threads"]])
+    changed, models = with_doubled(scenario, [by_key["osds_per_host"], by_key["threads"]])
     assert changed.cluster.osds_per_host == 4
     # The parameter set's one thread, doubled.
     assert changed.client.threads == 2
     assert changed.cluster.model_copy(update={"osds_per_host": 2}) == scenario.cluster
     assert changed.workload == scenario.workload
+    assert models.client.submit_threads_count == 2
+    same, faster = with_doubled(scenario, [by_key["ssd"]])
+    assert same == scenario
+    assert faster.ssd.read_ns(1 << 20) == pytest.approx(models.ssd.read_ns(1 << 20) / 2)
+    assert faster.ssd.servers == models.ssd.servers
 
 
 def test_the_thread_that_limits_reads_is_what_helps() -> None:

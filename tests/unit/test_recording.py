@@ -5,6 +5,8 @@ import hashlib
 import numpy as np
 import pytest
 
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.run import simulate
 
@@ -73,6 +75,18 @@ def test_one_placement_group_is_the_bottleneck_where_its_lock_spans_the_commit(m
     row = simulate(make_pool(models, "rep:3", groups=1), load()).row
     assert row["bottleneck"] == "pg.lock"
     assert row["bottleneck_utilisation"] > 0.99
+
+
+@pytest.mark.parametrize(("pattern", "bottleneck"), [("seq", "pg.lock"), ("rand", "client.submit")])
+def test_the_few_locks_of_a_sequential_stream_are_its_bottleneck(pattern: str, bottleneck: str) -> None:
+    # Small requests in order fall into one object, so into one group of 1,024 at a time.
+    given = ['schemes=["rep:3"]', 'workload.ops=["write"]', f'workload.patterns=["{pattern}"]']
+    (row,) = run_scenario(
+        load_scenario("koh2017", sets=[*given, "workload.block_sizes_bytes=4k", "workload.requests=2500"]),
+        costs=False,
+    ).rows.to_dicts()
+    assert row["bottleneck"] == bottleneck
+    assert ("in line" in row["limits"]) == (bottleneck == "pg.lock")
 
 
 def test_nobody_waits_alone(models, make_pool):

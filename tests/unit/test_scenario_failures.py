@@ -155,7 +155,7 @@ def test_a_trace_of_more_nodes_than_the_cluster_is_refused(tmp_path: Path) -> No
     rows = [f"{node} 1 n{node} 1 n{node} 0 1000 1010 NULL\n" for node in range(9)]
     (tmp_path / "t.tab").write_text(TRACE + "".join(rows))
     faults = f"[faults.replay]\ntrace = '{tmp_path / 't.tab'}'"
-    with pytest.raises(ValueError, match="got 11 nodes, wanted at most the cluster's 7 hosts"):
+    with pytest.raises(ValueError, match=r"got 11 nodes in .*, wanted at most the cluster's 7 hosts"):
         replayed_failures(scenario_of(faults), PLACES)
 
 
@@ -254,9 +254,9 @@ def test_where_a_scenario_was_written_is_no_part_of_it() -> None:
     events = "[[faults.events]]\nosds = [1]\nat_s = 1"
     one, other = (parse_scenario(text + events, label="s.toml") for text in (BASE, "\n\n" + BASE))
     assert one == other and one.hash() == other.hash()
-    assert one.where(("faults", "events", 0, "osds")) == "s.toml:13: faults.events.osds"
-    assert other.where(("faults", "events", 0, "osds")) == "s.toml:15: faults.events.osds"
-    assert pickle.loads(pickle.dumps(one)).where(("faults", "events", 0, "osds")) == one.where(
-        ("faults", "events", 0, "osds")
+    assert one.where("faults", "events", 0, "osds") == "s.toml:13: faults.events.osds"
+    assert other.where("faults", "events", 0, "osds") == "s.toml:15: faults.events.osds"
+    assert pickle.loads(pickle.dumps(one)).where("faults", "events", 0, "osds") == one.where(
+        "faults", "events", 0, "osds"
     )
-    assert type(one)(schemes=("rep:3",), workload=one.workload).where(("schemes", 0)) == "schemes"
+    assert type(one)(schemes=("rep:3",), workload=one.workload).where("schemes", 0) == "schemes"

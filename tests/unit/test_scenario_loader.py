@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from stripesim.scenarios.schema.keys import Cell, cells, schema_json
-from stripesim.scenarios.schema.loader import load_scenario, parse_scenario, shipped_scenarios
+from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario, shipped_scenarios
 
 SCENARIOS_DIR = Path(__file__).resolve().parents[2] / "scenarios"
 GOOD = 'schemes = ["rep:3", "rs:2,1"]\n[workload]\nrequests = 10\n'
@@ -150,3 +150,10 @@ def test_scenarios_are_immutable() -> None:
     scenario = parse_scenario(GOOD)
     with pytest.raises(pydantic.ValidationError, match="frozen"):
         scenario.seed = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("table", ["[[faults.events]]\nosds = [1]\nat_s = 1.0", "[repair]\nlost_osds = [1]"])
+def test_a_client_that_waits_for_its_newest_request_is_not_simulated_under_failures(table: str) -> None:
+    text = f'schemes = ["rep:3"]\n[workload]\nrequests = 10\ncompletions = "newest"\n{table}\n'
+    with pytest.raises(ScenarioError, match=r's\.toml:4: workload\.completions: got "newest" with \['):
+        parse_scenario(text, label="s.toml")
