@@ -4,6 +4,7 @@ Start with `CrushMap`, then `pg_mappings`. Numba loads with the first mapping.
 """
 
 from stripesim.models.placement.crush.build import build_map as build_map
+from stripesim.models.placement.crush.build import map_of_hosts as map_of_hosts
 from stripesim.models.placement.crush.dump import map_from_dump as map_from_dump
 from stripesim.models.placement.crush.elements import NONE as NONE
 from stripesim.models.placement.crush.elements import Alg as Alg

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from stripesim.models.placement import NONE
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool, domain_of
+from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
 
 # Ceph 16.2.15, src/pybind/mgr/balancer/module.py stops at a deviation of 5; 1 is what operators set.
 _DEVIATION = 1.0
@@ -24,7 +24,7 @@ def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, i
     Deviation: Ceph's own calculation also takes exceptions back; this one starts from the acting sets.
     """
     rows = cluster.sets[pool.placed.id].acting
-    domains = domain_of(cluster.osd_map.crush, pool.failure_domain) if pool.failure_domain != "osd" else {}
+    domains = cluster.osd_map.crush.domains(pool.failure_domain) if pool.failure_domain != "osd" else {}
     members_of_pool = set(pool.osds)
     weights = {
         osd.id: osd.crush_weight * osd.reweight

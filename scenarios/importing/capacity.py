@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from stripesim.models.placement import NONE
 from stripesim.scenarios.importing.balance import balanced_counts
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool, domain_of
+from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
 
 Sizes = Mapping[int, float]
 
@@ -127,7 +127,7 @@ def _pool_row(
     full, _, near = cluster.ratios
     sizes = {osd: alive[osd] for osd in pool.osds if osd in alive}
     raw = sum(sizes.values())
-    domains = domain_of(cluster.osd_map.crush, pool.failure_domain) if pool.failure_domain != "osd" else {}
+    domains = cluster.osd_map.crush.domains(pool.failure_domain) if pool.failure_domain != "osd" else {}
     by_domain: dict[str, float] = defaultdict(float)
     for osd, size in sizes.items():
         by_domain[domains.get(osd, f"osd.{osd}")] += size
@@ -167,7 +167,7 @@ def _domains(
         widths[key] = max(widths[key], pool.placed.size)
     rows = []
     for (name, ids), width in sorted(widths.items()):
-        of = {osd: f"osd.{osd}" for osd in ids} if name == "osd" else domain_of(cluster.osd_map.crush, name)
+        of = {osd: f"osd.{osd}" for osd in ids} if name == "osd" else cluster.osd_map.crush.domains(name)
         sizes = {osd: alive[osd] for osd in ids}
         use = _use(cluster, counts, shard_bytes, sizes) if measured else {}
         free = {osd: max(0.0, sizes[osd] * near - use.get(osd, 0.0)) for osd in ids}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.placement import NONE, CrushMap, OsdMap, PgSets, PlacedPool, StepOp, pg_sets
+from stripesim.models.placement import NONE, OsdMap, PgSets, PlacedPool, StepOp, pg_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.importing.documents import ClusterImportError, Documents, Json, load_documents
 from stripesim.scenarios.importing.osd_map import parse_pg_id, read_osd_map
@@ -229,39 +229,13 @@ def _rule_of(osd_map: OsdMap, placed: PlacedPool) -> tuple[str, tuple[int, ...]]
     found: set[int] = set()
     for step in steps:
         if step.op is StepOp.TAKE:
-            found |= set(below(crush, step.count))
+            found |= set(crush.osds_below(step.count))
     return domain, tuple(sorted(osd for osd in found if osd < len(osd_map.exists) and osd_map.exists[osd]))
-
-
-def below(crush: CrushMap, item: int) -> list[int]:
-    """OSDs in or below an item."""
-    by_id = {bucket.id: bucket for bucket in crush.buckets}
-    waiting, seen, found = [item], set(), []
-    while waiting:
-        here = waiting.pop()
-        if here in seen:
-            continue
-        seen.add(here)
-        if here >= 0:
-            found.append(here)
-        elif here in by_id:
-            waiting.extend(by_id[here].items)
-    return found
-
-
-def domain_of(crush: CrushMap, type_name: str) -> dict[int, str]:
-    """Name of the bucket of a type that each OSD is in."""
-    types = {name: number for number, name in crush.types}
-    found: dict[int, str] = {}
-    for bucket in crush.buckets:
-        if bucket.type_id == types.get(type_name) and "~" not in bucket.name:
-            found |= dict.fromkeys(below(crush, bucket.id), bucket.name)
-    return found
 
 
 def _osds(documents: Documents, osd_map: OsdMap) -> tuple[ImportedOsd, ...]:
     crush = osd_map.crush
-    hosts = domain_of(crush, "host")
+    hosts = crush.domains("host")
     classes = {device.id: device.device_class for device in crush.devices}
     weights = {
         item: weight / WEIGHT_ONE

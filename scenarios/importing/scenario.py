@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,23 @@ def scenario_of(cluster: ImportedCluster, pool: ImportedPool, crush_file: str) -
             "image_bytes": "8GiB",
         },
     }
+    groups = _host_groups(cluster, crush)
+    if len(groups) > 1:
+        tables["cluster"]["hosts"] = groups
     return ImportedScenario(pool.placed.name, tables, map_to_text(crush), hardware.mapping)
+
+
+def _host_groups(cluster: ImportedCluster, crush: CrushMap) -> list[dict[str, Any]]:
+    """Hosts in the order of the map, neighbours with as many OSDs of the same mean size in one group."""
+    sizes = {osd.id: osd.size_bytes or 0 for osd in cluster.osds}
+    of_hosts: dict[str, list[int]] = {}
+    for osd, host in crush.domains("host").items():
+        of_hosts.setdefault(host, []).append(sizes.get(osd, 0))
+    rows = [(len(own), max(1, round(sum(own) / len(own)))) for own in of_hosts.values()]
+    return [
+        {"count": len(list(alike)), "osds": osds, "drive_bytes": size}
+        for (osds, size), alike in groupby(rows)
+    ]
 
 
 def _crush(cluster: ImportedCluster, pool: ImportedPool) -> CrushMap:

@@ -119,7 +119,7 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
         for chosen in product(*varied.values()):
             keys = dict(zip(varied, chosen, strict=True))
             shown = {
-                "hosts": cluster.hosts, "osds_per_host": cluster.osds_per_host, "ssd": cluster.ssd,
+                "hosts": cluster.host_count, "osds_per_host": cluster.osds_per_host, "ssd": cluster.ssd,
                 "public_gbit_per_s": cluster.public_gbit_per_s, "pg_num": cluster.pg_num, **keys,
             }  # fmt: skip
             try:
@@ -148,8 +148,8 @@ def bounds_of(scenario: Scenario, scheme_name: str) -> tuple[Bound, ...]:
         [load.read_fraction] if load.read_fraction is not None else [float(op == "read") for op in load.ops]
     )
     per_byte = scheme.storage_overhead
-    hosts, osds = cluster.hosts, cluster.hosts * cluster.osds_per_host
-    public = hosts * cluster.public_gbit_per_s * 1e9 / 8
+    osds = cluster.osd_count
+    public = cluster.host_count * cluster.public_gbit_per_s * 1e9 / 8
     # Each cell must be served, so the worst mix decides.
     found = []
     for name, bytes_of in (
@@ -166,7 +166,7 @@ def bounds_of(scenario: Scenario, scheme_name: str) -> tuple[Bound, ...]:
         elif name == "private network":
             if "osd" in (cluster.failure_domain_erasure, cluster.failure_domain_replicated):
                 continue
-            private = hosts * cluster.private_gbit_per_s * 1e9 / 8
+            private = cluster.host_count * cluster.private_gbit_per_s * 1e9 / 8
             rate, why = private / demand, f"{private / 1e9:.4g} GB/s of all hosts / {demand:,.0f} B a request"
         else:
             rate, why = public / demand, f"{public / 1e9:.4g} GB/s of all hosts / {demand:,.0f} B a request"
@@ -186,10 +186,10 @@ def price(
 ) -> dict[str, float]:
     """Add up what a cluster costs and draws."""
     cluster = scenario.cluster
-    drives = cluster.hosts * cluster.osds_per_host * per_osd
-    watts = cluster.hosts * prices.host_watts + drives * prices.drive_watts
+    drives = cluster.osd_count * per_osd
+    watts = cluster.host_count * prices.host_watts + drives * prices.drive_watts
     gbit = cluster.public_gbit_per_s + cluster.private_gbit_per_s
-    cost = cluster.hosts * (prices.host + gbit * prices.network_per_gbit)
+    cost = cluster.host_count * (prices.host + gbit * prices.network_per_gbit)
     cost += drives * (prices.drive + prices.drive_per_tb * (drive_bytes or 0.0) / 1e12)
     cost += watts / 1000 * _WATT_HOURS_PER_YEAR * prices.years * prices.kwh
     return {"cost": cost, "watts": watts}

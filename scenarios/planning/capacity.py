@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme, stored_bytes
@@ -18,10 +20,13 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import MeasuredModel, Provenance
-from stripesim.scenarios.run.build import build_pool, device_set, osd_hosts
+from stripesim.scenarios.run.build import build_pool, device_set, host_values, osd_domains, osd_hosts
 from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
+from stripesim.sim.engine.graph import IntArray
+
+FloatArray = npt.NDArray[np.float64]
 
 _DAYS_PER_YEAR = 365.25
 SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
@@ -31,18 +36,31 @@ SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
 class Drives:
     """The drives of a scenario's cluster, as far as they are known.
 
-    per_osd: drives striped behind one OSD [count].
+    per_osd: drives striped behind one OSD [count]; capacity: the mean of all drives; host_drive_bytes: of the
+    drives of each host [B], empty where all are alike.
     """
 
     per_osd: int
     capacity: DriveCapacity | None
     endurance: DriveEndurance | None
     fill: FillLimits | None
+    host_drive_bytes: tuple[float, ...] = ()
 
     @property
     def osd_bytes(self) -> float | None:
-        """Capacity of one OSD [B]."""
+        """Capacity of an OSD, the mean of all [B]."""
         return None if self.capacity is None else self.per_osd * self.capacity.drive_bytes
+
+    @property
+    def largest_osd_bytes(self) -> float | None:
+        """Capacity of the largest OSD [B]."""
+        return self.per_osd * max(self.host_drive_bytes) if self.host_drive_bytes else self.osd_bytes
+
+    def sizes(self, hosts: IntArray) -> FloatArray:
+        """Capacity of OSDs by their hosts [B]; 1 where it is not known."""
+        if self.host_drive_bytes:
+            return self.per_osd * np.array(self.host_drive_bytes)[hosts]
+        return np.full(len(hosts), self.osd_bytes or 1.0)
 
     def parameters(self) -> list[dict[str, Any]]:
         """List what is known, each number with its provenance."""
@@ -64,24 +82,33 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     The scenario's `cluster.drive_bytes` wins over the drive's parameter set. A rated endurance belongs to a
     capacity, so the set's is dropped where the scenario gives another one, unless it gives an endurance too.
     """
-    told = scenario.cluster
-    drive, chosen = device_set(scenario), ParameterSet(told.parameters)
+    cluster = scenario.cluster
+    drive, chosen = device_set(scenario), ParameterSet(cluster.parameters)
     given = Provenance("given", "the scenario's cluster")
     capacity = endurance = None
-    if told.drive_bytes is not None:
-        capacity = DriveCapacity(drive_bytes=told.drive_bytes, provenance={"drive_bytes": given})
+    if cluster.drive_bytes is not None:
+        capacity = DriveCapacity(drive_bytes=cluster.drive_bytes, provenance={"drive_bytes": given})
     elif drive.table("capacity") is not None:
         capacity = drive.model(DriveCapacity, "capacity")
-    if told.drive_rated_write_bytes is not None:
+    of_hosts = [] if isinstance(cluster.hosts, int) else host_values(scenario, "drive_bytes")
+    if capacity is not None:
+        of_hosts = [size or capacity.drive_bytes for size in of_hosts]
+    if of_hosts and None not in of_hosts:
+        hosts = osd_hosts(scenario)
+        mean = float(np.mean(np.array(of_hosts)[hosts[hosts >= 0]]))
+        capacity = DriveCapacity(drive_bytes=mean, provenance={"drive_bytes": given})
+    else:
+        of_hosts = []
+    if cluster.drive_rated_write_bytes is not None:
         endurance = DriveEndurance(
-            rated_write_bytes=told.drive_rated_write_bytes,
-            rated_days=told.drive_rated_days,
+            rated_write_bytes=cluster.drive_rated_write_bytes,
+            rated_days=cluster.drive_rated_days,
             provenance={"rated_write_bytes": given, "rated_days": given},
         )
-    elif told.drive_bytes is None and drive.table("endurance") is not None:
+    elif cluster.drive_bytes is None and not of_hosts and drive.table("endurance") is not None:
         endurance = drive.model(DriveEndurance, "endurance")
     fill = None if chosen.table("fill") is None else chosen.model(FillLimits, "fill")
-    return Drives(models.ssd.raid0_drives, capacity, endurance, fill)
+    return Drives(models.ssd.raid0_drives, capacity, endurance, fill, tuple(of_hosts))
 
 
 @dataclass(frozen=True)
@@ -178,25 +205,6 @@ def waterfall(
     )
 
 
-def domain_bytes(scenario: Scenario, scheme_name: str, osd_bytes: float) -> list[float]:
-    """Capacity of each failure domain that holds an OSD [B].
-
-    Notes
-    -----
-    Of a CRUSH map the OSDs in its hosts are counted, not the numbers up to the greatest; its domains are
-    those of the scenario's key, racks being taken as hosts where the map says nothing of them here.
-    """
-    hosts = osd_hosts(scenario)
-    hosts = hosts[hosts >= 0]
-    domain, _ = failure_domain(scenario, parse_scheme(scheme_name))
-    if domain == "osd":
-        return [osd_bytes] * len(hosts)
-    cluster = scenario.cluster
-    if domain == "rack" and cluster.racks and cluster.crush_map is None:
-        hosts = hosts // (cluster.hosts // cluster.racks)
-    return [float(count * osd_bytes) for count in np.bincount(hosts) if count]
-
-
 def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Drives) -> Capacity:
     """Work out what the scenario's cluster holds under one scheme.
 
@@ -214,18 +222,23 @@ def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Dr
     per_group = shard_bytes / pool.object_bytes
     acting = pool.cluster.acting
     placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
-    osd_bytes, fill = drives.osd_bytes, drives.fill
+    fill = drives.fill
     raw = usable = as_placed = None
-    domains = domain_bytes(scenario, scheme_name, osd_bytes or 1.0) if scheme.width > 1 else [0.0]
-    osds = int((osd_hosts(scenario) >= 0).sum()) if scheme.name != "none" else pool.cluster.osds
+    sizes = drives.sizes(pool.cluster.osd_hosts)
+    domains: dict[int | str, float] = defaultdict(float)
+    for osd, domain in osd_domains(scenario, scheme).items() if scheme.name != "none" else [(0, 0)]:
+        domains[domain] += float(sizes[osd])
+    osds = len(osd_domains(scenario, scheme)) if scheme.name != "none" else 1
     steps: tuple[Step, ...] = ()
     overhead = scheme.storage_overhead
-    if osd_bytes is not None:
-        raw = osd_bytes * osds
+    if drives.osd_bytes is not None:
+        raw = sum(domains.values())
         if fill is not None:
-            steps = waterfall(raw, max(domains), overhead, scheme.width * per_group, fill)
+            largest = max(domains.values()) if scheme.width > 1 else 0.0
+            steps = waterfall(raw, largest, overhead, scheme.width * per_group, fill)
             usable = raw * fill.full_ratio / (scheme.width * per_group)
-            as_placed = osd_bytes * fill.full_ratio * pool.cluster.groups / (per_group * int(placed.max()))
+            room = sizes[placed > 0] / placed[placed > 0]
+            as_placed = float(room.min()) * fill.full_ratio * pool.cluster.groups / per_group
     return Capacity(
         scheme=scheme.name,
         stored_per_client_byte=scheme.width * per_group,

@@ -86,8 +86,10 @@ def system_of(scenario: Scenario, scheme: str) -> System:
         groups = cluster.acting.astype(np.int32)
         drives = len(cluster.osd_hosts)
         units["host"] = cluster.osd_hosts.astype(np.int32)
-        if scenario.cluster.racks is not None and scenario.cluster.crush_map is None:
-            units["rack"] = units["host"] // (scenario.cluster.hosts // scenario.cluster.racks)
+        names = scenario.cluster.rack_names
+        if names is not None and scenario.cluster.crush_map is None:
+            _, racks = np.unique(names, return_inverse=True)
+            units["rack"] = racks.astype(np.int32)[units["host"]]
         drive_bytes = spec.drive_bytes or _capacity(scenario, models)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
     return System(

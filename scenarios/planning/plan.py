@@ -156,7 +156,7 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
                 "ms while an OSD is rebuilt", *ends,
             )
         )  # fmt: skip
-    osd_bytes, fill, held = drives.osd_bytes, drives.fill, candidate.capacity
+    osd_bytes, fill, held = drives.largest_osd_bytes, drives.fill, candidate.capacity
     if osd_bytes is not None and fill is not None:
         found["rebuild_s"] = rebuild.seconds_for(osd_bytes * fill.nearfull_ratio)
         written = max(

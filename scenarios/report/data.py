@@ -75,7 +75,7 @@ class RunReport:
     @property
     def rebuild_bytes(self) -> float | None:
         """What an OSD holds that is as full as it should ever be [B]."""
-        osd_bytes, fill = self.drives.osd_bytes, self.drives.fill
+        osd_bytes, fill = self.drives.largest_osd_bytes, self.drives.fill
         return None if osd_bytes is None or fill is None else osd_bytes * fill.nearfull_ratio
 
     def repair_seconds(self, scheme: str) -> list[float]:

@@ -81,6 +81,8 @@ def _cluster_words(report: RunReport) -> str:
     hosts = (
         f"CRUSH map {cluster.crush_map}"
         if cluster.crush_map is not None
+        else f"{cluster.host_count} hosts with {cluster.osd_count} OSDs in all"
+        if not isinstance(cluster.hosts, int)
         else f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
     )
     return (

@@ -156,6 +156,10 @@ def _offered(scenario: Scenario) -> list[Purchase]:
     ]
 
 
+#: What a group of hosts calls what it may have of its own.
+_OF_GROUPS: Final = {"osds_per_host": "osds", "cores_per_host": "cores"}
+
+
 def _of_cell(
     scenario: Scenario, cell: Cell, engine: str, replications: int, progress: Callable[[str], None] | None
 ) -> Iterator[Gain]:
@@ -191,6 +195,15 @@ def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> tuple[Sce
         if value is None:
             # Left out: the parameter set has it.
             value = build_models(scenario).client.submit_threads_count
+        groups = scenario.cluster.hosts
+        if key in _OF_GROUPS and not isinstance(groups, int):
+            name = _OF_GROUPS[key]
+            filled = scenario.cluster.host_groups
+            doubled = [
+                mine.model_copy(update={name: 2 * getattr(full, name)})
+                for mine, full in zip(groups, filled, strict=True)
+            ]
+            own = own.model_copy(update={"hosts": tuple(doubled)})
         if purchase.key != _DRIVE:
             scenario = scenario.model_copy(update={table: own.model_copy(update={key: 2 * value})})
     models = build_models(scenario)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,11 +28,13 @@ from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
 from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.pg_lock import PgLockModel
-from stripesim.models.placement import NONE, CrushMap, build_map, load_map, pg_mappings
+from stripesim.models.placement import NONE, CrushMap, load_map, map_of_hosts, pg_mappings
+from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
+from stripesim.scenarios.schema.geometry import domains_of_osds, failure_domain
 from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, WorkloadSpec, load_cell, names_file
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.sim.ceph.clients.workload import Synthetic
@@ -220,7 +222,7 @@ def _device(scenario: Scenario) -> DeviceModel:
     try:
         return device_set(scenario).device(given)
     except ParameterSetError as error:
-        place = scenario.where(("cluster", key))
+        place = scenario.where("cluster", key)
         raise ParameterSetError(f"{place}: {error}" if place not in str(error) else str(error)) from None
 
 
@@ -392,6 +394,7 @@ def build_pool(
         client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
         clients_on_osd_hosts=scenario.client.place == "osd-hosts",
         one_network=scenario.cluster.networks == 1,
+        host_cores=None if isinstance(found.hosts, int) else np.array(host_values(scenario, "cores")),
     )
     return Pool(
         cluster=cluster,
@@ -399,6 +402,16 @@ def build_pool(
         stripe_unit_bytes=found.stripe_unit_bytes,
         object_bytes=found.object_bytes,
     )
+
+
+def host_values(scenario: Scenario, key: str) -> list[Any]:
+    """List what groups of hosts say of each host, which a CRUSH map has as many of."""
+    cluster, count = scenario.cluster, int(_osd_hosts(scenario).max()) + 1
+    if cluster.host_count != count:
+        raise scenario.problem(
+            "cluster.hosts", f"groups of {cluster.host_count} hosts", f"{count}, as {cluster.crush_map} has"
+        )
+    return cluster.of_hosts(key)
 
 
 def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
@@ -426,9 +439,19 @@ def _down(scenario: Scenario) -> list[int]:
 _map_of_file = cached_by_content(maxsize=4)(load_map)
 
 
+_TIB: Final = 1 << 40
+
+
 @lru_cache(maxsize=8)
-def _regular_map(hosts: int, osds_per_host: int, racks: int | None) -> CrushMap:
-    return build_map(hosts=hosts, osds_per_host=osds_per_host, racks=racks)
+def _map_of(cluster: ClusterSpec) -> CrushMap:
+    """Build the map of a cluster's hosts, their OSDs weighted by capacity where it differs, as Ceph does."""
+    sizes = cluster.of_hosts("drive_bytes")
+    equal = len(set(sizes)) == 1
+    weights = [
+        (WEIGHT_ONE if equal else round(size / _TIB * WEIGHT_ONE),) * osds
+        for size, osds in zip(sizes, cluster.of_hosts("osds"), strict=True)
+    ]
+    return map_of_hosts(weights, cluster.rack_names)
 
 
 def crush_of(scenario: Scenario) -> CrushMap:
@@ -436,7 +459,7 @@ def crush_of(scenario: Scenario) -> CrushMap:
     cluster = scenario.cluster
     if cluster.crush_map is not None:
         return _map_of_file(str(scenario.resolve(cluster.crush_map)))
-    return _regular_map(cluster.hosts, cluster.osds_per_host, cluster.racks)
+    return _map_of(cluster)
 
 
 def pristine_warnings(scenario: Scenario) -> list[str]:
@@ -507,28 +530,30 @@ def _osd_hosts(scenario: Scenario) -> IntArray:
     """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
     cluster = scenario.cluster
     if cluster.crush_map is None:
-        return np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host)
+        return np.repeat(np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds"))
     crush = crush_of(scenario)
-    buckets = {bucket.id: bucket for bucket in crush.buckets}
-    host_types = {number for number, name in crush.types if name == "host"}
-    # A shadow bucket of a device class is the same host once more.
-    hosts = [b for b in crush.buckets if b.type_id in host_types and "~" not in b.name]
-    if not hosts:
+    found = crush.domains("host")
+    if not found:
         raise scenario.problem("cluster.crush_map", f"no bucket of type host in {cluster.crush_map}", "one")
-    osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
-    found: set[int] = set()
-    for index, host in enumerate(hosts):
-        below = list(host.items)
-        while below:
-            item = below.pop()
-            if item < 0:
-                below.extend(buckets[item].items)
-            else:
-                osd_hosts[item] = index
-                found.add(item)
     stray = [device.name for device in crush.devices if device.id not in found]
     if stray:
         raise scenario.problem(
             "cluster.crush_map", f"{stray[0]} in no host of {cluster.crush_map}", "it in one"
         )
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(found.values()))}
+    osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
+    osd_hosts[list(found)] = [numbers[name] for name in found.values()]
     return osd_hosts
+
+
+def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int | str]:
+    """Failure domain of a scheme that each OSD is in: of the scenario's key, or of its CRUSH map's rule."""
+    hosts = osd_hosts(scenario)
+    osds = np.flatnonzero(hosts >= 0).tolist()
+    domain, _ = failure_domain(scenario, scheme)
+    if scenario.cluster.crush_map is None:
+        return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
+    crush = crush_of(scenario)
+    of_rule = next((step.type_id for step in crush.rule(_rule(scenario, scheme)).steps if step.type_id), 0)
+    named = crush.domains(dict(crush.types).get(of_rule, "osd"))
+    return {osd: named.get(osd, osd) for osd in osds}

@@ -17,7 +17,7 @@ from stripesim.sim.engine.graph import IntArray
 
 if TYPE_CHECKING:
     from stripesim.scenarios.schema.faults import DrawnSpec, EventSpec, FaultsSpec, LifetimeSpec
-    from stripesim.scenarios.schema.keys import Scenario
+    from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 
 _SECOND_NS = 10**9
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
@@ -41,11 +41,18 @@ _GIVEN = {
 class Places:
     """Where OSDs and hosts stand.
 
-    osd_hosts: host of each OSD; racks: racks, each with as many hosts; None: no racks.
+    osd_hosts: host of each OSD; racks: name of each host's rack, None: no racks. Racks are numbered in the
+    order of their hosts.
     """
 
     osd_hosts: IntArray
-    racks: int | None
+    racks: Sequence[str] | None
+
+    @classmethod
+    def of(cls, cluster: ClusterSpec) -> Places:
+        """Return the places of a cluster without a CRUSH map."""
+        hosts = np.arange(cluster.host_count, dtype=np.int64)
+        return cls(np.repeat(hosts, cluster.of_hosts("osds")), cluster.rack_names)
 
     @property
     def hosts(self) -> int:
@@ -61,16 +68,17 @@ class Places:
         """List the hosts of some racks."""
         if not racks:
             return []
-        each = self.hosts // (self.racks or 1)
-        return [host for rack in racks for host in range(rack * each, (rack + 1) * each)]
+        names = list(dict.fromkeys(self.racks or ()))
+        wanted = {names[rack] for rack in racks}
+        return [host for host, name in enumerate(self.racks or ()) if name in wanted]
 
     @property
     def osd_racks(self) -> IntArray | None:
         """Rack of each OSD."""
         if self.racks is None:
             return None
-        found: IntArray = self.osd_hosts // (self.hosts // self.racks)
-        return found
+        _, numbers = np.unique(list(self.racks), return_inverse=True)
+        return numbers.astype(np.int64)[self.osd_hosts]
 
     def failure(self, event: EventSpec) -> Failure:
         """Return what an event of a scenario stops."""
@@ -128,7 +136,7 @@ def plan_of(
     """Return what goes wrong in a scenario."""
     faults = scenario.faults
     assert faults is not None
-    places = Places(osd_hosts, scenario.cluster.racks if scenario.cluster.crush_map is None else None)
+    places = Places(osd_hosts, scenario.cluster.rack_names if scenario.cluster.crush_map is None else None)
     failures = [places.failure(event) for event in faults.events]
     if faults.drawn is not None:
         failures += drawn_failures(scenario, places)

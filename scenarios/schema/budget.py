@@ -104,12 +104,14 @@ def _width(schemes: Sequence[NumberedScheme]) -> int:
 def _cluster(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     cluster = scenario.cluster
     hosts, each = ("cluster", "hosts"), ("cluster", "osds_per_host")
-    osds = cluster.hosts * cluster.osds_per_host
+    osds = cluster.osd_count
     if cluster.crush_map is None and osds > OSDS_MAX:
-        key, other = (hosts, each) if cluster.hosts >= cluster.osds_per_host else (each, hosts)
+        key, other = (hosts, each) if cluster.host_count >= cluster.osds_per_host else (each, hosts)
         yield Problem(
             key,
-            f"{cluster.hosts} hosts × {cluster.osds_per_host} OSDs = {osds:,} OSDs",
+            f"{cluster.host_count} hosts × {cluster.osds_per_host} OSDs = {osds:,} OSDs"
+            if isinstance(cluster.hosts, int)
+            else f"{osds:,} OSDs",
             f"at most {OSDS_MAX:,} OSDs",
             (other,),
         )
@@ -175,7 +177,7 @@ def _series(scenario: Scenario) -> Iterator[Problem]:
 
 def _memory(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     cluster = scenario.cluster
-    osds = cluster.hosts * cluster.osds_per_host
+    osds = cluster.osd_count
     parts: dict[KeyPath, float] = {
         ("cluster", "pg_num"): cluster.pg_num * _width(schemes) * _BYTES_PER_PG_SHARD,
         ("cluster", "hosts"): osds * _BYTES_PER_OSD + (osds**2 if scenario.faults is not None else 0),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from stripesim.scenarios.schema.budget import budget_rules
 from stripesim.scenarios.schema.durability_checks import durability_rules, stands_alone
 from stripesim.scenarios.schema.fault_checks import fault_rules
-from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
+from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, domains_of_osds, failure_domain
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
 from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
@@ -20,7 +20,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     if too_much:
         # The other rules may themselves take what the scenario asks for.
         return too_much
-    rules = (_bound, _mix, _newest, _arrivals, _several, _trace, _files, _sizes, _repeats, _plan)
+    rules = (_bound, _mix, _newest, _arrivals, _several, _trace, _files, _sizes, _repeats, _plan, _groups)
     return [
         *(problem for rule in rules for problem in rule(scenario)),
         *_layout(scenario, schemes),
@@ -218,6 +218,23 @@ _GEOMETRY: tuple[KeyPath, ...] = tuple(
 )
 
 
+def _groups(scenario: Scenario) -> Iterator[Problem]:
+    """Groups of hosts say all about their hosts: other keys would contradict them."""
+    cluster, place = scenario.cluster, ("cluster", "hosts")
+    if isinstance(cluster.hosts, int):
+        return
+    if cluster.racks is not None:
+        yield Problem(
+            ("cluster", "racks"), str(cluster.racks), "cluster.hosts.rack: hosts are groups", (place,)
+        )
+    named = [group.rack is not None for group in cluster.hosts]
+    if any(named) and not all(named):
+        yield Problem((*place, named.index(False)), "no rack", "a rack in every group, or in none")
+    if scenario.plan is not None and scenario.plan.varies_domains:
+        key = "hosts" if scenario.plan.hosts else "osds_per_host"
+        yield Problem(("plan", key), "a list", "none: cluster.hosts are groups that differ", (place,))
+
+
 def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     cluster, durability = scenario.cluster, scenario.durability
     if scenario.plan is not None and scenario.plan.varies_domains:
@@ -228,11 +245,11 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
     if cluster.crush_map is not None:
         # The map says what the domains are; whoever reads it checks the width.
         return
-    if cluster.racks is not None and cluster.hosts % cluster.racks:
+    if cluster.racks is not None and cluster.rack_names is None:
         yield Problem(
             ("cluster", "racks"),
             str(cluster.racks),
-            f"a divisor of cluster.hosts ({cluster.hosts}), so that racks are equal",
+            f"a divisor of cluster.hosts ({cluster.host_count}), so that racks are equal",
             (("cluster", "hosts"), ("cluster", "crush_map")),
         )
     rackless: set[KeyPath] = set()
@@ -241,7 +258,7 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
         involves = (*_GEOMETRY, key)
         if item.scheme.width == 1:
             continue
-        if domain == "rack" and cluster.racks is None:
+        if domain == "rack" and not domain_count(scenario, "rack"):
             if key not in rackless:
                 yield Problem(key, '"rack"', "cluster.racks too: the number of racks is not given", involves)
             rackless.add(key)
@@ -291,7 +308,7 @@ def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator
             path,
             str(osd),
             f"an OSD from 0 to {osd_count - 1} "
-            f"({cluster.hosts} hosts of {cluster.osds_per_host}: cluster.hosts, cluster.osds_per_host)",
+            f"({cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host)",
             _GEOMETRY,
         )
     if not outside:
@@ -303,14 +320,10 @@ def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: 
     """Say where data would be gone, or where no place is left to rebuild it."""
     cluster = scenario.cluster
     domain, key = failure_domain(scenario, item.scheme)
-    if domain == "rack" and (cluster.racks is None or cluster.hosts % cluster.racks):
+    if domain == "rack" and cluster.rack_names is None:
         return
-    osds_in_domain = {
-        "osd": 1,
-        "host": cluster.osds_per_host,
-        "rack": cluster.hosts // (cluster.racks or 1) * cluster.osds_per_host,
-    }[domain]
-    hit = [osd // osds_in_domain for osd in set(dead)]
+    of_osds = domains_of_osds(scenario, domain)
+    hit = [of_osds[osd] for osd in set(dead)]
     involves = (*_GEOMETRY, key, ("repair", "lost_osds"), ("degraded", "missing_osds"))
     if len(set(hit)) > item.scheme.failures_tolerated:
         yield Problem(
@@ -320,7 +333,8 @@ def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: 
             involves,
         )
         return
-    left = domain_count(scenario, domain) - sum(hit.count(index) == osds_in_domain for index in set(hit))
+    gone = sum(hit.count(index) == of_osds.count(index) for index in set(hit))
+    left = domain_count(scenario, domain) - gone
     if path[0] == "repair" and left < item.scheme.width:
         yield Problem(
             path,

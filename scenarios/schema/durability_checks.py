@@ -114,7 +114,7 @@ def _bursts(scenario: Scenario) -> Iterator[Problem]:
         if crush and scenario.cluster.crush_map is not None:
             # The map says how many there are; whoever reads it checks.
             continue
-        if burst.unit == "rack" and scenario.cluster.racks is None:
+        if burst.unit == "rack" and scenario.cluster.rack_names is None:
             yield Problem(path, '"rack"', "cluster.racks too: the number of racks is not given", ())
             continue
         domain: Literal["osd", "host", "rack"] = "osd" if burst.unit == "drive" else burst.unit

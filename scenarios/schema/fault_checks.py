@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, failure_domain
+from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, domains_of_osds, failure_domain
 from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 
@@ -67,9 +65,9 @@ def _targets(scenario: Scenario) -> Iterator[Problem]:
     faults, cluster = scenario.faults, scenario.cluster
     assert faults is not None
     counts = {
-        "osds": (cluster.hosts * cluster.osds_per_host, "an OSD"),
-        "hosts": (cluster.hosts, "a host"),
-        "racks": (cluster.racks or 0, "a rack"),
+        "osds": (cluster.osd_count, "an OSD"),
+        "hosts": (cluster.host_count, "a host"),
+        "racks": (domain_count(scenario, "rack"), "a rack"),
     }
     for index, event in enumerate(faults.events):
         where: KeyPath = ("faults", "events", index)
@@ -154,21 +152,21 @@ def _overlaps(scenario: Scenario) -> Iterator[Problem]:
 
     faults, cluster = scenario.faults, scenario.cluster
     assert faults is not None
-    if cluster.racks is not None and cluster.hosts % cluster.racks:
+    if cluster.racks is not None and cluster.rack_names is None:
         return
-    places = Places(np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host), cluster.racks)
+    places = Places.of(cluster)
     failures = []
     for event in faults.events:
         limits = (
             (event.osds, len(places.osd_hosts)),
-            (event.hosts, cluster.hosts),
-            (event.racks, cluster.racks or 0),
+            (event.hosts, cluster.host_count),
+            (event.racks, domain_count(scenario, "rack")),
         )
         if any(number >= count for numbers, count in limits for number in numbers):
             return
         failures.append(places.failure(event))
     try:
-        check_failures(failures, len(places.osd_hosts), cluster.hosts)
+        check_failures(failures, len(places.osd_hosts), cluster.host_count)
     except FaultError as error:
         event = faults.events[error.event]
         # What a single event says about itself is reported where it stands.
@@ -184,27 +182,22 @@ def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Pro
 
     faults, cluster = scenario.faults, scenario.cluster
     assert faults is not None
-    if any(
-        number >= cluster.hosts * cluster.osds_per_host for event in faults.events for number in event.osds
-    ):
+    if any(number >= cluster.osd_count for event in faults.events for number in event.osds):
         return
-    if any(number >= cluster.hosts for event in faults.events for number in event.hosts):
+    if any(number >= cluster.host_count for event in faults.events for number in event.hosts):
         return
-    if any(event.racks for event in faults.events) and (
-        cluster.racks is None or cluster.hosts % cluster.racks
-    ):
+    if any(event.racks for event in faults.events) and cluster.rack_names is None:
         return
-    places = Places(np.repeat(np.arange(cluster.hosts, dtype=np.int64), cluster.osds_per_host), cluster.racks)
+    places = Places.of(cluster)
     gone = [event for event in faults.events if event.return_s is None]
     if not gone:
         return
     away = {osd for event in gone for osd in places.failure(event).osds}
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        if domain == "rack" and (cluster.racks is None or cluster.hosts % cluster.racks):
+        if domain == "rack" and cluster.rack_names is None:
             continue
-        size = len(places.osd_hosts) // max(1, domain_count(scenario, domain))
-        left = {osd // size for osd in range(len(places.osd_hosts)) if osd not in away}
+        left = {one for osd, one in enumerate(domains_of_osds(scenario, domain)) if osd not in away}
         if len(left) < item.scheme.width <= domain_count(scenario, domain):
             last = faults.events.index(gone[-1])
             yield Problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,21 @@ def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, K
     return getattr(scenario.cluster, key), ("cluster", key)
 
 
+def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
+    """Return the failure domain that each OSD is in, of a cluster without a CRUSH map."""
+    cluster = scenario.cluster
+    if domain == "osd":
+        return list(range(cluster.osd_count))
+    names: Sequence[int | str] = range(cluster.host_count)
+    if domain == "rack":
+        names = cluster.rack_names or ()
+    counts = cluster.of_hosts("osds")
+    return [name for name, count in zip(names, counts, strict=True) for _ in range(count)]
+
+
 def domain_count(scenario: Scenario, domain: str) -> int:
     """Count OSDs, hosts or racks."""
     cluster = scenario.cluster
-    return {"osd": cluster.hosts * cluster.osds_per_host, "host": cluster.hosts, "rack": cluster.racks or 0}[
-        domain
-    ]
+    if domain == "rack":
+        return len(set(cluster.rack_names or ())) or cluster.racks or 0
+    return cluster.osd_count if domain == "osd" else cluster.host_count

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from pydantic import Field, PrivateAttr
+from pydantic import Discriminator, Field, PrivateAttr, Tag
 
 from stripesim.scenarios.schema.durability import DurabilitySpec
 from stripesim.scenarios.schema.faults import FaultsSpec
@@ -90,6 +90,32 @@ class DriveSpec(Table):
     """The same of write times [1]."""
 
 
+class HostGroup(Table):
+    """Hosts that are alike, where those of a cluster are not; what is left out is as `[cluster]` has it."""
+
+    count: Count = 1
+    """Hosts of this group [count]."""
+    osds: Count | None = None
+    """OSDs on each of them [count]; cluster.osds_per_host."""
+    drive_bytes: SizeBytes | None = None
+    """Capacity of one drive of theirs [bytes]; cluster.drive_bytes."""
+    cores: Count | None = None
+    """CPU cores of each [count]; cluster.cores_per_host."""
+    rack: str | None = Field(default=None, min_length=1, max_length=64)
+    """Rack that they stand in; all groups name one, or none does."""
+
+
+def _number_or_groups(value: object) -> str:
+    return "=groups" if isinstance(value, list | tuple) else "=number"
+
+
+#: Which of both is meant is known before either is checked, so that only its own problems are reported.
+Hosts = Annotated[
+    Annotated[Count, Tag("=number")] | Annotated[tuple[HostGroup, ...], Field(min_length=1), Tag("=groups")],
+    Discriminator(_number_or_groups),
+]
+
+
 class ClusterSpec(Table):
     """The machines, how they are wired, and how objects are laid over them.
 
@@ -99,8 +125,9 @@ class ClusterSpec(Table):
     host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each, in order.
     """
 
-    hosts: Count = 4
-    """Storage hosts [count]."""
+    hosts: Hosts = 4
+    """Storage hosts [count], or groups of hosts that differ, each a table [[cluster.hosts]]. With crush_map
+    groups describe its hosts in their order."""
     osds_per_host: Count = 6
     """OSDs on each host [count]."""
     racks: Count | None = None
@@ -173,6 +200,46 @@ class ClusterSpec(Table):
     weighted priority queue, or by mClock with the generation's costs and defaults."""
     mclock_profile: Literal["high_client_ops", "balanced", "high_recovery_ops"] | None = None
     """Profile of mclock_scheduler; leave out to take the generation's default."""
+
+    @property
+    def host_groups(self) -> tuple[HostGroup, ...]:
+        """Groups of hosts with every key but the rack filled in; one where all hosts are alike."""
+        groups = (HostGroup(count=self.hosts),) if isinstance(self.hosts, int) else self.hosts
+        common = {
+            "osds": self.osds_per_host,
+            "drive_bytes": self.drive_bytes,
+            "cores": self.cores_per_host,
+        }
+        return tuple(
+            group.model_copy(
+                update={key: value for key, value in common.items() if getattr(group, key) is None}
+            )
+            for group in groups
+        )
+
+    def of_hosts(self, key: str) -> list[Any]:
+        """What a key of its group says of each host."""
+        return [getattr(group, key) for group in self.host_groups for _ in range(group.count)]
+
+    @property
+    def host_count(self) -> int:
+        """Storage hosts [count]."""
+        return sum(group.count for group in self.host_groups)
+
+    @property
+    def osd_count(self) -> int:
+        """OSDs of all hosts [count]; of a CRUSH map only where groups describe its hosts."""
+        return sum(group.count * (group.osds or 0) for group in self.host_groups)
+
+    @property
+    def rack_names(self) -> list[str] | None:
+        """Rack of each host; None where nothing is said of racks, or they do not divide the hosts."""
+        if not isinstance(self.hosts, int):
+            return None if self.hosts[0].rack is None else self.of_hosts("rack")
+        if self.racks is None or self.hosts % self.racks:
+            return None
+        each = self.hosts // self.racks
+        return [f"rack{host // each}" for host in range(self.hosts)]
 
 
 class WorkloadSpec(Table):
@@ -451,9 +518,9 @@ def schema_json() -> str:
 
 
 def _unwrapped(value: Any) -> Any:
-    """Join the lines over which the source wraps the description of a key."""
+    """Join the lines over which the source wraps the description of a key; write choices one way."""
     if isinstance(value, dict):
-        return {key: _unwrapped(part) for key, part in value.items()}
+        return {"anyOf" if key == "oneOf" else key: _unwrapped(part) for key, part in value.items()}
     if isinstance(value, list):
         return [_unwrapped(part) for part in value]
     return " ".join(value.split()) if isinstance(value, str) and "\n\n" not in value else value

@@ -364,6 +364,8 @@ def _validate(document: _Document) -> Scenario:
     except ValidationError as error:
         details = error.errors(include_url=False)
     for detail in details:
+        # Of a key that takes a number or a list, pydantic adds which of both it took the value for.
+        detail["loc"] = tuple(part for part in detail["loc"] if not str(part).startswith("="))
         # A list whose elements are all faulty is also called too short; once is enough.
         if detail["type"] != "too_short" or not value_at(document.values, detail["loc"]):
             document.problems.append(problem_from_pydantic(detail, document.values))

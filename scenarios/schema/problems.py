@@ -96,7 +96,10 @@ def _known_keys() -> dict[tuple[str, ...], bool]:
     def walk(model: type[BaseModel], above: tuple[str, ...]) -> None:
         for name, field in model.model_fields.items():
             options = tuple(_options(field.annotation))
-            known[(*above, name)] = any(get_origin(option) is tuple for option in options)
+            # A key that also takes a number takes one value as that number.
+            one_of = get_args(field.annotation) or (field.annotation,)
+            lists = [get_origin(part) is tuple for part in (field.annotation, *one_of)]
+            known[(*above, name)] = any(lists)
             for option in options:
                 if isinstance(option, type) and issubclass(option, BaseModel):
                     walk(option, (*above, name))

@@ -32,6 +32,7 @@ _SOURCE: Final = (
     "scenarios/schema/durability.py",
     "scenarios/schema/plan.py",
     "scenarios/schema/faults.py",
+    "scenarios/schema/geometry.py",
     "scenarios/schema/problems.py",
     "scenarios/schema/toml_lines.py",
     "scenarios/run/replay.py",

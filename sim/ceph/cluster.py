@@ -142,6 +142,8 @@ class Cluster:
         share.
     one_network : bool
         Whether one interface of a host carries public and private traffic.
+    host_cores : ndarray of int64, shape (hosts,), optional
+        Cores of each host; None: as many as the processor model has.
     """
 
     osd_hosts: IntArray
@@ -151,11 +153,18 @@ class Cluster:
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     clients_on_osd_hosts: bool = False
     one_network: bool = False
+    host_cores: IntArray | None = None
 
     @property
     def hosts(self) -> int:
         """Number of storage hosts."""
         return int(self.osd_hosts.max()) + 1
+
+    @property
+    def cores(self) -> IntArray:
+        """Cores of each host."""
+        equal = np.full(self.hosts, self.models.cpu.cores_per_host, dtype=np.int64)
+        return equal if self.host_cores is None else self.host_cores
 
     @property
     def clients(self) -> int:
@@ -195,7 +204,6 @@ class Cluster:
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         capacities = {
             "client.submit": models.client.submit_threads_count,
-            "cpu": models.cpu.cores_per_host,
             "worker": models.threads.op_threads_per_shard_count,
             "messenger": max(1, models.threads.messenger_threads_count),
             "ssd": models.ssd.servers,
@@ -212,10 +220,12 @@ class Cluster:
         kinds = tuple(kind for _, kind in owners)
         queue = models.op_queue
         shared = [0 if queue and kind == "worker" else -1 for kind in kinds]
+        servers = np.array([capacities.get(kind, 1) for kind in kinds], dtype=np.int64)
+        servers[self.host_resource(np.arange(self.hosts), "cpu")] = self.cores
         return Resources(
             names=tuple(f"{owner}{kind.removeprefix('pg.')}" for owner, kind in owners),
             kinds=kinds,
-            capacities=np.array([capacities.get(kind, 1) for kind in kinds], dtype=np.int64),
+            capacities=servers,
             disciplines=np.array([disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64),
             shares=(queue.share,) if queue else (),
             share_indices=np.array(shared, dtype=np.int64),

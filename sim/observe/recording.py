@@ -125,7 +125,7 @@ def describe(
     row |= _measured(requested, window, is_drawn=is_drawn)
     client_bytes = int(requested.lengths_bytes[done].sum())
     operations = int(done.sum())
-    cores = cluster.hosts * cluster.models.cpu.cores_per_host
+    cores = int(cluster.cores.sum())
     for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes", "public_net_bytes"):
         row[f"{counter}_per_client_byte"] = counted[counter] / client_bytes
     data_bytes = counted["device_write_bytes"] - counted["device_log_bytes"]

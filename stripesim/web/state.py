@@ -103,7 +103,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     reads = load.read_fraction if load.read_fraction is not None else (0.0 if load.ops == ("write",) else 0.7)
     values = {
         "scheme": scheme,
-        "hosts": max(plan.hosts) if plan and plan.hosts else cluster.hosts,
+        "hosts": max(plan.hosts) if plan and plan.hosts else cluster.host_count,
         "osds_per_host": max(plan.osds_per_host) if plan and plan.osds_per_host else cluster.osds_per_host,
         "ssd": plan.ssd[0] if plan and plan.ssd else cluster.ssd,
         # Empty: the capacity of the drive's own data sheet.

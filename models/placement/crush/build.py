@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from stripesim.models.placement.crush.elements import (
@@ -34,24 +35,38 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
         raise PlacementError(f"hosts × osds_per_host: got {osds}, wanted at most {_OSDS_MAX}")
     if racks is not None and hosts % racks:
         raise PlacementError(f"racks: got {racks} for {hosts} hosts, wanted a divisor of the number of hosts")
+    names = None if racks is None else [f"rack{host * racks // hosts}" for host in range(hosts)]
+    return map_of_hosts([(WEIGHT_ONE,) * osds_per_host] * hosts, names)
 
-    names = ("osd", "host", "root") if racks is None else ("osd", "host", "rack", "root")
-    level = [
-        _bucket(-1 - h, f"host{h}", 1, range(h * osds_per_host, (h + 1) * osds_per_host), WEIGHT_ONE)
-        for h in range(hosts)
-    ]
+
+def map_of_hosts(weights: Sequence[Sequence[int]], rack_names: Sequence[str] | None = None) -> CrushMap:
+    """Build a map of hosts that may differ, under one root.
+
+    Parameters
+    ----------
+    weights : sequence of sequence of int
+        Of each host the weights of its OSDs, 16.16 fixed point; OSDs are numbered host by host.
+    rack_names : sequence of str, optional
+        Rack of each host; None: the hosts hang from the root.
+
+    Returns
+    -------
+    CrushMap
+        Buckets and rules as `build_map` gives them.
+    """
+    names = ("osd", "host", "root") if rack_names is None else ("osd", "host", "rack", "root")
+    level, osds = [], 0
+    for host, own in enumerate(weights):
+        level.append(Bucket(-1 - host, f"host{host}", 1, tuple(range(osds, osds + len(own))), tuple(own)))
+        osds += len(own)
     buckets = list(level)
-    if racks is not None:
-        per_rack = hosts // racks
-        weight = osds_per_host * WEIGHT_ONE
-        level = [
-            _bucket(-1 - hosts - r, f"rack{r}", 2, _ids(level[r * per_rack : (r + 1) * per_rack]), weight)
-            for r in range(racks)
-        ]
-        buckets += level
+    for rack in dict.fromkeys(rack_names or ()):
+        hosts = [host for host, name in zip(buckets, rack_names or (), strict=False) if name == rack]
+        buckets.append(_above(-1 - len(buckets), rack, 2, hosts))
+    level = buckets[len(level) :] or level
     root_id = -1 - len(buckets)
-    buckets.append(_bucket(root_id, "root", len(names) - 1, _ids(level), osds // len(level) * WEIGHT_ONE))
-    domains = ["host", "osd"] if racks is None else ["host", "osd", "rack"]
+    buckets.append(_above(root_id, "root", len(names) - 1, level))
+    domains = ["host", "osd"] if rack_names is None else ["host", "osd", "rack"]
     return CrushMap(
         devices=tuple(Device(i, f"osd.{i}") for i in range(osds)),
         types=tuple(enumerate(names)),
@@ -66,12 +81,10 @@ def rule_name(kind: Literal["replicated", "erasure"], failure_domain: Literal["o
     return stem if failure_domain == "host" else f"{stem}_{failure_domain}"
 
 
-def _ids(buckets: list[Bucket]) -> list[int]:
-    return [bucket.id for bucket in buckets]
-
-
-def _bucket(bucket_id: int, name: str, type_id: int, items: range | list[int], weight: int) -> Bucket:
-    return Bucket(bucket_id, name, type_id, tuple(items), (weight,) * len(items))
+def _above(bucket_id: int, name: str, type_id: int, below: Sequence[Bucket]) -> Bucket:
+    """Make the bucket that holds others, each with the weight of what is in it."""
+    weights = tuple(sum(bucket.weights) for bucket in below)
+    return Bucket(bucket_id, name, type_id, tuple(bucket.id for bucket in below), weights)
 
 
 def _rules(root_id: int, domains: list[str], names: tuple[str, ...]) -> list[Rule]:

@@ -134,6 +134,27 @@ class CrushMap:
         rows, lengths = self.map_with_lengths(rule, xs, num_rep, reweights)
         return [row[:length] for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
 
+    def osds_below(self, item: int) -> list[int]:
+        """List the OSDs in or below an item, each once."""
+        by_id = {bucket.id: bucket for bucket in self.buckets}
+        waiting, seen = [item], dict[int, None]()
+        while waiting:
+            here = waiting.pop()
+            if here not in seen:
+                seen[here] = None
+                waiting += by_id[here].items if here in by_id else ()
+        return [one for one in seen if one >= 0]
+
+    def domains(self, type_name: str) -> dict[int, str]:
+        """Name of the bucket of a type that each OSD is in; of shadow trees nothing is said."""
+        types = {name: number for number, name in self.types}
+        return {
+            osd: bucket.name
+            for bucket in self.buckets
+            if bucket.type_id == types.get(type_name) and "~" not in bucket.name
+            for osd in self.osds_below(bucket.id)
+        }
+
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
         """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,)."""
         size = self.max_devices

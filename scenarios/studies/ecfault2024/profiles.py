@@ -137,7 +137,7 @@ def autoscaled_pg_num(
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
     stored = padded_amplification(scheme, geometry, cluster.object_bytes) * scenario.workload.image_bytes
     used = 1.0 if bulk else min(1.0, float(stored) / study.raw_capacity_bytes)
-    osds = cluster.hosts * cluster.osds_per_host
+    osds = cluster.osd_count
     return model.scaled(cluster.pg_num, model.wanted(raw_used_fraction=used, osds=osds, width=scheme.width))
 
 

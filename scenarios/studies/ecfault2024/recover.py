@@ -65,7 +65,7 @@ def lookup_of(cache: BlueStoreCacheModel, scenario: Scenario) -> MetadataLookup 
     geometry = scheme.geometry(cluster.stripe_unit_bytes)
     shard_bytes = geometry.shard_size_bytes(cluster.object_bytes)
     objects = scenario.workload.image_bytes / cluster.object_bytes
-    shards = objects * scheme.width / (cluster.hosts * cluster.osds_per_host)
+    shards = objects * scheme.width / cluster.osd_count
     missed = cache.miss_fraction(shards, shard_bytes)
     return MetadataLookup(missed, cache.lookup_bytes(shard_bytes)) if missed else None
 
