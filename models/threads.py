@@ -24,10 +24,16 @@ class ThreadModel(MeasuredModel):
         finds more work when it is done costs nothing.
     sync_wakes_count : float
         Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
-        finish transactions and make the callbacks.
+        finish transactions and make the callbacks; beside that of the key-value thread, which bears
+        their time.
     read_wakes_count : float
         Wake-ups of one device read, for which a thread waits: of the thread that collects what the device
         has done, and of the one that waits.
+    write_wakes_count : float
+        Wake-ups of one transaction that writes data outside the log: of the thread that collects what the
+        device has done.
+    ec_wakes_count : float
+        Wake-ups that a transaction of an erasure-coded pool takes beside a replica's.
     peer_acks_count : int
         Acknowledgements of one message between OSDs, each of which a messenger thread of the sender
         receives; clients' connections have none.
@@ -39,6 +45,10 @@ class ThreadModel(MeasuredModel):
         it queues for a thread, and keeps it while it is dispatched. Who waits for the mutex is decided
         elsewhere: a worker thread where threads are modelled apart (`messenger_threads_count` above 0, or
         a queue with classes), otherwise the operation, without a thread.
+    slice_ns : float
+        How long a thread that finds more work keeps its core while others wait [ns]; 0: for one stage.
+        With it, one thread submits and syncs the key-value pairs of an OSD, batch by batch, and another
+        finishes them.
     hand_over_ns : float
         Time, not processor time, after an operation has been answered until its thread and what it holds
         serve the next [ns].
@@ -52,9 +62,9 @@ class ThreadModel(MeasuredModel):
     ----------
     Ceph v16.2.15: ``src/osd/OSD.cc`` (``ShardedOpWQ::_process``), ``src/msg/async/Stack.cc``
     (``ms_async_op_threads``), ``src/os/bluestore/BlueStore.cc`` (``_kv_sync_thread``,
-    ``_kv_finalize_thread``, ``_do_read``: a read waits for its
-    ``aio_wait``), ``src/msg/async/ProtocolV2.cc`` (``handle_message_ack``; ``write_event`` sends what
-    is due of a connection that is not lossy).
+    ``_kv_finalize_thread``, ``_do_read``: a read waits for its ``aio_wait``),
+    ``src/blk/kernel/KernelDevice.cc`` (``_aio_thread``), ``src/msg/async/ProtocolV2.cc``
+    (``handle_message_ack``; ``write_event`` sends what is due of a connection that is not lossy).
     """
 
     op_shards_count: int
@@ -63,16 +73,21 @@ class ThreadModel(MeasuredModel):
     wake_ns: float
     sync_wakes_count: float
     read_wakes_count: float
+    write_wakes_count: float
+    ec_wakes_count: float
     peer_acks_count: int
     preemptions_per_wake_count: float
     lock_waits_per_thread_count: int
     hand_over_ns: float
+    slice_ns: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_positive("op_shards_count", "op_threads_per_shard_count")
         whole = ("op_shards_count", "op_threads_per_shard_count")
         self.check_not_negative(*(name for name in self.number_names() if name not in whole))
+        if self.sync_wakes_count and not self.slice_ns:
+            raise ValueError("ThreadModel: sync_wakes_count: got some, wanted 0 where slice_ns is 0")
         if self.lock_waits_per_thread_count not in (0, 1):
             got = self.lock_waits_per_thread_count
             raise ValueError(f"ThreadModel: lock_waits_per_thread_count: got {got}, wanted 0 or 1")

@@ -123,13 +123,7 @@ class Load:
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:
-    """Return an engine's `run`; the module loads only then.
-
-    Raises
-    ------
-    ValueError
-        If there is no such engine.
-    """
+    """Return an engine's `run`; the module loads only then."""
     if name == "simpy":
         from stripesim.sim.engine.simpy import engine as engine_simpy
 
@@ -165,49 +159,7 @@ def simulate(
     followed: IntArray | None = None,
     warm_up: float | None = None,
 ) -> RunResult:
-    """Run a workload on a pool.
-
-    Parameters
-    ----------
-    pool : Pool
-    workload : Workload, SyntheticLoops, or a sequence of them
-        What clients ask for; several workloads run at the same time.
-    prefilled : bool
-        Whether the image's objects exist in full beforehand.
-    until_ns : int, optional
-        Bound in simulated time [ns]; needed if the workload has no end.
-    seed : int
-        Of the service times.
-    engine : str
-        ``compiled`` or ``simpy``.
-    bin_ns : int
-        Width of time bins for the counters [ns]; 0: none.
-    newest_only : bool
-        Whether the client of a closed loop waits for its most recently issued request.
-    foreground : callable, optional
-        Makes the client's stream instead of `RequestPlanner`; `prefilled` is then its own affair.
-    background : sequence of callable
-        Each makes a further stream, after the foreground.
-    faults : FaultPlan, optional
-        What fails and comes back, or is lost when the run begins; the pool is as it is before. Not
-        together with `foreground` or `background`.
-    timeout_ns : int
-        Time after which a client gives a request up [ns]; 0: never, as librados; only with `faults`.
-    followed : ndarray of int64, optional
-        Parts of foreground requests whose steps are noted; see `Program.followed`.
-    warm_up : float, optional
-        Share of a closed loop that is left out at its start; None: the transient by MSER-5, which differs
-        from run to run. See `stripesim.sim.observe.window.window_of`.
-
-    Returns
-    -------
-    RunResult
-
-    Raises
-    ------
-    ValueError
-        If faults come together with what they replace, or contradict the cluster (`FaultError`).
-    """
+    """Run a workload on a pool."""
     if faults is not None:
         if foreground is not None or background:
             raise ValueError("faults: got further streams, wanted faults alone")

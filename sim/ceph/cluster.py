@@ -200,7 +200,7 @@ class Cluster:
     def resources(self) -> Resources:
         """All resources: the clients', each host's, each OSD's, each placement group's lock."""
         models = self.models
-        wake_ns = round(models.threads.wake_ns)
+        wakes_ns = self._wakes_ns
         slowdown = round(models.cpu.paired_slowdown_fraction * PAIRED_UNIT)
         capacities = {
             "client.submit": models.client.submit_threads_count,
@@ -229,10 +229,27 @@ class Cluster:
             disciplines=np.array([disciplines.get(kind, FIFO) for kind in kinds], dtype=np.int64),
             shares=(queue.share,) if queue else (),
             share_indices=np.array(shared, dtype=np.int64),
-            wake_ns=np.array([wake_ns if kind in THREAD_KINDS else 0 for kind in kinds], dtype=np.int64),
+            wake_ns=np.array([wakes_ns.get(kind, 0) for kind in kinds], dtype=np.int64),
+            slice_ns=np.where(np.array(kinds) == "cpu", round(models.threads.slice_ns), 0),
+            served_by=self._served_by(kinds),
             paired=np.array([int(kind == "cpu" and slowdown > 0) for kind in kinds]),
             paired_slowdown=slowdown,
         )
+
+    @property
+    def _wakes_ns(self) -> dict[str, int]:
+        """What it costs to wake a thread of each kind [ns]; the key-value thread wakes those of a sync."""
+        threads = self.models.threads
+        wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
+        return {**wakes_ns, "kv": round(threads.wake_ns * (1 + threads.sync_wakes_count))}
+
+    def _served_by(self, kinds: tuple[str, ...]) -> IntArray:
+        """Let an OSD's key-value thread make its syncs, where threads keep their cores."""
+        found = np.full(len(kinds), -1, dtype=np.int64)
+        if self.models.threads.slice_ns:
+            osds = np.arange(self.osds)
+            found[self.osd_resource(osds, "sync")] = self.osd_resource(osds, "kv")
+        return found
 
     def _client_owners(self) -> list[tuple[str, str]]:
         """Owner and kind of the clients' resources: submission threads of each, network of each machine."""

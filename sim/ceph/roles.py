@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Once per request.
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(7)
-PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER = range(7, 13)
+PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER, CLIENT_THREAD = range(7, 14)
 _FIXED = (
     "client.submit",
     "client.tx",
@@ -19,6 +19,7 @@ _FIXED = (
     "pg.exec",
     "pg.pipeline",
     "primary.messenger",
+    "client.thread",
 )
 
 # Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are

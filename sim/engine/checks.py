@@ -40,15 +40,7 @@ from stripesim.sim.engine.program import (
 
 
 def check_program(program: Program) -> None:
-    """Check what is known before a run.
-
-    Raises
-    ------
-    ProgramError
-        If the numbers of the requests to follow do not ascend, or a stream is named that is not there; if
-        there is a director, and a client waits for its newest request, or a stream cannot plan again or is a
-        feed without a depth.
-    """
+    """Check what is known before a run."""
     if len(program.followed) and (program.followed[0] < 0 or (np.diff(program.followed) <= 0).any()):
         raise ProgramError("followed requests: got numbers that are not ascending from 0, wanted them so")
     strangers = [index for index in sorted(program.newest_only) if not (0 <= index < len(program.streams))]
@@ -82,18 +74,7 @@ def _check_classes(where: str, program: Program, used: Sequence[Template]) -> No
 
 
 def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: int) -> None:
-    """Check a chunk that a stream gave.
-
-    Parameters
-    ----------
-    after_ns : int
-        Arrival of the stream's last request before this chunk [ns].
-
-    Raises
-    ------
-    ProgramError
-        If it refers to what is not there, or its arrivals are missing or not ascending.
-    """
+    """Check a chunk that a stream gave."""
     where = f"stream {stream}"
     _check_plan(where, program, chunk)
     if program.streams[stream].depth:
@@ -105,20 +86,7 @@ def check_chunk(program: Program, stream: int, chunk: RequestChunk, after_ns: in
 
 
 def check_replanned(program: Program, stream: int, chunk: RequestChunk, before: RequestChunk) -> None:
-    """Check requests that a stream planned again.
-
-    Parameters
-    ----------
-    chunk : RequestChunk
-        What `DirectedSource.replan` gave.
-    before : RequestChunk
-        The same requests with their groups and keys.
-
-    Raises
-    ------
-    ProgramError
-        If they are not as many, or refer to what is not there.
-    """
+    """Check requests that a stream planned again."""
     _check_plan(
         f"stream {stream}, planned again",
         program,
@@ -149,25 +117,13 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
 
 
 def check_moment(now_ns: int, next_ns: int | None) -> None:
-    """Check the moment that a director named.
-
-    Raises
-    ------
-    ProgramError
-        If it has passed.
-    """
+    """Check the moment that a director named."""
     if next_ns is not None and next_ns < now_ns:
         raise ProgramError(f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}")
 
 
 def check_actions(program: Program, actions: Sequence[Action]) -> None:
-    """Check what a director does.
-
-    Raises
-    ------
-    ProgramError
-        If an action names a group, a resource or a feed that is not there.
-    """
+    """Check what a director does."""
     for action in actions:
         if isinstance(action, SetGroup):
             _check_index("group", (action.group,), program.groups)

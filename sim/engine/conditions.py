@@ -78,13 +78,7 @@ class ConditionError(ValueError):
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
-    """Return the condition on which a step runs that needs all its predecessors.
-
-    Raises
-    ------
-    ConditionError
-        If they lie on both sides of a branch: the step could never run.
-    """
+    """Return the condition on which a step runs that needs all its predecessors."""
     whole: Condition = frozenset().union(*conditions)
     if len({branch for branch, _ in whole}) < len(whole):
         raise ConditionError("got predecessors on both sides of a branch, wanted a merge of them")
@@ -93,11 +87,6 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
     """Return the condition on which a merge runs: that at least one of its predecessors ran.
-
-    Raises
-    ------
-    ConditionError
-        If no single conjunction says so, as where one side of an inner branch is left out.
 
     Examples
     --------

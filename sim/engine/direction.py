@@ -28,16 +28,7 @@ def planning(run: Planning) -> Iterator[None]:
 
 
 class Consulted:
-    """A director whose answers are checked.
-
-    Parameters
-    ----------
-    director : Director
-    program : Program
-        What it directs.
-    run : Planning
-        Whose planning its time is.
-    """
+    """A director whose answers are checked."""
 
     def __init__(self, director: Director, program: Program, run: Planning) -> None:
         self._director = director
@@ -45,26 +36,14 @@ class Consulted:
         self._run = run
 
     def next_ns(self, now_ns: int) -> int | None:
-        """Ask when it wants to act next [ns]; None: never of its own accord.
-
-        Raises
-        ------
-        ProgramError
-            If that lies in the past.
-        """
+        """Ask when it wants to act next [ns]; None: never of its own accord."""
         with planning(self._run):
             next_ns = self._director.next_ns()
         check_moment(now_ns, next_ns)
         return next_ns
 
     def act(self, now_ns: int, reports: tuple[Report, ...]) -> tuple[Action, ...]:
-        """Ask what happens now.
-
-        Raises
-        ------
-        ProgramError
-            If it names what is not there.
-        """
+        """Ask what happens now."""
         with planning(self._run):
             actions = tuple(self._director.act(now_ns, reports))
         check_actions(self._program, actions)

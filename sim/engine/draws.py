@@ -41,26 +41,12 @@ def seed_state(seed: int) -> int:
 
 
 def retried_state(state: int, retries: int) -> int:
-    """Return what the draws of a request that was cut off so often begin with.
-
-    Parameters
-    ----------
-    state : int
-        From `seed_state`; the draws of a first attempt begin with it.
-    """
+    """Return what the draws of a request that was cut off so often begin with."""
     return state ^ (retries * _GOLDEN & _MASK)
 
 
 def factor_index(state: int, key: int) -> int:
-    """Return the index into a factor table, 0 to `FACTOR_POINTS` − 1.
-
-    Parameters
-    ----------
-    state : int
-        From `seed_state` or `retried_state`.
-    key : int
-        The step's calendar key, ``request << STEP_BITS | step``.
-    """
+    """Return the index into a factor table, 0 to `FACTOR_POINTS` − 1."""
     return splitmix64(state ^ key) >> 56
 
 
@@ -83,11 +69,5 @@ def scaled_ns(base_ns: int, factor: int) -> int:
 
 
 def share_draw(state: int, resource: int, count: int) -> int:
-    """Return the 63-bit draw of a queue that classes share; its draws are counted from 1.
-
-    Parameters
-    ----------
-    state : int
-        From `seed_state`.
-    """
+    """Return the 63-bit draw of a queue that classes share; its draws are counted from 1."""
     return splitmix64(state ^ splitmix64(resource << 40 | count)) >> 1

@@ -196,22 +196,11 @@ class Template:
         return _int64(sorted(one for one in named if one[0] >= 0)).reshape(-1, 3)
 
     def uses(self, bound: npt.NDArray[np.bool_]) -> int:
-        """Count the `USE` steps of one request, given which roles are bound.
-
-        Parameters
-        ----------
-        bound : ndarray of bool, shape (roles,)
-            Whether each role has a resource.
-        """
+        """Count the `USE` steps of one request, given which roles are bound."""
         return int((bound[self.roles] & (self.words == USE)).sum())
 
     def totals(self, bound: npt.NDArray[np.bool_]) -> IntArray:
-        """Sum what one request accounts, given which roles are bound.
-
-        Returns
-        -------
-        ndarray of int64, shape (len(COUNTERS),)
-        """
+        """Sum what one request accounts, given which roles are bound."""
         counted = (self.roles == NO_ROLE) | bound[self.roles]
         totals: IntArray = self.amounts[counted].sum(axis=0)
         return totals
@@ -285,15 +274,7 @@ class GraphBuilder:
         self.threads[use] = acquire
 
     def in_class(self, step: int, number: int, cost: int) -> None:
-        """Give a use or an acquire its class and its cost, at resources that classes share.
-
-        Parameters
-        ----------
-        number : int
-            Of the class; 0 where nothing is said.
-        cost : int
-            In the unit of the shares' rates, 1 to 2**32 - 1; 1 where nothing is said.
-        """
+        """Give a use or an acquire its class and its cost, at resources that classes share."""
         if not 0 <= step < len(self.words) or self.words[step] not in (USE, ACQUIRE):
             raise ValueError(f"{self.name}: got step {step}, wanted a use or an acquire, to be in a class")
         if not 0 <= number < CLASSES_MAX:
@@ -371,19 +352,7 @@ class GraphBuilder:
         return self._with_test(UNPIN, Test(NO_TEST, keys=self.tests[pin].keys, ticket=pin), after, label)
 
     def branch(self, test: Test, *, after: Iterable[int], label: str) -> tuple[int, int]:
-        """Choose a side when the predecessors have completed.
-
-        Parameters
-        ----------
-        test : Test
-            From `stripesim.sim.engine.conditions`.
-
-        Returns
-        -------
-        yes, no : int
-            Predecessors to name in `after` of the steps of either side. A step runs if all
-            its predecessors run; `merge` brings sides together.
-        """
+        """Choose a side when the predecessors have completed."""
         step = self._with_test(BRANCH, test, after, label)
         return step + YES * _SIDE, step + NO * _SIDE
 
@@ -394,15 +363,7 @@ class GraphBuilder:
         return step
 
     def spawn(self, template: Template, *, after: Iterable[int], label: str, test: Test | None = None) -> int:
-        """Start a detached graph, if the test holds, on the same bindings and key ranges.
-
-        Parameters
-        ----------
-        template : Template
-            It has to be in the run's book too.
-        test : Test, optional
-            None: always.
-        """
+        """Start a detached graph, if the test holds, on the same bindings and key ranges."""
         step = self._with_test(SPAWN, test or always(), after, label)
         self.spawned[step] = template
         return step
@@ -480,15 +441,7 @@ class GraphBuilder:
         return side in (YES, NO) and self.words[step] == BRANCH
 
     def finish(self, *, reply: int) -> Template:
-        """Compile; `reply` is the step that completes the request for its client.
-
-        Raises
-        ------
-        ValueError
-            If the graph has more than `STEPS_MAX` steps; if acquires and releases, enters
-            and leaves, or pins and unpins do not balance on every answer of its branches;
-            if a step can never run, or the reply not always.
-        """
+        """Compile; `reply` is the step that completes the request for its client."""
         steps = len(self.words)
         if steps > STEPS_MAX:
             raise ValueError(f"{self.name}: got {steps} steps, wanted at most {STEPS_MAX}")

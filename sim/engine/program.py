@@ -188,18 +188,7 @@ class DirectedSource(RequestSource, Protocol):
     timeout_ns: int
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Plan requests again, as their placement groups look now.
-
-        Parameters
-        ----------
-        indices : ndarray of int64, shape (n,)
-            Numbers of requests within the stream, ascending; all of them were planned before.
-
-        Returns
-        -------
-        RequestChunk
-            Of n requests; only its `templates` and `bindings` count.
-        """
+        """Plan requests again, as their placement groups look now."""
         ...
 
 

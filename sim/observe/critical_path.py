@@ -78,20 +78,6 @@ def predecessors_of(template: Template) -> list[tuple[int, ...]]:
 def critical_steps(before: Sequence[Sequence[int]], ends_ns: Sequence[int], reply: int) -> list[int]:
     """Walk back from the reply, each time to the predecessor that was complete last.
 
-    Parameters
-    ----------
-    before : sequence of sequence of int
-        Predecessors of each step.
-    ends_ns : sequence of int
-        When each step completed [ns]; `PENDING` where it has not run.
-    reply : int
-        A step that has completed.
-
-    Returns
-    -------
-    list of int
-        Steps of the critical path, from the first to the reply.
-
     Examples
     --------
     >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 60], 3)
@@ -127,27 +113,6 @@ class PathSplitter:
 
     def split(self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0) -> PathTimes:
         """Split the time between issue and reply over the steps of the critical path.
-
-        Parameters
-        ----------
-        number : int
-            The request's number in the run, which its random service times belong to.
-        issued_ns : int
-            When it was issued [ns].
-        ends_ns : sequence of int
-            When each step completed [ns]; `PENDING` where it has not run.
-        retries : int
-            How often it was cut off and issued again.
-
-        Returns
-        -------
-        PathTimes
-            Its parts add up to the end of the reply minus `issued_ns`, exactly.
-
-        Raises
-        ------
-        ValueError
-            If the reply has not completed, or a step on the path takes time and has no phase.
 
         Notes
         -----

@@ -23,20 +23,6 @@ _SHRUNK_BELOW = 0.4
 def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
     """Cut completions into batches at moments of completion.
 
-    Parameters
-    ----------
-    times_ns : ndarray of float, shape (n,)
-        Completions of a window, ascending [ns].
-    start_ns : float
-        Start of the window [ns].
-
-    Returns
-    -------
-    spans_ns : ndarray of float, shape (batches,)
-        Length of each batch [ns]; no batches if there are too few moments.
-    starts : ndarray of int64, shape (batches,)
-        Number of the first completion of each batch.
-
     Notes
     -----
     A client that issues in bursts notices many completions at one moment. Batches end at such moments and
@@ -56,18 +42,6 @@ def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
 
 def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     r"""Return the ratio of two sums with a 95 % interval, from batches.
-
-    Parameters
-    ----------
-    totals, sizes : ndarray of float, shape (batches,)
-        What each batch adds to the numerator and to the denominator: bytes and time for a rate, latencies
-        and requests for a mean.
-
-    Returns
-    -------
-    Interval
-        Its bounds are None where batches of no length are independent, and where the interval would reach
-        zero.
 
     Notes
     -----

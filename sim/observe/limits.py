@@ -59,15 +59,7 @@ class ResourceUse:
 
 
 def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[ResourceUse, ...]:
-    """Say of each class of resource how busy it was and how much of all waiting was for it.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    run : EngineRun
-    latency_ns : int
-        Latencies of all requests together [ns].
-    """
+    """Say of each class of resource how busy it was and how much of all waiting was for it."""
     resources = cluster.resources
     names, kinds = np.unique(np.array(resources.kinds), return_inverse=True)
     # In the order of the resources, so that a listing follows a request's way.
@@ -99,14 +91,6 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
 
 def limits_of_run(uses: tuple[ResourceUse, ...]) -> dict[str, Any]:
     """Return what limited a run, as keys of a result row.
-
-    Returns
-    -------
-    dict
-        ``limits``: the classes at or above `NEAR`, the busiest first, each with its mean and highest
-        utilisation and whether it is only a hot spot (some members busy, not the class); ``bottleneck``:
-        the first that is not, else ``none``; ``bottleneck_utilisation``, ``bottleneck_mean_utilisation``,
-        ``bottleneck_wait_fraction`` of it, None where there is none.
 
     Notes
     -----

@@ -16,20 +16,6 @@ SATURATED_BELOW = 0.97
 def offered(requested: Requested, end_ns: int, *, is_closed: bool) -> dict[str, Any]:
     """Return the rate that an open loop offered and whether the cluster kept up.
 
-    Parameters
-    ----------
-    requested : Requested
-    end_ns : int
-        End of the run [ns].
-    is_closed : bool
-        Whether clients wait for replies before they ask for more: nothing is offered then.
-
-    Returns
-    -------
-    dict
-        ``offered_iops`` [1/s] and ``saturated``; both None for a closed loop. Where it is saturated, also
-        what takes the place of the ends of intervals: None.
-
     Notes
     -----
     Until the last request has arrived, arrivals and completions are counted over the same time. The cluster

@@ -23,20 +23,6 @@ def account(
     """Sum what the completed requests account: by plan, or as the run took it.
 
     It is as the run took it where a branch stands, and everywhere in a run with a director.
-
-    Parameters
-    ----------
-    stream : StreamRun
-    book : Book
-    spawned : StreamRun, optional
-        What the stream's requests spawned; it is added.
-    completed_only : bool
-        Whether requests that a bound cut off are left out; what the run took never is.
-
-    Returns
-    -------
-    dict of str to int
-        One entry per name in `COUNTERS`, and ``uses``.
     """
     chosen = stream.completed_ns >= 0 if completed_only else np.ones(len(stream.issued_ns), bool)
     if stream.counted:
@@ -78,12 +64,15 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
     threads = cluster.models.threads
     if not threads.messenger_threads_count:
         return counted
-    sleeps = int(run.sleeps[np.isin(cluster.resources.kinds, THREAD_KINDS)].sum())
-    voluntary = counted["context_switches"] + sleeps
+    kinds = np.array(cluster.resources.kinds)
+    sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
+    # The key-value thread wakes those that write and flush.
+    in_syncs = round(sleeps["kv"] * threads.sync_wakes_count)
+    voluntary = counted["context_switches"] + sum(sleeps.values()) + in_syncs
     return {
         **counted,
         "context_switches": voluntary + round(voluntary * threads.preemptions_per_wake_count),
-        "cpu_ns": counted["cpu_ns"] + sleeps * round(threads.wake_ns),
+        "cpu_ns": counted["cpu_ns"] + int((run.sleeps * cluster.resources.wake_ns).sum()),
     }
 
 
@@ -97,20 +86,6 @@ def describe(
     is_drawn: bool,
 ) -> dict[str, Any]:
     """Return the numbers of one result row.
-
-    Parameters
-    ----------
-    cluster : Cluster
-    run : EngineRun
-    requested : Requested
-        The foreground's requests.
-    counted : dict of str to int
-        From `account`, of the foreground.
-    window : Window or None
-        The part of the run that is measured; None if no request completed.
-    is_drawn : bool
-        Whether requests are independent draws all along: not so in a trace, in a sequential stream (which
-        visits placement groups in a fixed order) and under faults. Only then are there intervals.
 
     Notes
     -----

@@ -15,16 +15,6 @@ BATCHES = 20
 def mser5(values: npt.ArrayLike) -> int:
     r"""Return the number of leading observations to leave out (MSER-5).
 
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        Observations in order of time.
-
-    Returns
-    -------
-    int
-        A multiple of 5, at most half of `n`; 0 for fewer than 20 observations.
-
     Notes
     -----
     The truncation `d` minimises the squared standard error of what is left,
@@ -69,13 +59,7 @@ class Interval:
 
 
 def batch_means(values: npt.ArrayLike) -> Interval:
-    """Return the mean of a series of batch values with a Student-t interval.
-
-    Parameters
-    ----------
-    values : array_like of float, shape (batches,)
-        One value per batch, the batches long enough to be nearly independent.
-    """
+    """Return the mean of a series of batch values with a Student-t interval."""
     from scipy.stats import t as student
 
     observed = np.asarray(values, dtype=np.float64)
@@ -87,15 +71,7 @@ def batch_means(values: npt.ArrayLike) -> Interval:
 
 
 def throughput_interval(times_ns: Floats, amounts: Floats, start_ns: float, end_ns: float) -> Interval:
-    """Return the rate of a series of completions in a window, with its interval.
-
-    Parameters
-    ----------
-    times_ns, amounts : ndarray of float, shape (n,)
-        Time of each completion [ns] and what it counts for.
-    start_ns, end_ns : float
-        The window [ns]; the rate is per second.
-    """
+    """Return the rate of a series of completions in a window, with its interval."""
     inside = (times_ns > start_ns) & (times_ns <= end_ns)
     span_s = (end_ns - start_ns) / 1e9
     if span_s <= 0:

@@ -57,21 +57,6 @@ def window_of(
 ) -> Window:
     """Choose the window of a run.
 
-    Parameters
-    ----------
-    requested : Requested
-        At least one of them completed.
-    run_end_ns : int
-        End of the run [ns].
-    is_steady : bool
-        Whether the load is a closed loop that nothing disturbs. Faults, traces and open loops are measured
-        whole: what happens early in them is part of the answer.
-    dry_ns : int, optional
-        When the first client issued its last request [ns]; None: when the last request was issued.
-    warm_up : float, optional
-        Share of a closed loop to leave out at the start, 0 to 1; None: the transient by MSER-5, which
-        differs from run to run.
-
     Notes
     -----
     A closed loop is measured up to the moment at which a client has nothing left to issue: after that it

@@ -35,7 +35,7 @@ def test_what_devices_are_given_is_mixed_alike(runs, cell):
     assert simulated["read_ratio"] == pytest.approx(real["read_ratio"], abs=0.06)
     assert simulated["read_bytes_ratio"] == pytest.approx(real["read_bytes_ratio"], abs=0.03)
     # Four of sixteen devices were recorded, and writes of the log depend on how many transactions share one.
-    assert simulated["bytes_mean_write"] == pytest.approx(real["bytes_mean_write"], rel=0.25)
+    assert simulated["bytes_mean_write"] == pytest.approx(real["bytes_mean_write"], rel=0.3)
     assert simulated["share_4k"] == pytest.approx(real["share_4k"], abs=0.12)
     assert simulated["sequential_writes"] == pytest.approx(real["sequential_writes"], abs=0.08)
 

@@ -84,6 +84,7 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     make_pool, models, change, engine
 ):
     threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "sync_wakes_count": 20, "peer_acks_count": 1}
+    threads |= {"slice_ns": 1e6, "write_wakes_count": 1}
     pool = make_pool(change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3")
     one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
     found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
@@ -94,15 +95,16 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     assert sleeps["messenger"] == 10 + 4
     # Dispatch, send, two answers and the finish at the primary; three transactions.
     assert sleeps["worker"] == 5 + 3
-    assert sleeps["kv"] == 6
-    assert sleeps["finisher"] == 3
-    assert found.row["context_switches_per_op"] == 14 + 8 + 6 + 3 + 3 * 20
+    # Of each transaction: before its sync; when it is finished.
+    assert sleeps["kv"] == sleeps["finisher"] == 3
+    # Each sync wakes 20 more; each write of data the thread that collects it.
+    assert found.row["context_switches_per_op"] == 14 + 8 + 3 + 3 + 3 * 20 + 3
     plain = simulate(
         make_pool(change(models, threads={**threads, "wake_ns": 0.0}), "rep:3"),
         Replay(one, queue_depth=1),
         engine=engine,
     )
-    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (31 - 3 + 3 * 20) + 3000
+    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (28 + 3 * 20 + 3)
     assert found.row["latency_mean_ns"] > plain.row["latency_mean_ns"]
 
 

@@ -78,16 +78,21 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         "wake_ns": 1000.0,
         "sync_wakes_count": 0,
         "read_wakes_count": 0,
+        "write_wakes_count": 0,
+        "ec_wakes_count": 0,
         "peer_acks_count": 1,
         "preemptions_per_wake_count": 0,
         "lock_waits_per_thread_count": 0,
         "hand_over_ns": 0.0,
+        "slice_ns": 0.0,
     }
     assert ThreadModel(**found(numbers)).wake_ns == 1000
     with pytest.raises(ValueError, match="op_shards_count: got 0"):
         ThreadModel(**found({**numbers, "op_shards_count": 0}))
     with pytest.raises(ValueError, match="wake_ns: got -1"):
         ThreadModel(**found({**numbers, "wake_ns": -1}))
+    with pytest.raises(ValueError, match="sync_wakes_count: got some, wanted 0 where slice_ns is 0"):
+        ThreadModel(**found({**numbers, "sync_wakes_count": 2}))
 
 
 @pytest.mark.parametrize(

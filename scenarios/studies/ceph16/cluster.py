@@ -27,7 +27,7 @@ from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.ceph.qos import IMMEDIATE
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import Resources
+from stripesim.sim.engine.program import POOL, Resources
 from stripesim.sim.engine.shares import WPQ, Share, ShareClass
 
 PARAMETERS = "pacific"
@@ -44,11 +44,8 @@ LOOPBACK_BITS_PER_S = 20e9
 # Numbers of the measured pools; any other code gets one of its own.
 POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
 META_POOL_ID, OTHER_POOL_ID = 2, 9
-# The devices were seen as SSDs.
-
-
-# Who gets a core first: a thread of a daemon, which sleeps most of the time, goes before the load generator,
-# which does not (Linux's fair scheduler favours the one that has had less).
+# Who gets a core first: a messenger, which sleeps most of the time, goes before those that have had much
+# (Linux's fair scheduler favours who has had less).
 _CORE_SHARE = Share(
     WPQ, tuple(ShareClass(strict=2 if number == IMMEDIATE else 1) for number in range(IMMEDIATE + 1))
 )
@@ -59,14 +56,20 @@ class OneMachine(Cluster):
 
     @cached_property
     def resources(self) -> Resources:
-        """All resources; the cores are shared by classes."""
+        """All resources; the client's thread needs a core, too."""
         found = super().resources
-        shared = np.where(np.array(found.kinds) == "cpu", len(found.shares), found.share_indices)
-        return replace(found, shares=(*found.shares, _CORE_SHARE), share_indices=shared)
+        kinds = np.array(found.kinds)
+        return replace(
+            found,
+            disciplines=np.where(kinds == "client.submit", POOL, found.disciplines),
+            shares=(*found.shares, _CORE_SHARE),
+            share_indices=np.where(kinds == "cpu", len(found.shares), found.share_indices),
+        )
 
     def bind(self, acting: IntArray, primary_shards: IntArray, groups: IntArray) -> IntArray:
         """Bind roles to resources; the client submits on the machine's cores."""
         rows = super().bind(acting, primary_shards, groups)
+        rows[:, roles.CLIENT_THREAD] = rows[:, roles.CLIENT_SUBMIT]
         rows[:, roles.CLIENT_SUBMIT] = self.host_resource(np.zeros(1, dtype=np.int64), "cpu")
         return rows
 
@@ -142,26 +145,7 @@ def build_pool(
     down: int | None = None,
     meta: bool = False,
 ) -> Pool:
-    """Place a scheme's pool on the measured cluster.
-
-    Parameters
-    ----------
-    name : str
-        Scheme, such as ``rs:6,3``.
-    stripe_unit_bytes : int
-        Chunk of one stripe on one shard [B].
-    models : Models, optional
-        None: those of the parameter set.
-    down : int, optional
-        An OSD that is down.
-    meta : bool
-        Whether it is the pool of the image's metadata (8 placement groups).
-
-    Raises
-    ------
-    ValueError
-        If CRUSH cannot place the scheme on 16 OSDs, or `down` is none of them.
-    """
+    """Place a scheme's pool on the measured cluster."""
     scheme = parse_scheme(name)
     pool_id = META_POOL_ID if meta else pool_id_of(scheme)
     acting = acting_sets(scheme, pool_id=pool_id, pg_num=META_PG_NUM if meta else PG_NUM)

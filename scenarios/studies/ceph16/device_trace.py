@@ -43,10 +43,6 @@ class _Device:
 class DeviceRecorder(SimpyEngine):
     """The reference engine, which also notes what each device is given.
 
-    Parameters
-    ----------
-    program : Program
-
     Notes
     -----
     The engine accounts a step when it completes: that is the hook. A command is taken to begin its mean
@@ -116,18 +112,7 @@ def _row(begin_ns: int, end_ns: int, place: int, length: int, *, is_write: bool)
 
 
 def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
-    """Simulate a measured run and return what each OSD's device was given.
-
-    Parameters
-    ----------
-    run : MeasuredRun
-
-    Returns
-    -------
-    dict of int to BlockTrace
-        OSD → its commands, in order of time; OSDs without any are left out. Write them with
-        `stripesim.traces.write.write_blkparse`.
-    """
+    """Simulate a measured run and return what each OSD's device was given."""
     pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes)
     book = Book(pool.bindings())
     planner = RequestPlanner(
@@ -164,15 +149,7 @@ def _by_osd(engine: DeviceRecorder, pool: Pool, name: str) -> dict[int, BlockTra
 
 
 def mix_of(traces: list[BlockTrace]) -> dict[str, float]:
-    """Describe what devices were given, over all of them.
-
-    Returns
-    -------
-    dict of str to float
-        ``read_ratio`` (share of commands), ``read_bytes_ratio``, ``bytes_mean_read``, ``bytes_mean_write``
-        [B], ``share_4k`` (commands of 4 KiB) and ``sequential_writes`` (share of writes that begin where
-        some earlier write of the device ended).
-    """
+    """Describe what devices were given, over all of them."""
     frames = [trace.commands for trace in traces if trace.commands is not None]
     every = pl.concat(
         [frame.select("device", "offset_bytes", "length_bytes", "is_write") for frame in frames]

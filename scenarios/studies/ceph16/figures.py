@@ -49,18 +49,7 @@ _SIZE_SHADES: Final = ("#440154", "#46327E", "#365C8D", "#277F8E", "#1FA187", "#
 
 
 def draw(ledger: Ledger) -> dict[str, CaptionedFigure]:
-    """Draw the study's figures.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Judged claims of the study.
-
-    Returns
-    -------
-    dict of str to CaptionedFigure
-        ``measured-simulated`` and, if there are erasure-coded rows, ``errors``.
-    """
+    """Draw the study's figures."""
     shown = [entry for entry in ledger.entries if _pair(entry) is not None]
     figures = {}
     if shown:

@@ -24,10 +24,10 @@ from stripesim.scenarios.studies.ceph16.runs import metrics_of_row, predict_run
 from stripesim.scenarios.studies.parameters import with_values
 from stripesim.sim.ceph.cluster import Models
 
-# Durations of a flush that are tried [ns]. How many transactions share a sync depends on it: the one that
-# explains bytes written and context switches of replication best wins.
+# Durations of a flush that are tried [ns]: what explains bytes written, switches and processor time of
+# replication best wins.
 FLUSH = "ssd.flush_base_ns"
-FLUSHES_NS = (5e6, 8e6, 10e6, 12e6)
+FLUSHES_NS = (5e5, 1e6, 2e6, 4e6)
 # Weight of a row, the same for all: counts repeat within a few per cent.
 TOLERANCE = 0.02
 
@@ -55,24 +55,24 @@ class Stage:
 
     Parameters
     ----------
-    metric : str
-        Count or time that is fitted.
+    metrics : tuple of str
+        Counts or times that are fitted.
     parameters : tuple of str
         Model and field, such as ``messages.roll_forward_bytes``.
     runs : tuple of str
         Rows that it sees.
     """
 
-    metric: str
+    metrics: tuple[str, ...]
     parameters: tuple[str, ...]
     runs: tuple[str, ...]
 
 
 STAGES = (
-    Stage("private_net", ("messages.sub_write_header_bytes",), SHARED_CALIBRATION),
-    Stage("device_write", ("store.metadata_bytes",), SHARED_CALIBRATION),
+    Stage(("private_net",), ("messages.sub_write_header_bytes",), SHARED_CALIBRATION),
+    Stage(("device_write",), ("store.metadata_bytes",), SHARED_CALIBRATION),
     Stage(
-        "private_net",
+        ("private_net",),
         (
             "messages.ec_sub_write_extra_bytes",
             "messages.sub_read_reply_header_bytes",
@@ -81,43 +81,40 @@ STAGES = (
         ERASURE_CALIBRATION,
     ),
     Stage(
-        "device_write",
+        ("device_write",),
         ("store.ec_metadata_extra_bytes", "store.roll_forward_log_bytes"),
         ERASURE_CALIBRATION[:2],
     ),
 )
-# Processors: each stage starts from what those before it found, so switches come before the time they take.
+# Processors: switches depend on the time that work takes, which depends on them, so they are fitted together.
 SHARED_CPU_STAGES = (
-    Stage("context_switches_per_op", ("threads.sync_wakes_count",), SHARED_CPU_CALIBRATION),
     Stage(
-        "cpu_us_per_op",
-        ("threads.wake_ns", STAGES_FACTOR, "cpu.message_ns_per_byte"),
+        ("context_switches_per_op", "cpu_us_per_op"),
+        ("threads.sync_wakes_count", "threads.wake_ns", STAGES_FACTOR, "cpu.message_ns_per_byte"),
         SHARED_CPU_CALIBRATION,
     ),
 )
 ERASURE_CPU_STAGES = (
-    Stage("cpu_us_per_op", ("cpu.ec_copy_ns_per_byte", "cpu.ec_kv_finish_factor"), ERASURE_CPU_CALIBRATION),
+    Stage(
+        ("context_switches_per_op", "cpu_us_per_op"),
+        ("threads.ec_wakes_count", "cpu.ec_copy_ns_per_byte"),
+        ERASURE_CPU_CALIBRATION,
+    ),
 )
 
 
 def fit_all() -> tuple[float, list[tuple[Stage, Fit]]]:
     """Run all stages, one after another; each starts from what those before it found.
 
-    Returns
-    -------
-    flush_ns : float
-        The duration of a flush that was chosen [ns].
-    fits : list of (Stage, Fit)
+    Returns the duration of a flush that was chosen [ns], and the fits.
     """
-    tried = {
-        flush_ns: _fit_stages((STAGES[1], SHARED_CPU_STAGES[0]), {FLUSH: flush_ns}) for flush_ns in FLUSHES_NS
-    }
-    misfit = {
-        flush_ns: hypot(*(error for _, fit in fits for error in fit.errors.values()))
-        for flush_ns, fits in tried.items()
-    }
+    misfit = {}
+    for flush_ns in FLUSHES_NS:
+        fits = _fit_stages((*SHARED_CPU_STAGES, STAGES[1]), {FLUSH: flush_ns})
+        misfit[flush_ns] = hypot(*(error for _, fit in fits for error in fit.errors.values()))
+        print(f"flush {flush_ns / 1e6:g} ms: misfit {misfit[flush_ns]:.2f}", flush=True)
     chosen = min(FLUSHES_NS, key=lambda flush_ns: misfit[flush_ns])
-    return chosen, _fit_stages(STAGES, {FLUSH: chosen})
+    return chosen, _fit_stages((*SHARED_CPU_STAGES, *STAGES, *ERASURE_CPU_STAGES), {FLUSH: chosen})
 
 
 def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tuple[Stage, Fit]]:
@@ -130,18 +127,23 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
         def simulate(
             values: Mapping[str, float], stage: Stage = stage, given: Mapping[str, float] = dict(found)
         ) -> dict[str, float]:
-            told: dict[str, float] = {}
+            found: dict[str, float] = {}
             for run_id in stage.runs:
                 run = runs[run_id]
                 row = predict_run(run, models=with_values(models[run.coded.name], whole({**given, **values})))
-                told[run_id] = metrics_of_row({"op": run.op, **row})[stage.metric]
-            return told
+                metrics = metrics_of_row({"op": run.op, **row})
+                found |= {f"{run_id}:{metric}": metrics[metric] for metric in stage.metrics}
+            return found
 
         fit = fit_parameters(
             simulate,
             start={name: value_of(models["rs:6,3"], name) for name in stage.parameters},
-            published={run_id: runs[run_id].measured[stage.metric] for run_id in stage.runs},
-            tolerance=dict.fromkeys(stage.runs, TOLERANCE),
+            published={
+                f"{run_id}:{metric}": runs[run_id].measured[metric]
+                for run_id in stage.runs
+                for metric in stage.metrics
+            },
+            tolerance={f"{run_id}:{metric}": TOLERANCE for run_id in stage.runs for metric in stage.metrics},
         )
         found |= {one.name: one.value for one in fit.parameters}
         fits.append((stage, fit))
@@ -165,32 +167,16 @@ def whole(values: Mapping[str, float]) -> dict[str, float]:
     return found
 
 
-def fit_processors(given: Mapping[str, float]) -> list[tuple[Stage, Fit]]:
-    """Fit processor time and switches, on replication and then what erasure coding adds.
-
-    Parameters
-    ----------
-    given : mapping of str to float
-        What the fits of bytes found.
-
-    Returns
-    -------
-    list of (Stage, Fit)
-    """
-    return _fit_stages((*SHARED_CPU_STAGES, *ERASURE_CPU_STAGES), given)
-
-
 def main() -> None:
     """Print what the fits find, and how well each row is met."""
     flush_ns, fits = fit_all()
-    print(f"{FLUSH:42s} {flush_ns:8.0f}   of {FLUSHES_NS}, from device_write and context_switches_per_op")
-    found = {FLUSH: flush_ns} | {one.name: one.value for _, fit in fits for one in fit.parameters}
-    for stage, fit in [*fits, *fit_processors(found)]:
+    print(f"{FLUSH:42s} {flush_ns:8.0f}   of {FLUSHES_NS}")
+    for stage, fit in fits:
         for one in fit.parameters:
             low, high = one.confidence_interval
-            print(f"{one.name:42s} {one.value:8.6g}   [{low:.5g}, {high:.5g}]   from {stage.metric}")
-        for run_id, error in fit.errors.items():
-            print(f"    {run_id:38s} {error:+.1%}")
+            print(f"{one.name:42s} {one.value:8.6g}   [{low:.5g}, {high:.5g}]   from {stage.metrics}")
+        for row, error in fit.errors.items():
+            print(f"    {row:62s} {error:+.1%}")
 
 
 if __name__ == "__main__":

@@ -170,23 +170,7 @@ def shipped() -> Source:
 
 
 def load(data: Source | str | None = None) -> Measured:
-    """Read a folder of measured counts.
-
-    Parameters
-    ----------
-    data : path, optional
-        Folder with ``runs.csv``, ``iolog/`` and, if it was measured, ``repair.csv`` and
-        ``degraded.csv``; None: the folder that ships.
-
-    Returns
-    -------
-    Measured
-
-    Raises
-    ------
-    Ceph16DataError
-        With one line per fault.
-    """
+    """Read a folder of measured counts."""
     folder: Source = shipped() if data is None else Path(data) if isinstance(data, str) else data
     if not folder.is_dir():
         raise Ceph16DataError(f"--data: got {folder}, wanted a folder with runs.csv")
@@ -270,17 +254,7 @@ def _degraded(row: Row) -> MeasuredDegraded:
 
 
 def read_iolog(source: Source, is_write: bool, faults: list[str]) -> Requests:
-    """Read the requests of a log that fio wrote (version 3: time, file, action, offset, length).
-
-    Parameters
-    ----------
-    source : Path or Traversable
-        The log, compressed with gzip.
-    is_write : bool
-        What the run did; requests of the other direction are a fault.
-    faults : list of str
-        Receives a line per fault.
-    """
+    """Read the requests of a log that fio wrote (version 3: time, file, action, offset, length)."""
     try:
         lines = gzip.decompress(source.read_bytes()).decode("ascii").splitlines()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:

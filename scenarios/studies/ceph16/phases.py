@@ -48,19 +48,7 @@ _SCHEMA = {
 
 
 def simulate_repair(repair: MeasuredRepair, *, engine: str = "compiled") -> RunResult:
-    """Let the OSD of a measured repair die, be rebuilt elsewhere and come back when it came back.
-
-    Parameters
-    ----------
-    repair : MeasuredRepair
-        With `times_s` and `down_out_interval_s`. Of its times only that of the restart is an input.
-    engine : str
-
-    Raises
-    ------
-    ValueError
-        If its times were not measured.
-    """
+    """Let the OSD of a measured repair die, be rebuilt elsewhere and come back when it came back."""
     if repair.down_out_interval_s is None or "restarted" not in repair.times_s:
         raise ValueError(f"{repair.where}: got no times, wanted down_out_interval_s and t_restarted")
     scheme, pool_id = parse_scheme(repair.coded.name), pool_id_of(parse_scheme(repair.coded.name))

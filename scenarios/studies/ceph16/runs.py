@@ -53,19 +53,6 @@ def predict_run(
 ) -> dict[str, Any]:
     """Simulate a measured run: its offsets in their order, its queue depth, its state of the image.
 
-    Parameters
-    ----------
-    run : MeasuredRun
-    engine : str
-        ``compiled`` or ``simpy``.
-    models : Models, optional
-        None: those of the parameter set.
-
-    Returns
-    -------
-    dict
-        The result row, see `stripesim.sim.observe.recording.describe`.
-
     Notes
     -----
     An image with an object map tells it of each object before the object's first write: a replicated

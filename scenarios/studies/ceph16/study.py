@@ -95,13 +95,7 @@ class Ceph16(Study):
         return parameters_of(models_for(parse_scheme("rs:6,3")))
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List one task for each measured row, and one for the phases of the repairs.
-
-        Raises
-        ------
-        Ceph16DataError
-            If the folder cannot be used; one line for each problem.
-        """
+        """List one task for each measured row, and one for the phases of the repairs."""
         from stripesim.scenarios.studies.ceph16.measured import load
         from stripesim.scenarios.studies.ceph16.runs import tasks_for
 

@@ -15,18 +15,7 @@ class Ceph16DataError(ValueError):
 
 
 class Row:
-    """One line of a table, whose cells are read by type; faults are collected, not raised.
-
-    Parameters
-    ----------
-    file : str
-        Name for messages.
-    line : int
-        Line in the file, from 1.
-    cells : dict of str to str
-    faults : list of str
-        Receives a line per fault.
-    """
+    """One line of a table, whose cells are read by type; faults are collected, not raised."""
 
     def __init__(self, file: str, line: int, cells: dict[str, str], faults: list[str]) -> None:
         self.file, self.line, self.cells, self._faults = file, line, cells, faults
@@ -77,21 +66,7 @@ class Row:
 
 
 def read_rows(source: Source, columns: tuple[str, ...], faults: list[str]) -> list[Row]:
-    """Read a CSV file.
-
-    Parameters
-    ----------
-    source : Path or Traversable
-    columns : tuple of str
-        Columns that must be there.
-    faults : list of str
-        Receives a line per fault.
-
-    Returns
-    -------
-    list of Row
-        None if the file cannot be read or lacks a column.
-    """
+    """Read a CSV file."""
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

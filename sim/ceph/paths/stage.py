@@ -13,7 +13,6 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.qos import CLIENT, IMMEDIATE, RECOVERY
-from stripesim.sim.engine.conditions import idle
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, SSD_READ, SSD_WRITE, GraphBuilder
 
 Item = TypeVar("Item")
@@ -158,16 +157,26 @@ class Stage:
 
     def submit(self, payload_bytes: int = 0, returned_bytes: int = 0) -> int:
         """Submission by the client, of a write with a payload or of a read."""
-        client = self.models.client
-        step = self.graph.use(
+        client, graph = self.models.client, self.graph
+        step = graph.issue
+        if self.models.threads.slice_ns:
+            # Bound where the client's thread has no core of its own.
+            step = graph.acquire(
+                roles.CLIENT_THREAD, after=[step], label="client's thread", phase=Phase.CLIENT
+            )
+        submitted = self.graph.use(
             roles.CLIENT_SUBMIT,
             client.submit_ns
             + (client.submit_write_ns if payload_bytes else 0)
             + client.submit_ns_per_byte * (payload_bytes + returned_bytes),
-            after=[self.graph.issue],
+            after=[step],
             label="client submits",
             phase=Phase.CLIENT,
         )
+        if self.models.threads.slice_ns:
+            graph.on_thread(submitted, step)
+            graph.release(roles.CLIENT_THREAD, after=[submitted], label="client's thread back")
+        step = submitted
         if client.processor_ns:
             # Most of it comes after a request is sent or answered; no request waits for its own.
             self.graph.use(
@@ -335,8 +344,9 @@ class Stage:
         graph = self.graph
         taken = graph.acquire(thread, after=after, label=f"thread for {label}", phase=phase, shard=shard)
         step = self.on_core(cpu, cpu_ns, [taken], label, phase=phase, shard=shard, thread=taken)
-        if cpu_class and step != taken:
-            graph.in_class(step, cpu_class, 1)
+        if cpu_class:
+            for piece in range(taken + 1, step + 1):
+                graph.in_class(piece, cpu_class, 1)
         return graph.release(thread, after=[step], label=f"thread back from {label}", shard=shard)
 
     def primary_cpu(
@@ -433,11 +443,13 @@ class Stage:
             NO_ROLE, hand_over_ns, after=[after], label=f"hand over after {label}", phase=phase, shard=shard
         )
 
-    def shard_cpu(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
-        """A stage of a shard's OSD, on a worker thread."""
+    def shard_cpu(
+        self, shard: int, cpu_ns: float, after: Iterable[int], label: str, *, wakes_count: float = 0
+    ) -> int:
+        """A stage of a shard's OSD, on a worker thread; `wakes_count` as in `on_core`."""
         worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
         thread = self.shard_thread(shard, after, label)
-        step = self.on_core(cpu, cpu_ns, [thread], label, shard=shard, thread=thread)
+        step = self.on_core(cpu, cpu_ns, [thread], label, wakes_count=wakes_count, shard=shard, thread=thread)
         return self.graph.release(worker, after=[step], label=f"thread back from {label}", shard=shard)
 
     def shard_thread(self, shard: int, after: Iterable[int], label: str) -> int:
@@ -478,20 +490,29 @@ class Stage:
         if phase is None:
             phase = Phase.PRIMARY_CPU if cpu == roles.PRIMARY_CPU else Phase.SHARD_CPU
         switches = handoffs * self.models.cpu.switches_per_handoff_count + wakes_count
-        step = self.graph.use(
-            cpu,
-            cpu_ns,
-            after=after,
-            label=label,
-            phase=phase,
-            shard=shard,
-            cpu_ns=round(cpu_ns),
-            context_switches=round(switches),
-            encode_bytes=encode_bytes,
-            coding_ns=round(coding_ns),
-        )
-        if thread is not None and self.models.threads.wake_ns:
-            self.graph.on_thread(step, thread)
+        slice_ns, pieces = self.models.threads.slice_ns, 1
+        if slice_ns and thread is not None:
+            # A thread whose slice is used up may lose its core in the middle of long work.
+            pieces = min(-(-round(cpu_ns) // round(slice_ns)), TRANSFER_STEPS_MAX)
+        amounts = {
+            "cpu_ns": round(cpu_ns),
+            "context_switches": round(switches),
+            "encode_bytes": encode_bytes,
+            "coding_ns": round(coding_ns),
+        }
+        for piece in range(pieces):
+            step = self.graph.use(
+                cpu,
+                cpu_ns / pieces,
+                after=after,
+                label=label,
+                phase=phase,
+                shard=shard,
+                **(amounts if piece == pieces - 1 else {}),
+            )
+            if thread is not None and (slice_ns or self.models.threads.wake_ns):
+                self.graph.on_thread(step, thread)
+            after = [step]
         return step
 
     # Devices.
@@ -603,12 +624,18 @@ class Stage:
         """Commit through the store's key-value log; return the commit.
 
         One thread of the OSD submits a transaction; one sync serves all transactions that wait for
-        it. After the commit the same thread finishes the transaction: nobody waits for that, but
-        the thread is busy.
+        it. After the commit the transaction is finished: nobody waits for that, but a thread is busy. Where
+        threads keep their cores, the first makes the syncs too, so it is given back behind the sync's queue.
         """
-        cpu = self.models.cpu
-        step = self._kv_thread(shard, cpu.kv_transaction_ns, after, "kv submit")
-        committed = self.graph.use(
+        graph, cpu, makes_syncs = self.graph, self.models.cpu, bool(self.models.threads.slice_ns)
+        kv, core = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
+        thread = graph.acquire(kv, after=after, label="thread for kv submit", phase=Phase.LOG, shard=shard)
+        submitted = step = self.on_core(
+            core, cpu.kv_transaction_ns, [thread], "kv submit", phase=Phase.LOG, shard=shard, thread=thread
+        )
+        if not makes_syncs:
+            step = graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
+        committed = graph.use(
             roles.shard_role(shard, roles.SYNC),
             self.models.ssd.sync_ns(log_bytes),
             after=[step],
@@ -623,37 +650,18 @@ class Stage:
         # What a sync writes once, however many transactions it serves.
         shared_bytes = self.models.store.sync_log_bytes
         if shared_bytes:
-            self.graph.per_service(committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes)
-        self._wake_finishers(shard, committed)
+            graph.per_service(committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes)
+        if makes_syncs:
+            graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
         finish_ns = cpu.kv_finish_ns
         if self.context.scheme.kind == "erasure":
             finish_ns *= cpu.ec_kv_finish_factor
         if finish_ns:
-            self._kv_thread(shard, finish_ns, [committed], "kv finish")
+            finisher = roles.shard_role(shard, roles.FINISHER) if makes_syncs else kv
+            self.with_thread(
+                finisher, core, finish_ns, [committed], "kv finish", phase=Phase.LOG, shard=shard
+            )
         return committed
-
-    def _kv_thread(self, shard: int, cpu_ns: float, after: Iterable[int], label: str) -> int:
-        thread, cpu = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
-        return self.with_thread(thread, cpu, cpu_ns, after, label, phase=Phase.LOG, shard=shard)
-
-    def _wake_finishers(self, shard: int, committed: int) -> None:
-        """Charge the wake-ups that a sync causes, once for all transactions that it serves.
-
-        The first transaction of a sync finds the finishers asleep; those behind it find them at work.
-        """
-        wakes_count = self.models.threads.sync_wakes_count
-        if not wakes_count:
-            return
-        graph, finisher = self.graph, roles.shard_role(shard, roles.FINISHER)
-        asleep, _ = graph.branch(idle(finisher), after=[committed], label="finishers asleep?")
-        step = graph.acquire(
-            finisher, after=[asleep], label="wake the finishers", phase=Phase.LOG, shard=shard
-        )
-        cpu = roles.shard_role(shard, roles.CPU)
-        step = self.on_core(
-            cpu, 0, [step], "finishers", wakes_count=wakes_count, phase=Phase.LOG, shard=shard
-        )
-        graph.release(finisher, after=[step], label="finishers sleep", shard=shard)
 
     def transaction(
         self, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str
@@ -672,7 +680,11 @@ class Stage:
         if not local:
             step = self.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
             work_ns += cpu.sub_op_prepare_ns
-        step = self.shard_cpu(shard, work_ns, [step], "transaction")
+        threads = self.models.threads
+        wakes_count = threads.write_wakes_count if io.data_bytes else 0
+        if self.context.scheme.kind == "erasure":
+            wakes_count += threads.ec_wakes_count
+        step = self.shard_cpu(shard, work_ns, [step], "transaction", wakes_count=wakes_count)
         if io.read_bytes:
             step = self.ssd_read(shard, io.read_bytes, [step], "SSD read (padding)")
         if io.data_bytes:

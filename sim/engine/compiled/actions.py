@@ -180,23 +180,7 @@ def _cut_off(sources: int) -> Any:
     def cut_off(
         world: World, marked: Array, touched: Array, times_ns: Array, cells: Array, lost: Array
     ) -> int:
-        """Take the requests of marked slots out of everything.
-
-        Parameters
-        ----------
-        marked : ndarray of uint8, shape (slots,)
-        touched : ndarray of uint8, shape (resources,)
-            Receives a 1 where something was given back.
-        times_ns, cells : ndarray
-            The calendar's entries as they were.
-        lost : ndarray of LOST, as long
-            Receives the services that nobody waits for any more.
-
-        Returns
-        -------
-        int
-            Number of services lost.
-        """
+        """Take the requests of marked slots out of everything."""
         assert sources
         clock = world.clock[0]
         count = _leave_services(world, marked, times_ns, cells, lost)
@@ -290,14 +274,7 @@ def _free_server(sources: int) -> Any:
 
 def _start_again(sources: int) -> Any:
     def start_again(world: World, parked: Array, chosen: Array) -> None:
-        """Start requests that were cut off or that waited; there is room for them.
-
-        Parameters
-        ----------
-        parked : ndarray of PARKED, shape (n,)
-        chosen : ndarray of int64, shape (n, 3)
-            Template, binding row, retries.
-        """
+        """Start requests that were cut off or that waited; there is room for them."""
         assert sources
         for place in range(len(parked)):
             request, entry = parked[place], world.log[at(parked[place].entry)]

@@ -44,13 +44,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Direction:
-    """A director at work on a run.
-
-    Parameters
-    ----------
-    run : CompiledRun
-    director : Director
-    """
+    """A director at work on a run."""
 
     def __init__(self, run: CompiledRun, director: Director) -> None:
         self.run = run

@@ -43,23 +43,6 @@ _NOTICE_AFTER_S = 2.0
 def run(program: Program) -> EngineRun:
     """Execute a program on the compiled engine.
 
-    Parameters
-    ----------
-    program : Program
-        What to run.
-
-    Returns
-    -------
-    EngineRun
-        Equal to what `engine_simpy.run` returns, but for `wall_s`.
-
-    Raises
-    ------
-    ValueError
-        If a stream's arrivals are not in ascending order.
-    AssertionError
-        If a run that came to its end left a request, a server or a lock behind.
-
     Notes
     -----
     Memory: 32 bytes a request while it runs, 40 in the answer, and what is planned ahead; a

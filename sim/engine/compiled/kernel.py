@@ -408,15 +408,7 @@ def _fill(world: World) -> int:
 
 @_inlined
 def _run_machine(world: World) -> int:
-    """Run until the end or until something is missing; call again to go on where it stopped.
-
-    Returns
-    -------
-    int
-        `DONE`, or what Python has to provide (`MORE_REQUESTS` for stream ``clock.wanting``,
-        `MORE_SLOTS`, `MORE_LOG`, `MORE_BINS`, `MORE_PINS`, `MORE_PARKED`,
-        `MORE_REPORTS`) or do (`DIRECT`: what is due at ``clock.direct_ns``) before it calls again.
-    """
+    """Run until the end or until something is missing; call again to go on where it stopped."""
     clock = world.clock[0]
     missing = _fill(world)
     if missing != GO_ON:

@@ -136,20 +136,7 @@ def serve_batch(world: World, resource: Any) -> int:
 
 @outlined
 def dispatch(world: World, place: int, awake: int) -> int:
-    """Let free servers or units take what may go on of a queue that classes share.
-
-    Parameters
-    ----------
-    place : int
-        The resource.
-    awake : int
-        How many of them are awake; the others have to be woken.
-
-    Returns
-    -------
-    int
-        How many took something.
-    """
+    """Let free servers or units take what may go on of a queue that classes share."""
     clock, resource = world.clock[0], world.resources[at(place)]
     taken = 0
     while resource.free > 0 and not resource.stopped:

@@ -29,12 +29,7 @@ def appended(array: np.ndarray[Any, Any], used: int, rows: np.ndarray[Any, Any])
 
 
 class Tables:
-    """The tables of a run; they grow with its book.
-
-    Parameters
-    ----------
-    program : Program
-    """
+    """The tables of a run; they grow with its book."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -46,14 +41,7 @@ class Tables:
         self._unresolved: list[tuple[int, Template]] = []
 
     def learn(self, world: World) -> tuple[World, int]:
-        """Append the book's new templates and bindings to the tables.
-
-        Returns
-        -------
-        world : World
-        bits : int
-            How many bits the number of a step of the new templates takes.
-        """
+        """Append the book's new templates and bindings to the tables."""
         self._world = world
         known = self._program.book.templates
         steps_max = 1

@@ -342,14 +342,7 @@ class World(NamedTuple):
 
 
 def empty_world(program: Program, log_rows: int) -> World:
-    """Return the world of a run that has not begun.
-
-    Parameters
-    ----------
-    program : Program
-    log_rows : int
-        Requests to have room for in the log, at first.
-    """
+    """Return the world of a run that has not begun."""
     resources = np.zeros(len(program.resources), dtype=RESOURCE)
     resources["free"] = program.resources.capacities
     resources["discipline"] = program.resources.disciplines

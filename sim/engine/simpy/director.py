@@ -42,13 +42,7 @@ _STEP_MASK = STEPS_MAX - 1
 
 
 class Direction:
-    """A director at work on an engine.
-
-    Parameters
-    ----------
-    engine : SimpyEngine
-    director : Director
-    """
+    """A director at work on an engine."""
 
     def __init__(self, engine: SimpyEngine, director: Director) -> None:
         self.engine = engine

@@ -65,11 +65,6 @@ class SimpyEngine(simpy.Environment):
     Ordinary SimPy events and processes may run in it beside the requests; at one time
     they come after arrivals and before steps.
 
-    Parameters
-    ----------
-    program : Program
-        What to run.
-
     Notes
     -----
     Lean: a step costs one calendar entry if it takes time and none if it does not; a wait
@@ -536,18 +531,7 @@ class SimpyEngine(simpy.Environment):
         self.dispatch(resource, awake=0)
 
     def dispatch(self, resource: int, awake: int) -> int:
-        """Let free servers or units take what may go on of a queue that classes share.
-
-        Parameters
-        ----------
-        awake : int
-            How many of them are awake; the others have to be woken.
-
-        Returns
-        -------
-        int
-            How many took something.
-        """
+        """Let free servers or units take what may go on of a queue that classes share."""
         share, now_ns = self.shares[resource], int(self._now)
         assert share is not None
         taken = 0

@@ -139,16 +139,7 @@ class Request(simpy.Event):
 
 
 class Signal(simpy.Event):
-    """A calendar entry that is no step: an arrival, a moment of the director, a timeout.
-
-    Parameters
-    ----------
-    action : callable
-    due : callable, optional
-        Tells, when its time has come, whether it is still wanted.
-    resource : int
-        The server that it gives back; −1: none.
-    """
+    """A calendar entry that is no step: an arrival, a moment of the director, a timeout."""
 
     def __init__(
         self, action: Callable[[], None], due: Callable[[], bool] | None = None, resource: int = -1

@@ -70,16 +70,7 @@ class Line:
 
 
 class ShareQueue:
-    """A queue that several classes share.
-
-    Parameters
-    ----------
-    share : Share
-    state : int
-        Of the random draws of a run, from `draws.seed_state`.
-    resource : int
-        Whose queue it is; it has draws of its own.
-    """
+    """A queue that several classes share."""
 
     def __init__(self, share: Share, state: int, resource: int) -> None:
         self.share = share

@@ -46,24 +46,7 @@ class AdminCosts:
 
 
 class StoreCluster:
-    """Slots and keys of a store while its nodes change.
-
-    Parameters
-    ----------
-    system : StoreSystem
-        With room for every node that is ever there.
-    keys : Keys
-    nodes : int
-        Nodes at the begin; the first of them never leaves.
-    admin : AdminCosts
-    seed : int
-        Of slots, of nodes that leave, of slots that move.
-
-    Raises
-    ------
-    StoreError
-        If the system has fewer nodes than the cluster begins with.
-    """
+    """Slots and keys of a store while its nodes change."""
 
     def __init__(self, system: StoreSystem, keys: Keys, *, nodes: int, admin: AdminCosts, seed: int) -> None:
         if not 2 <= nodes <= system.nodes:
@@ -83,13 +66,7 @@ class StoreCluster:
         return placed
 
     def leave(self) -> Operations:
-        """Kill a node: its keys are lost, its slots go to others; return what the scripts do.
-
-        Raises
-        ------
-        StoreError
-            If only the first node is left.
-        """
+        """Kill a node: its keys are lost, its slots go to others; return what the scripts do."""
         if len(self.alive) < 2:
             raise StoreError("cluster: got a node that leaves, wanted one beside the first")
         gone = self.alive.pop(1 + int(self._rng.integers(len(self.alive) - 1)))
@@ -99,13 +76,7 @@ class StoreCluster:
         return self._asked_of_all()
 
     def join(self) -> Operations:
-        """Add a node and move its share of the slots to it; return what the scripts do.
-
-        Raises
-        ------
-        StoreError
-            If the system has no room for one more.
-        """
+        """Add a node and move its share of the slots to it; return what the scripts do."""
         if self._next >= self.system.nodes:
             raise StoreError(f"cluster: got node {self._next}, wanted below {self.system.nodes}")
         new, self._next = self._next, self._next + 1
@@ -129,14 +100,6 @@ class StoreCluster:
 
     def repair(self, sources: RepairSources, *, work_ns_per_byte: float, data_blocks: int) -> Operations:
         """Look for every key of every file, mend what is lost, write a row of keys for each file.
-
-        Parameters
-        ----------
-        sources : callable
-        work_ns_per_byte : float
-            Proxy's time per byte of data of the rows that are mended [ns/B].
-        data_blocks : int
-            Data blocks, of one byte, of a stripe.
 
         Notes
         -----

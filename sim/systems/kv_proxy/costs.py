@@ -66,15 +66,7 @@ class AggregationModel(MeasuredModel):
         return -(-int(self.buffered_blocks_count) // width)
 
     def key_stripes(self, stripes: int, width: int) -> tuple[int, ...]:
-        """Stripes under each key of a position that one write makes.
-
-        Parameters
-        ----------
-        stripes : int
-            Stripes of the write, at least 1.
-        width : int
-            Positions of a stripe.
-        """
+        """Stripes under each key of a position that one write makes."""
         full, rest = divmod(stripes, self.buffer_blocks(width))
         return (self.buffer_blocks(width),) * full + ((rest,) if rest else ())
 

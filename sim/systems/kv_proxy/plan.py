@@ -43,14 +43,6 @@ class Writes:
 def extraction(file_bytes: IntArray, model: AggregationModel, *, k: int) -> Writes:
     """Plan the writes of extracting an archive.
 
-    Parameters
-    ----------
-    file_bytes : ndarray of int64
-        Sizes of the files in the archive's order, at least 1 [B].
-    model : AggregationModel
-    k : int
-        Data blocks, of one byte, of a stripe.
-
     Notes
     -----
     An archive is a row of headers and files, each rounded up to a block, and it is read a record at a time:
@@ -146,21 +138,7 @@ def write_operations(
     code: str,
     fuse: bool = True,
 ) -> Operations:
-    """Plan writes: work, blocks read back, then every key of every position.
-
-    Parameters
-    ----------
-    system : StoreSystem
-    writes : Writes
-    keys : Keys
-        Of these writes.
-    nodes : ndarray of int64, shape (rows, width)
-        Node of each key.
-    code : str
-        NC, RS or LRC.
-    fuse : bool
-        Whether the writes come through the kernel's file system.
-    """
+    """Plan writes: work, blocks read back, then every key of every position."""
     model, width = system.model, keys.width
     work_ns = writes.stripes * width * model.block_write_ns
     work_ns = work_ns + writes.size_bytes * model.encode_ns_per_byte(code)
@@ -194,23 +172,7 @@ def read_operations(
     sources: Sequence[Sequence[int]],
     fuse: bool = True,
 ) -> Operations:
-    """Plan reads: for each row of keys the presence of every position, then the values of its sources.
-
-    Parameters
-    ----------
-    system : StoreSystem
-    keys : Keys
-    nodes : ndarray of int64, shape (rows, width)
-        Node of each key, also of one that is lost: the node that would have it.
-    code : str
-        NC, RS or LRC.
-    data_bytes : ndarray of int64, shape (rows,)
-        Data of each row [B].
-    sources : sequence of sequence of int
-        Positions whose values are read, by row; empty where the row cannot be decoded.
-    fuse : bool
-        Whether the reads come through the kernel's file system.
-    """
+    """Plan reads: for each row of keys the presence of every position, then the values of its sources."""
     model = system.model
     per_byte = model.read_ns_per_byte(code) + (model.fuse_read_ns_per_byte if fuse else 0.0)
     work_ns = data_bytes * per_byte
@@ -263,18 +225,6 @@ def _stripes_so_far(writes: Writes) -> IntArray:
 def operations_of(
     kind: int, nodes: IntArray, sent: IntArray | int, answered: IntArray | int, work_ns: int = 0
 ) -> Operations:
-    """Operations of one kind, one after another.
-
-    Parameters
-    ----------
-    kind : int
-        `stripesim.sim.systems.kv_proxy.proxy.SET` and so on.
-    nodes : ndarray of int64, shape (operations,)
-        Node of each.
-    sent, answered : ndarray of int64 or int
-        Payload to the node and back [B].
-    work_ns : int
-        Time of the proxy's thread [ns].
-    """
+    """Operations of one kind, one after another."""
     zeros = np.zeros(nodes.shape, dtype=np.int64)
     return Operations(zeros + kind, zeros + nodes, zeros + sent, zeros + answered, zeros + work_ns)

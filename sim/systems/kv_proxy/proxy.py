@@ -242,21 +242,7 @@ class SequenceRun:
 
 
 def run_operations(system: StoreSystem, operations: Operations, *, engine: str = "compiled") -> SequenceRun:
-    """Run a sequence of operations on an engine.
-
-    Parameters
-    ----------
-    system : StoreSystem
-    operations : Operations
-        At least one.
-    engine : str
-        ``compiled`` or ``simpy``.
-
-    Raises
-    ------
-    StoreError
-        If there is no operation, or one asks a node that is not there.
-    """
+    """Run a sequence of operations on an engine."""
     if not len(operations):
         raise StoreError("run: got no operations, wanted at least one")
     if operations.nodes.min() < 0 or operations.nodes.max() >= system.nodes:

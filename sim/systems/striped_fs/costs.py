@@ -207,14 +207,6 @@ class StripedWriteModel(MeasuredModel):
     def parity_ns(self, geometry: VolumeGeometry, record_bytes: int, *, kernel_factor: float = 1.0) -> float:
         """Time of the encode calls of a record [ns], equation (2).
 
-        Parameters
-        ----------
-        geometry : VolumeGeometry
-        record_bytes : int
-            Data of the record [B].
-        kernel_factor : float
-            Time of this code's kernel over that of the measured one; 0: no encode call is made.
-
         Notes
         -----
         Each of the m parity blocks reads all k data blocks once, so a stripe's time is scaled by

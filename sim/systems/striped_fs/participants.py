@@ -168,13 +168,7 @@ class StripedSystem:
         return first + server * len(_SERVER_KINDS) + _SERVER_KINDS.index(kind)
 
     def bindings(self, files: Sequence[FileStream]) -> IntArray:
-        """Bind roles to resources, one row per file, shape (files, roles).
-
-        Raises
-        ------
-        StripedSystemError
-            If a file names a client or a server that is not there.
-        """
+        """Bind roles to resources, one row per file, shape (files, roles)."""
         width = self.geometry.width
         rows = np.full((len(files), shard_role(width, 0)), UNBOUND, dtype=np.int64)
         locks = 1 + self.clients * len(_CLIENT_KINDS) + self.servers * len(_SERVER_KINDS)

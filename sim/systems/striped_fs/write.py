@@ -45,19 +45,7 @@ class _Graph:
 def record_template(
     system: StripedSystem, record_bytes: int, *, allocates: bool = False, mark: str = "replied"
 ) -> Template:
-    """Compile the write of one record.
-
-    Parameters
-    ----------
-    system : StripedSystem
-    record_bytes : int
-        Data of the record [B], at least 1.
-    allocates : bool
-        Whether the file goes on to a new chunk set, which the metadata server has to give.
-    mark : str
-        Point at which the record counts as complete: ``at home``, ``processed``, ``encoded``,
-        ``stored from``, ``stored``, ``collected`` or ``replied``.
-    """
+    """Compile the write of one record."""
     graph = _build(system, record_bytes, allocates)
     return graph.builder.finish(reply=graph.marks[mark])
 
@@ -221,19 +209,6 @@ def step_times(
 ) -> list[dict[str, float]]:
     """Time the five steps of lone records on an engine.
 
-    Parameters
-    ----------
-    system : StripedSystem
-    record_sizes_bytes : sequence of int
-        Records to write [B], one client, a fixed master, one record at a time.
-    engine : str
-        ``compiled`` or ``simpy``.
-
-    Returns
-    -------
-    list of dict
-        For each record the time of each of `STEPS` [ns]. They sum to the time from issue to reply.
-
     Notes
     -----
     As the source tells them apart: parity and slave process are measured where they happen; distribution
@@ -336,18 +311,6 @@ def write_files(
 
     The files are at points of their chunk sets that lie evenly apart, so that a short run sees as many
     allocations as any part of a long one does; a lone file begins with one.
-
-    Parameters
-    ----------
-    system : StripedSystem
-    files : sequence of FileStream
-        At least one.
-    record_bytes : int
-        Data of a record [B].
-    records : int
-        Records of each file, at least 1.
-    engine : str
-        ``compiled`` or ``simpy``.
     """
     if not files or records < 1:
         raise roles.StripedSystemError(
