@@ -20,45 +20,34 @@ Decisions on the source's words, made after trial runs of the rebuilding alone a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger, Observation, Simulated, judge, load_claims
+from stripesim.calibration.ledger.verdicts import Ledger, Observation, Simulated, judge
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES
+from stripesim.scenarios.studies.lookup import CONFIGURATION, claims_of, groups_by_metric, select
 
+STUDY = "ecfault2024"
 PERCENT = 100.0
 NO_ADVANTAGE = 0.05
 SWEPT = ("stripe unit", "placement groups", "cache")
 RS, CLAY = CODES
 RS_WIDE = "rs:12,3"
 
-METRIC_GROUPS: Mapping[str, str] = {
-    **dict.fromkeys(
-        (
-            "recovery_time_config_effect_max",
-            "recovery_time_stripe_unit_effect",
-            "recovery_time_pg_effect",
-            "recovery_time_cache_effect",
+METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
+    {
+        "effects on recovery time": (
+            *("recovery_time_config_effect_max", "recovery_time_stripe_unit_effect"),
+            *("recovery_time_pg_effect", "recovery_time_cache_effect"),
         ),
-        "effects on recovery time",
-    ),
-    **dict.fromkeys(("wa_theory", "wa_actual", "wa_diff", "wa_over_theory_range"), "write amplification"),
-}
+        "write amplification": ("wa_theory", "wa_actual", "wa_diff", "wa_over_theory_range"),
+    }
+)
 
-_CONFIGURATION = "part of the configuration: an input to the simulation, not a result of it"
 NOT_COMPUTED: Mapping[str, str] = {
-    f"ecfault2024-{number}": _CONFIGURATION for number in (*range(157, 161), *range(165, 174), 184)
+    f"ecfault2024-{number}": CONFIGURATION for number in (*range(157, 161), *range(165, 174), 184)
 }
-
-
-@cache
-def claims() -> tuple[Claim, ...]:
-    """The claims of this study as they ship with the package."""
-    folder = files("stripesim.scenarios.studies.ecfault2024")
-    return load_claims(folder / "claims.csv", disputed=folder / "disputed.csv")
 
 
 class Lookup:
@@ -67,11 +56,10 @@ class Lookup:
     def __init__(self, rows: pl.DataFrame) -> None:
         self._recovered = {
             (row["profile"], row["scheme"]): row
-            for row in rows.filter(pl.col("experiment") == "profiles").iter_rows(named=True)
+            for row in select(rows, experiment="profiles").iter_rows(named=True)
         }
         self._stored = {
-            row["scheme"]: row
-            for row in rows.filter(pl.col("experiment") == "amplification").iter_rows(named=True)
+            row["scheme"]: row for row in select(rows, experiment="amplification").iter_rows(named=True)
         }
 
     def of_dimension(self, dimension: str, code: str) -> dict[str, dict[str, Any]]:
@@ -182,7 +170,7 @@ def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
 def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]]) -> Ledger:
     """Judge the study's claims against result rows."""
     return judge(
-        claims(),
+        claims_of(STUDY),
         simulate_claims(rows),
         reasons=NOT_COMPUTED,
         parameters=parameters,

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import (
-    Ablation,
-    Option,
-    Setting,
-    Study,
-    StudyResult,
-    Table,
-    chosen,
-    study_provenance,
-)
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table, chosen
 from stripesim.scenarios.studies.tasks import Call, Row, Task
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 class Ecfault2024(Study):
@@ -66,33 +54,18 @@ class Ecfault2024(Study):
         names = chosen("--experiment", setting.options.get("experiments"), EXPERIMENTS, NEEDED)
         return [Call(name, EXPERIMENTS[name], (Runs(engine=setting.engine),)) for name in names]
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
-        """Judge the claims."""
-        from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.ecfault2024.claims import ledger_for
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the experiments, the seed and the base configuration."""
         from stripesim.scenarios.studies.ecfault2024.profiles import CODES, profile
 
-        frame = rows_frame([row for part in rows for row in part])
         base = profile("base").scenario(CODES[0])
-        return StudyResult(
-            ledger=ledger_for(frame, self.parameters()),
-            rows=frame,
-            provenance=study_provenance(
-                self.name,
-                setting.engine,
-                experiments=[task.words for task in tasks],
-                seed=base.seed,
-                parameters="scenarios/studies/ecfault2024/parameters.toml",
-                base=base.model_dump(mode="json"),
-                profiles="scenarios/studies/ecfault2024/profiles.toml",
-            ),
-        )
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw the configurations, what storage consists of, and the share of the checking period."""
-        from stripesim.scenarios.studies.ecfault2024.figures import draw
-
-        return draw(result.rows)
+        return {
+            "experiments": [task.words for task in tasks],
+            "seed": base.seed,
+            "parameters": "scenarios/studies/ecfault2024/parameters.toml",
+            "base": base.model_dump(mode="json"),
+            "profiles": "scenarios/studies/ecfault2024/profiles.toml",
+        }
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
         """Return what storage consists of, what padding implies, and every profile."""

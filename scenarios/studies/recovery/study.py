@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
-from stripesim.scenarios.studies.base import Setting, Study, StudyResult, study_provenance
-from stripesim.scenarios.studies.parameters import ParameterFile
-from stripesim.scenarios.studies.tasks import Call, Row, Task
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
+from stripesim.scenarios.studies.base import Setting, Study
+from stripesim.scenarios.studies.tasks import Call, Task
 
 
 class Recovery(Study):
@@ -27,10 +22,6 @@ class Recovery(Study):
     )
     scenario = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
     fixed_keys = ("schemes", "faults.events", "cluster.op_queue", "cluster.mclock_profile")
-
-    def parameters(self) -> list[Row]:
-        """List what is known of the sources' host; all else is the set ``nvme`` and the releases'."""
-        return ParameterFile(self.name).listed()
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each configuration."""
@@ -54,24 +45,6 @@ class Recovery(Study):
             Call("repair of one shard", repair_rows, ()),
             *(Call(f"repair of {paper}", pair_row, (paper, engine)) for paper in PAIRS),
         ]
-
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
-        """Judge the claims."""
-        from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.recovery.claims import ledger_for
-
-        frame = rows_frame([row for part in rows for row in part])
-        return StudyResult(
-            ledger=ledger_for(frame, self.parameters()),
-            rows=frame,
-            provenance=study_provenance(self.name, setting.engine),
-        )
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw what clients keep and what recovery gets."""
-        from stripesim.scenarios.studies.recovery.figures import draw
-
-        return draw(result.rows)
 
 
 STUDY = Recovery()
