@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
@@ -18,7 +20,13 @@ from stripesim.scenarios.studies.lookup import published, select
 COLOUR = dict(zip(CODES, COLOURS, strict=False))
 GREY = "#BBBBBB"
 PERCENT = 100.0
-PUBLISHED = {"linestyle": "none", "marker": "D", "color": "black", "fillstyle": "none", "markersize": 9}
+PUBLISHED: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "D",
+    "color": "black",
+    "fillstyle": "none",
+    "markersize": 9,
+}
 PARTS = (
     ("redundancy", "n / k", COLOURS[0]),
     ("padding", "division and padding", COLOURS[1]),
