@@ -73,7 +73,8 @@ def grouped_bars(
         x, y = _there(places[index], (published or {}).get(name, [None] * len(groups)))
         if x:
             left, right = ([place + side * 0.45 * step for place in x] for side in (-1, 1))
-            axes.hlines(y, left, right, **DASH, label="" if index else label)
+            axes.hlines(y, left, right, **DASH, label=label)
+            label = ""
     axes.set_xticks(range(len(groups)), groups)
     return places
 
