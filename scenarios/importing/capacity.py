@@ -87,11 +87,7 @@ def _use(
 
 
 def _fill(
-    cluster: ImportedCluster,
-    counts: Mapping[int, Sizes],
-    shard_bytes: Sizes,
-    sizes: Sizes,
-    full: float,
+    cluster: ImportedCluster, counts: Mapping[int, Sizes], shard_bytes: Sizes, sizes: Sizes, full: float
 ) -> dict[str, Any]:
     """How far a class fills until its fullest OSD is full."""
     use = _use(cluster, counts, shard_bytes, sizes)

@@ -201,9 +201,11 @@ def _scheme(
     elif plugin == "shec":
         scheme = f"shec:{k},{m},{_whole(profile.get('c'), 2)}"
     elif plugin == "lrc" and profile.get("l"):
-        scheme = f"lrc:{k},{m},{profile['l']}"
+        # Ceph's m leaves the local parities out, of which there is one for each l shards.
+        scheme = f"lrc-ceph:{k},{_whole(profile.get('m'), 1)},{profile['l']}"
     try:
-        parse_scheme(scheme)
+        if parse_scheme(scheme).width != placed.size:
+            raise ValueError(f"got {parse_scheme(scheme).width} shards, wanted the pool's {placed.size}")
     except ValueError as error:
         warnings.append(f"pool {placed.name}: {scheme}: {error}; simulated as rs:{k},{m}")
         scheme = f"rs:{k},{m}"

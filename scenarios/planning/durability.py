@@ -16,15 +16,7 @@ from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.run.stamp import where_and_when
 from stripesim.sim.durability.assess import METHODS, Method, Spread, applicable, assess, why_not
 from stripesim.sim.durability.splitting import BATCHES, WALKS
-from stripesim.sim.durability.system import (
-    YEAR_S,
-    Burst,
-    Ints,
-    Lifetime,
-    Repair,
-    System,
-    code_of,
-)
+from stripesim.sim.durability.system import YEAR_S, Burst, Ints, Lifetime, Repair, System, code_of
 
 if TYPE_CHECKING:
     from stripesim.scenarios.schema.durability import AgeingSpec, DurabilitySpec

@@ -83,7 +83,6 @@ def idle_rebuild(
     code = parse_scheme(scheme)
     if code.failures_tolerated == 0:
         return Rebuild(scheme, reason="nothing to rebuild from: no redundancy")
-    told = scenario.cluster
     missing = () if scenario.degraded is None else scenario.degraded.missing_osds
     lost = next(osd for osd in range(len(missing) + 1) if osd not in missing)
     throttles = {} if scenario.repair is None else scenario.repair.model_dump(exclude={"lost_osds"})
@@ -95,7 +94,7 @@ def idle_rebuild(
         runs = []
         for quarter in range(1, _SAMPLES + 1):
             wanted = sample_objects * quarter // _SAMPLES
-            bytes_in_all = max(1, round(wanted / shares)) * told.object_bytes
+            bytes_in_all = max(1, round(wanted / shares)) * scenario.cluster.object_bytes
             small = scenario.model_copy(
                 update={
                     "faults": None,
@@ -138,11 +137,7 @@ def _share_of_objects(scenario: Scenario, scheme: str, osd: int, models: Models)
 def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Rebuild:
     setting = build_cell(scenario, cell, models)
     result = simulate(
-        setting.pool,
-        setting.workload,
-        faults=setting.faults,
-        seed=scenario.seed,
-        engine=engine,
+        setting.pool, setting.workload, faults=setting.faults, seed=scenario.seed, engine=engine
     )
     return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row})
 

@@ -107,8 +107,7 @@ def build_models(scenario: Scenario) -> Models:
 
 def kernel_warnings(scenario: Scenario) -> list[str]:
     """Say which codes were never timed, and how well their costs are known."""
-    told = scenario.cluster
-    table = named_table(told.kernel_table) if told.kernel_table else default_table()
+    table = named_table(scenario.cluster.kernel_table) if scenario.cluster.kernel_table else default_table()
     found = []
     for name in scenario.schemes:
         added = interpolated(table, name)
@@ -505,12 +504,7 @@ def up_sets(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = (
     """Map the placement groups, with some OSDs out."""
     reweights = dict.fromkeys(out, 0.0) if out else None
     rows = pg_mappings(
-        crush_of(scenario),
-        _rule(scenario, scheme),
-        POOL_ID,
-        scenario.cluster.pg_num,
-        scheme.width,
-        reweights,
+        crush_of(scenario), _rule(scenario, scheme), POOL_ID, scenario.cluster.pg_num, scheme.width, reweights
     ).astype(np.int64)
     assert NO_OSD == NONE
     return rows

@@ -107,9 +107,7 @@ def run_scenario(
 
     if stands_alone(scenario):
         raise scenario.problem(
-            "workload",
-            "nothing",
-            "a table [workload]; [durability] is answered by stripesim durability",
+            "workload", "nothing", "a table [workload]; [durability] is answered by stripesim durability"
         )
     models = build_models(scenario)
     no_room = storage_warnings(scenario, models)

@@ -219,7 +219,7 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(listed, infer_schema_length=None)
 
 
-def print_table(rows: pl.DataFrame, console: Console) -> None:
+def print_table(rows: pl.DataFrame, console: Console, *, width: int | None = None) -> None:
     """Print result rows as a table for people.
 
     Notes
@@ -233,10 +233,11 @@ def print_table(rows: pl.DataFrame, console: Console) -> None:
     columns = [column for column in _SHOWN if column.header not in optional]
     shown = len(columns)
     unlimited = console.options.update(width=10_000)
+    width = min(console.width, width or console.width)
     while True:
         table = _table(rows, columns, left_out=shown - len(columns))
         rank = max(column.rank for column in columns)
-        if rank == 0 or Measurement.get(console, unlimited, table).maximum <= console.width:
+        if rank == 0 or Measurement.get(console, unlimited, table).maximum <= width:
             break
         columns = [column for column in columns if column.rank != rank]
     console.print(table)

@@ -86,11 +86,7 @@ def memory_bytes() -> int:
 
 def budget_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     """Name what cannot end or fit, with what it would take."""
-    problems = [
-        *_cluster(scenario, schemes),
-        *_requests(scenario),
-        *_series(scenario),
-    ]
+    problems = [*_cluster(scenario, schemes), *_requests(scenario), *_series(scenario)]
     yield from problems
     # Where one number is out of all bounds, the sum would only say so again.
     if not problems:

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from stripesim.scenarios.schema.faults import LifetimeSpec
     from stripesim.scenarios.schema.keys import Scenario
 
-_NUMBERS = {
-    "exponential": {"scale_s"},
-    "weibull": {"scale_s", "shape"},
-    "lognormal": {"median_s", "sigma"},
-}
+_NUMBERS = {"exponential": {"scale_s"}, "weibull": {"scale_s", "shape"}, "lognormal": {"median_s", "sigma"}}
 _COUNTS: tuple[KeyPath, ...] = tuple(("cluster", key) for key in ("hosts", "osds_per_host", "racks"))
 
 

@@ -205,11 +205,7 @@ class ClusterSpec(Table):
     def host_groups(self) -> tuple[HostGroup, ...]:
         """Groups of hosts with every key but the rack filled in; one where all hosts are alike."""
         groups = (HostGroup(count=self.hosts),) if isinstance(self.hosts, int) else self.hosts
-        common = {
-            "osds": self.osds_per_host,
-            "drive_bytes": self.drive_bytes,
-            "cores": self.cores_per_host,
-        }
+        common = {"osds": self.osds_per_host, "drive_bytes": self.drive_bytes, "cores": self.cores_per_host}
         return tuple(
             group.model_copy(
                 update={key: value for key, value in common.items() if getattr(group, key) is None}

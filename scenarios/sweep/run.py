@@ -115,7 +115,7 @@ def run_sweep(
     return SweepResult(
         rows=frame,
         aggregated=aggregate(frame, plan.keys),
-        failed=[_told(outcome) for outcome in failed],
+        failed=[_failure_row(outcome) for outcome in failed],
         kept=kept,
         executed=len(rows) - kept,
         damaged=0 if store is None else store.damaged,
@@ -163,7 +163,7 @@ def _pooled(tasks: Sequence[SweepTask], processes: int) -> Generator[Outcome, No
             yield Outcome(task, None, answer.reason) if isinstance(answer, Death) else answer
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _failure_row(outcome: Outcome) -> dict[str, Any]:
     task = outcome.task
     return {
         **task.swept,

@@ -33,8 +33,12 @@ def run(
     engine: EngineOption = Engine.COMPILED,
     seed: SeedOption = None,
     costs: Annotated[
-        bool, typer.Option("--costs/--no-costs", help="Show what the mean latency consists of, step by step.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--costs/--no-costs",
+            help="Print what the mean latency consists of; --no-costs: leave it out of files too.",
+        ),
+    ] = None,
     advise: Annotated[
         bool,
         typer.Option("--advise", help="Simulate what doubling each resource brings, alone and in pairs."),
@@ -50,8 +54,10 @@ def run(
     from stripesim.scenarios.schema.loader import load_scenario
 
     loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    # Following requests step by step takes a second run: only for who reads it.
+    wanted = costs if costs is not None else out is not None or json_to is not None
     with progress(loaded.name, len(cells(loaded))) as step:
-        result = run_scenario(loaded, engine=engine.value, progress=step, costs=costs)
+        result = run_scenario(loaded, engine=engine.value, progress=step, costs=wanted)
     if advise and not result.stopped:
         from stripesim.scenarios.run.advise import advise as purchases
         from stripesim.scenarios.run.advise import simulations
@@ -68,7 +74,7 @@ def run(
         warn_outside(result.warnings, report=out if report else None)
         for line in result.holes:
             print(f"warning: {line}", file=sys.stderr)
-        _print(result)
+        _print(result, costs=bool(costs))
         list_written(written)
     # Interrupted after some of its cells: those are there, but the status says that not all are.
     raise typer.Exit(130 if result.stopped else 0)
@@ -99,7 +105,7 @@ def _write_report(out: Path, scenario: Scenario, result: ScenarioResult, engine:
     return write_files(out, {"report.html": page.encode()})
 
 
-def _print(result: ScenarioResult) -> None:
+def _print(result: ScenarioResult, *, costs: bool) -> None:
     """Print the tables and the lines below them."""
     from stripesim.cli.tables import advice_table, fault_lines, recorded_lines, repair_lines, timeline_table
     from stripesim.scenarios.explain.costs_table import print_costs
@@ -108,9 +114,10 @@ def _print(result: ScenarioResult) -> None:
     from stripesim.scenarios.run.sentences import load_sentences
 
     terminal = console()
-    print_table(result.rows, terminal)
+    print_table(result.rows, terminal, width=None if terminal.is_terminal else 100)
     rows = result.rows.to_dicts()
-    print_costs(rows, terminal)
+    if costs:
+        print_costs(rows, terminal)
     if result.advice:
         terminal.print(advice_table(notable(result.advice)))
     for timeline in result.timelines:

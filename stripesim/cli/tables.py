@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from stripesim.cli.output import table
@@ -116,16 +117,18 @@ def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+# Events of one moment and kind that a row of a timeline names.
+_TEXTS_MAX = 2
+
+
 def timeline_table(timeline: Mapping[str, Any]) -> Table:
     """Show the events of one run under faults; those of one moment and kind share a line."""
     name = " ".join(str(timeline[key]) for key in ("scheme", "op", "pattern") if timeline.get(key))
     rows: list[list[str]] = []
-    for event in timeline["events"]:
-        time = f"{event['time_s']:,.3f}"
-        if rows and rows[-1][:2] == [time, event["what"]]:
-            rows[-1][2] += f"; {event['text']}"
-        else:
-            rows.append([time, event["what"], event["text"]])
+    for (time, what), alike in groupby(timeline["events"], lambda e: (f"{e['time_s']:,.3f}", e["what"])):
+        texts = [event["text"] for event in alike]
+        more = f" and {len(texts) - _TEXTS_MAX} more" if len(texts) > _TEXTS_MAX else ""
+        rows.append([time, what, "; ".join(texts[:_TEXTS_MAX]) + more])
     return table(("time [s]", "event", "what happened"), rows, numbers=[0], title=f"{name}: timeline")
 
 

@@ -368,6 +368,29 @@ def test_dask_gives_the_same_rows_though_a_worker_is_killed(
     assert comparable(json.loads(stdout)["rows"]) == comparable(uninterrupted["rows"])
 
 
+def test_a_sweep_whose_workers_are_all_gone_ends_and_can_go_on(
+    tiny: Path, tmp_path: Path, dask_cluster: tuple[str, list[subprocess.Popen[bytes]]]
+) -> None:
+    import distributed
+
+    address, workers = dask_cluster
+    with distributed.Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=PATIENCE_S)
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        command(tiny, *SLOW, "--dask", address, "--dask-timeout", "5", "--out", str(out)),
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for_parts(out, 2, process)
+    for worker in workers:
+        worker.kill()
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode not in (0, 2)
+    assert "no worker for 10 s, waiting up to 5 s" in stderr
+    assert "got no worker for 5 s, wanted one or more; --resume goes on from here" in stderr
+    assert 2 <= pl.read_parquet(out / "results.parquet").height == len(parts(out)) < SLOW_ROWS
+
+
 def test_a_scheduler_that_is_not_there_is_told(tiny: Path, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra [cluster] (dask[distributed]) is not installed")
     (said,) = refused(tiny, "--dask", "nonsense://there")

@@ -488,7 +488,7 @@ rule rep {
         (CRUSH.replace("item b weight", "item c weight"), (), "m.txt:23: got unknown item 'c'"),
         (CRUSH.replace("step take all", "step take none"), (), "m.txt:28: got"),
         (CRUSH, ("cluster.crush_rule=gone",), "rule: got 'gone', wanted one of 0 (rep)"),
-        (CRUSH, (), "got at most 2 of the 3 shards of rep:3 placed"),
+        (CRUSH, (), "places at most 2 of the 3 shards of rep:3"),
         (CRUSH, ('schemes="rep:2"', "degraded.missing_osds=7"), "got no OSD 7, wanted OSDs of the map"),
         (CRUSH.replace("host", "shelf"), ('schemes="rep:2"',), "got no bucket of type host"),
         ("", (), "m.txt"),

@@ -7,20 +7,26 @@ groups that act elsewhere while backfill is held back.
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from stripesim.__main__ import main
-from stripesim.models.placement import NONE, pg_sets
+from stripesim.models.coding import parse_scheme
+from stripesim.models.placement import NONE, PlacedPool, pg_sets
 from stripesim.scenarios.importing.capacity import capacity_of
-from stripesim.scenarios.importing.cluster import count_rows, import_cluster
-from stripesim.scenarios.importing.documents import ClusterImportError
+from stripesim.scenarios.importing.cluster import _scheme, count_rows, import_cluster
+from stripesim.scenarios.importing.documents import ClusterImportError, Documents
 from stripesim.scenarios.importing.scenario import answer, chosen_pools, scenario_of, write_scenario
 from stripesim.scenarios.importing.workload import import_cbt, import_fio
+from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
+from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.report.cluster import report_of_cluster
 from stripesim.scenarios.report.words import bytes_text
+from stripesim.scenarios.run.build import build_models, osd_domains
+from stripesim.scenarios.schema.loader import load_scenario
 
 DATA = Path(__file__).parent / "data"
 REPORT = DATA / "ceph16-report.json"
@@ -126,6 +132,34 @@ def test_capacity_adds_up(cluster):
     assert pools["ec22"]["overhead"] == 2 and pools["ec21"]["overhead"] == 1.5
     # Four equal hosts: one of them gone.
     assert pools["reps"]["usable_bytes_safe"] == pytest.approx(pools["reps"]["raw_bytes"] * 0.75 * 0.85 / 3)
+
+
+def test_a_locally_repairable_pool_keeps_cephs_own_numbers():
+    profile = {"plugin": "lrc", "k": "4", "m": "2", "l": "3"}
+    documents = Documents(osd_map={"erasure_code_profiles": {"p": profile}})
+    placed = PlacedPool(id=1, name="x", kind="erasure", size=8, pg_num=8, pgp_num=8, rule=0, hashpspool=True)
+    warnings = []
+    # Four data shards, two Reed-Solomon parities, and a local parity for each three of these six.
+    found = _scheme(documents, placed, {"erasure_code_profile": "p", "stripe_width": 16384}, warnings)
+    assert (found, warnings) == (("lrc-ceph:4,2,3", 2.0, 4096), [])
+    assert parse_scheme(found[0]).width == 8
+    _scheme(documents, replace(placed, size=9), {"erasure_code_profile": "p"}, warnings)
+    assert "got 8 shards, wanted the pool's 9" in warnings[0]
+
+
+def test_hosts_that_differ_become_groups(cluster, tmp_path):
+    first = cluster.osds[0].host
+    osds = tuple(replace(osd, size_bytes=osd.size_bytes * (1 + (osd.host == first))) for osd in cluster.osds)
+    uneven = replace(cluster, osds=osds)
+    (pool,) = chosen_pools(uneven, [])
+    write_scenario(scenario_of(uneven, pool, "map.txt"), tmp_path / "s.toml")
+    written = load_scenario(tmp_path / "s.toml")
+    groups = written.cluster.host_groups
+    assert len(groups) > 1 and {group.count for group in groups} >= {1}
+    models = build_models(written)
+    held = scheme_capacity(written, pool.scheme, models, drives_of(written, models))
+    inside = {osd.id for osd in osds} & set(osd_domains(written, parse_scheme(pool.scheme)))
+    assert held.raw_bytes == pytest.approx(sum(osd.size_bytes for osd in osds if osd.id in inside))
 
 
 def test_the_scenario_loads_and_maps_by_the_pools_own_rule(cluster, tmp_path):

@@ -33,7 +33,7 @@ from stripesim.sim.ceph.failures.recovery import (
     Recovery,
 )
 from stripesim.sim.ceph.failures.schedule import FaultPlan
-from stripesim.sim.ceph.failures.timeline import Timeline
+from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
 from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Planned
@@ -217,7 +217,7 @@ class FaultDirector:
 
     def _begin_degraded(self, now_ns: int, hurt: Sequence[Group]) -> None:
         """Let placement groups serve and recover that lost members before the run; they have peered."""
-        names = ", ".join(f"osd.{osd}" for osd in (*self._plan.lost_osds, *self._plan.missing_osds))
+        names = osd_names((*self._plan.lost_osds, *self._plan.missing_osds))
         self.timeline.note(now_ns, "failed", f"{names} (before the run)")
         for group in hurt:
             self._serve(now_ns, group)

@@ -10,7 +10,7 @@ from stripesim.sim.ceph.failures.agenda import Agenda
 from stripesim.sim.ceph.failures.groups import STALE, Group
 from stripesim.sim.ceph.failures.monitor import Change, Heartbeats, Monitor
 from stripesim.sim.ceph.failures.schedule import Corruption, Failure, FaultPlan
-from stripesim.sim.ceph.failures.timeline import Timeline
+from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
 from stripesim.sim.ceph.heartbeats import heartbeat_peers
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.engine.program import Action, SetGroup, Start, Stop
@@ -89,7 +89,7 @@ class Outages:
 
     def _fail(self, now_ns: int, failure: Failure) -> None:
         self._act(Stop(self._resources(failure)))
-        names = ", ".join(f"osd.{osd}" for osd in failure.osds)
+        names = osd_names(failure.osds)
         self._timeline.note(now_ns, "failed", f"{names} ({failure.kind})")
         for osd in failure.osds:
             self._dead[osd] = failure
@@ -147,7 +147,7 @@ class Outages:
 
     def _return(self, now_ns: int, failure: Failure) -> None:
         self._act(Start(self._resources(failure)))
-        names = ", ".join(f"osd.{osd}" for osd in failure.osds)
+        names = osd_names(failure.osds)
         emptied = "" if failure.keeps_data else " (empty)"
         self._timeline.note(now_ns, "returned", names + emptied)
         for osd in failure.osds:

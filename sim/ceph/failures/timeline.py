@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from stripesim.sim.ceph.failures.groups import CLEAN, INACTIVE, INCOMPLETE, STATES
 from stripesim.sim.engine.graph import IntArray
+
+#: OSDs of one event that its text names.
+_NAMED_MAX = 4
+
+
+def osd_names(osds: Sequence[int]) -> str:
+    """Name OSDs, or count them where they are many.
+
+    >>> osd_names([0, 1]), osd_names(range(6, 12))
+    ('osd.0, osd.1', '6 OSDs from osd.6')
+    """
+    if len(osds) > _NAMED_MAX:
+        return f"{len(osds)} OSDs from osd.{min(osds)}"
+    return ", ".join(f"osd.{osd}" for osd in osds)
 
 
 @dataclass(frozen=True)
