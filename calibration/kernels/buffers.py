@@ -23,7 +23,7 @@ RAW_BACKEND = "isal_cauchy_avx2"
 
 
 class CopyModelError(ValueError):
-    """Rows that the model of buffers cannot be fitted to, or a parameter file that is wrong."""
+    """Rows that the model of buffers cannot be fitted to."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,8 @@ def fit_buffers(ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, An
 def ceph_buffers() -> EncodeBufferModel:
     """The shipped model of Ceph 16.2.15's buffers."""
     text = (files("stripesim.calibration.kernels.tables") / FILE).read_text("utf-8")
-    try:
-        document = tomllib.loads(text)["buffers"]
-        return EncodeBufferModel(
-            provenance={name: Provenance(row["provenance"], row["source"]) for name, row in document.items()},
-            **{name: float(row["value"]) for name, row in document.items()},
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CopyModelError(f"{FILE}: {error}") from None
+    document = tomllib.loads(text)["buffers"]
+    return EncodeBufferModel(
+        provenance={name: Provenance(row["provenance"], row["source"]) for name, row in document.items()},
+        **{name: float(row["value"]) for name, row in document.items()},
+    )

@@ -25,8 +25,6 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
     out as ``ceph16/kernels.csv``; jerasure's reed_sol_van, Ceph's default then, first. `KernelTableError` if
     the file cannot be read, lacks a column or holds no row of Ceph's plugins.
 
-    Notes
-    -----
     Times are processor time over calls, median and extremes of the rounds: the machine
     was shared, and time spent waiting for it is no time of the kernel. The
     size is k times the chunk, that is with the plugin's padding: cauchy_good

@@ -31,8 +31,6 @@ def raise_malloc_thresholds() -> bool:
     bool
         True if the C library took both thresholds; False where it has no ``mallopt`` (musl, macOS).
 
-    Notes
-    -----
     By default glibc maps blocks of 128 KiB and more afresh (the bound adapts)
     and returns the top of the heap, so every large fragment is paid for in
     page faults. A storage daemon reuses its buffers, hence the raised

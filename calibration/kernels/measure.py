@@ -35,17 +35,15 @@ def measure(
 
     Parameters
     ----------
-    schemes : sequence of str
-        Codes, such as ``rs:k,m``, ``lrc:k,m,l`` or ``clay:k,m,d``.
-    sizes_bytes : sequence of int, optional
-        Data sizes [B]; `DEFAULT_CHUNKS_BYTES` times k where left out.
+    schemes, sizes_bytes
+        Codes, such as ``rs:k,m``, ``lrc:k,m,l`` or ``clay:k,m,d``, and data sizes [B], `DEFAULT_CHUNKS_BYTES`
+        times k where left out.
     backends : sequence of str, optional
         Names from `stripesim.calibration.kernels.codec.BACKENDS`; all that this machine can load and that
         offer the shape where left out. An LRC has ``isa_l_rs_lrc`` only, a Clay code ``numpy_clay``.
-    rounds : int
-        Samples of each case, at least 1; in every round all cases of a scheme run once, in a new order.
-    sample_s : float
-        Shortest duration of a sample [s]: short calls are repeated so often.
+    rounds, sample_s
+        Samples of each case, and the shortest duration of one [s]: short calls are repeated so often. In
+        every round all cases of a scheme run once, in a new order.
     tune_malloc : bool
         Raise glibc's thresholds first; see `stripesim.calibration.kernels.malloc`. They stay raised.
     seed : int
@@ -61,8 +59,7 @@ def measure(
     Raises
     ------
     KernelMeasureError, SchemeError, CodecError
-        If a number is out of range; a scheme is no erasure code; a backend is unknown, absent or does not
-        offer the shape.
+        If a number is out of range; a scheme is no erasure code; a backend does not serve.
 
     Notes
     -----

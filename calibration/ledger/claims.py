@@ -125,10 +125,7 @@ def _parse_claim(row: Mapping[str, str], disputed: str | None) -> Claim:
         raise LedgerError(f"tolerance_percent: got {row['tolerance_percent']!r}, wanted a number of percent")
     if percent is not None and percent <= 0:
         raise LedgerError(f"tolerance_percent: got {percent}, wanted more than 0")
-    copied = (
-        *("id", "paper", "locus", "metric", "scheme", "baseline", "pattern", "op", "block_size"),
-        *("unit", "kind", "role", "compare", "note"),
-    )
+    copied = {name for name in COLUMNS if name not in ("value", "tolerance_percent")}
     return Claim(
         published=_parse_published(text, compare),
         published_text=text,

@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import product
 from numbers import Real
 from statistics import median
 from typing import Any, Literal
@@ -281,10 +282,8 @@ class Ledger:
     def to_frame(self) -> pl.DataFrame:
         """One row per claim; arrays become lists of one number or more, numbers lists of one."""
         rows = [_entry_json(entry) for entry in self.entries]
-        for row in rows:
-            for key in ("published", "simulated"):
-                value = row[key]
-                row[key] = value if value is None or isinstance(value, list) else [value]
+        for row, key in product(rows, ("published", "simulated")):
+            row[key] = row[key] if row[key] is None or isinstance(row[key], list) else [row[key]]
         number_lists = {"published": pl.List(pl.Float64), "simulated": pl.List(pl.Float64)}
         return pl.DataFrame(
             rows,
@@ -308,15 +307,11 @@ def _is_fitted(provenance: object) -> bool:
 
 
 def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
-    pairs = [
-        (entry.claim.published, entry.simulated)
-        for entry in entries
-        if isinstance(entry.claim.published, float) and isinstance(entry.simulated, float)
-    ]
+    pairs = [(e.claim.published, e.simulated) for e in entries]
+    pairs = [pair for pair in pairs if all(isinstance(number, float) for number in pair)]
     if len(pairs) < 3 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
         return None, len(pairs)
-    published, simulated = zip(*pairs, strict=True)
-    return float(spearmanr(published, simulated).statistic), len(pairs)
+    return float(spearmanr(*zip(*pairs, strict=True)).statistic), len(pairs)
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
@@ -356,12 +351,10 @@ def _summary_lines(summary: Mapping[str, Any]) -> list[str]:
 
 def _table(title: str, entries: Iterable[Entry]) -> Table:
     table = Table(title=title, title_justify="left", show_lines=False)
-    table.add_column("claim", no_wrap=True)
-    table.add_column("where")
-    table.add_column("statement", ratio=1)
-    for name in ("published", "simulated", "error"):
-        table.add_column(name, justify="right")
-    table.add_column("verdict", no_wrap=True)
+    columns: dict[str, dict[str, Any]] = {"claim": {"no_wrap": True}, "where": {}, "statement": {"ratio": 1}}
+    columns |= {name: {"justify": "right"} for name in ("published", "simulated", "error")}
+    for name, layout in (columns | {"verdict": {"no_wrap": True}}).items():
+        table.add_column(name, **layout)
     colours = {"right": "green", "wrong": "red", "not-derivable": "yellow"}
     for entry in entries:
         claim = entry.claim

@@ -8,7 +8,7 @@ from stripesim.models.coding.errors import DataLossError as DataLossError
 from stripesim.models.coding.errors import SchemeError as SchemeError
 from stripesim.models.coding.geometry import StripeGeometry as StripeGeometry
 from stripesim.models.coding.lrc import LRC as LRC
-from stripesim.models.coding.lrc_ceph import CephLRC as CephLRC
+from stripesim.models.coding.lrc import CephLRC as CephLRC
 from stripesim.models.coding.parse import parse_scheme as parse_scheme
 from stripesim.models.coding.policy import PAGE_BYTES as PAGE_BYTES
 from stripesim.models.coding.policy import WHOLE_STRIPES as WHOLE_STRIPES

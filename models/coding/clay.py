@@ -94,8 +94,6 @@ class Clay(ReedSolomon):
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
         """Stripes of k chunks, the unit [B] rounded up to whole sub-chunks.
 
-        Notes
-        -----
         As in Ceph, a chunk is padded to a multiple of the number of sub-chunks times 32 bytes: 4096
         becomes 5184 for ``clay:9,3,11`` with its 81 sub-chunks.
         """
@@ -122,8 +120,6 @@ class Clay(ReedSolomon):
     def helpers(self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()) -> list[int]:
         """The d shards that rebuild a lost one from parts, ascending; empty where a whole decode is needed.
 
-        Notes
-        -----
         Those of the lost shard's column come first, then the others in the order of their numbers.
         """
         if len(lost) != 1:

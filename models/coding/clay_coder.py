@@ -158,7 +158,7 @@ class ClayCoder:
         shape = self.shape
         if len(shards) < shape.k:
             raise DataLossError(f"clay decode: got {len(shards)} shards, wanted at least {shape.k}")
-        coupled = self._grid(shards)
+        coupled = self._grid(shards, np.arange(shape.sub_chunks))
         gone = tuple(shape.node(s) for s in range(shape.k + shape.m) if s not in shards)
         if gone:
             uncoupled = np.zeros_like(coupled)
@@ -185,10 +185,7 @@ class ClayCoder:
                 f"wanted {shape.d}, {shape.column(lost)} among them"
             )
         planes = np.concatenate([np.arange(first, first + n) for first, n in shape.repair_runs(lost)])
-        width_bytes = next(iter(helpers.values())).reshape(len(planes), -1).shape[1]
-        coupled = np.zeros((shape.nodes, shape.sub_chunks, width_bytes), dtype=np.uint8)
-        for shard, part in helpers.items():
-            coupled[shape.node(shard), planes] = part.reshape(len(planes), -1)
+        coupled = self._grid(helpers, planes)
         mine = shape.node(lost)
         first = mine - mine % shape.q
         column = range(first, first + shape.q)
@@ -205,17 +202,16 @@ class ClayCoder:
         rebuilt: Bytes = coupled[mine].reshape(-1)
         return rebuilt
 
-    def _grid(self, shards: Mapping[int, Bytes]) -> Bytes:
-        """The chunks as symbols, shape (nodes, sub-chunks, bytes of one); zeros where nothing is known."""
-        parts = self.shape.sub_chunks
-        sizes = {len(chunk) for chunk in shards.values()}
-        if len(sizes) != 1 or min(sizes) % parts:
-            raise SchemeError(
-                f"clay: chunk sizes: got {sorted(sizes)} bytes, wanted one multiple of {parts} sub-chunks"
-            )
-        grid = np.zeros((self.shape.nodes, parts, min(sizes) // parts), dtype=np.uint8)
+    def _grid(self, shards: Mapping[int, Bytes], planes: Indices) -> Bytes:
+        """Chunks as symbols of these planes, shape (nodes, all planes, bytes); zeros elsewhere."""
+        sizes = {chunk.size for chunk in shards.values()}
+        if len(sizes) != 1 or min(sizes) % len(planes):
+            wanted = f"one multiple of {len(planes)} sub-chunks"
+            raise SchemeError(f"clay: chunk sizes: got {sorted(sizes)} bytes, wanted {wanted}")
+        shape = (self.shape.nodes, self.shape.sub_chunks, min(sizes) // len(planes))
+        grid = np.zeros(shape, dtype=np.uint8)
         for shard, chunk in shards.items():
-            grid[self.shape.node(shard)] = chunk.reshape(parts, -1)
+            grid[self.shape.node(shard), planes] = chunk.reshape(len(planes), -1)
         return grid
 
     def _solve(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import comb
@@ -73,8 +73,6 @@ class GroupedCode(ReedSolomon):
     def failures_tolerated(self) -> int:
         """Any so many shards may be lost; some larger sets may be too, see `can_decode`.
 
-        Notes
-        -----
         From `surely_tolerated` on all patterns of a size are tried, as long as there are at most
         300,000; beyond, the last size that is known to be safe is given.
         """
@@ -139,10 +137,3 @@ class GroupedCode(ReedSolomon):
 @lru_cache(maxsize=1 << 16)
 def _can_decode(code: GroupedCode, missing: frozenset[int]) -> bool:
     return code._decodes(missing)
-
-
-def append_locals(parity: Bytes, groups: Iterable[Group]) -> Bytes:
-    """The identity, Reed-Solomon rows (parities, k), and for each group the sum of all but its last shard."""
-    above = np.concatenate([np.eye(parity.shape[1], dtype=np.uint8), parity])
-    local = [np.bitwise_xor.reduce(above[sorted(group)[:-1]]) for group in groups]
-    return np.concatenate([above, np.stack(local)])

@@ -1,27 +1,65 @@
-"""Locally repairable codes: local parities mend one lost shard from few, Reed-Solomon parities the rest."""
+"""Codes with local parities: the Xorbas form, and Ceph's lrc plugin in its simple form."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import comb
+from itertools import combinations
 from typing import ClassVar
 
+import numpy as np
+
 from stripesim.models.coding.errors import require
-from stripesim.models.coding.galois import (
-    Bytes,
-    invert,
-    matrix_product,
-    patterns_independent,
-    vandermonde_matrix,
-)
-from stripesim.models.coding.grouped import PATTERNS_MAX, Group, GroupedCode, append_locals
+from stripesim.models.coding.galois import Bytes, cauchy_matrix, invert, matrix_product, vandermonde_matrix
+from stripesim.models.coding.grouped import Group, GroupedCode
 from stripesim.models.coding.protocol import SHARDS_MAX
 
 
 @dataclass(frozen=True)
-class LRC(GroupedCode):
+class LocalCode(GroupedCode):
+    """Data, Reed-Solomon parities, then one parity of its own for each local group, its exclusive-or."""
+
+    locality: int
+    not_optimised_because: ClassVar[str] = "Ceph's lrc plug-in does not support it"
+
+    @property
+    @abstractmethod
+    def local_parities(self) -> int:
+        """Local groups, each with one parity of its own."""
+
+    @property
+    @abstractmethod
+    def coefficients(self) -> Bytes:
+        """The Reed-Solomon rows, shape (parities, k)."""
+
+    @property
+    def global_parities(self) -> int:
+        """Reed-Solomon parities."""
+        return self.m - self.local_parities
+
+    @property
+    def first_local(self) -> int:
+        """The first local parity."""
+        return self.width - self.local_parities
+
+    @property
+    def surely_tolerated(self) -> int:
+        """The Reed-Solomon part alone bears its number of parities."""
+        return self.global_parities
+
+    @cached_property
+    def generator(self) -> Bytes:
+        """The generator matrix, shape (k + m, k): the identity above the parity rows."""
+        above = np.concatenate([np.eye(self.k, dtype=np.uint8), self.coefficients])
+        groups = self.groups[: self.local_parities]
+        local = [np.bitwise_xor.reduce(above[sorted(group)[:-1]]) for group in groups]
+        return np.concatenate([above, np.stack(local)])
+
+
+@dataclass(frozen=True)
+class LRC(LocalCode):
     r"""A locally repairable code of the Xorbas form, written ``lrc:k,m,l``.
 
     Parameters
@@ -71,10 +109,6 @@ class LRC(GroupedCode):
     [1, 2, 3, 4, 14]
     """
 
-    locality: int
-
-    not_optimised_because: ClassVar[str] = "Ceph's lrc plug-in does not support it"
-
     def __post_init__(self) -> None:
         require(self.k >= 2, f"{self.name}: k", self.k, "at least 2")
         wanted = f"1 to k - 1 = {self.k - 1}"
@@ -95,56 +129,126 @@ class LRC(GroupedCode):
         """Local groups, each with one parity of its own."""
         return -(-self.k // self.locality)
 
-    @property
-    def global_parities(self) -> int:
-        """Reed-Solomon parities."""
-        return self.m - self.local_parities
-
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Sets of shards of which any one is the exclusive-or of the others."""
-        first_local = self.k + self.global_parities
-        groups = []
-        for index in range(self.local_parities):
-            start, stop = (-(-self.k * i // self.local_parities) for i in (index, index + 1))
-            groups.append(frozenset({*range(start, stop), first_local + index}))
+        ends = [-(-self.k * index // self.local_parities) for index in range(self.local_parities + 1)]
+        local = [
+            frozenset({*range(ends[index], ends[index + 1]), self.first_local + index})
+            for index in range(self.local_parities)
+        ]
         implied = frozenset(range(self.k, self.width))
-        return (*groups, implied)
+        return (*local, implied)
 
-    @cached_property
-    def generator(self) -> Bytes:
-        """The generator matrix, shape (k + m, k): the identity above the parity rows."""
-        # The rows of equation (1) are those of a Vandermonde matrix.
-        check = vandermonde_matrix(self.k + self.global_parities, self.global_parities)
-        check = check[self.k + self.global_parities :]
-        parity = matrix_product(invert(check[:, self.k :]), check[:, : self.k])
-        return append_locals(parity, self.groups[: self.local_parities])
+    @property
+    def coefficients(self) -> Bytes:
+        """The rows of equation (1), which are those of a Vandermonde matrix, solved for the parities."""
+        check = vandermonde_matrix(self.first_local, self.global_parities)[self.first_local :]
+        return matrix_product(invert(check[:, self.k :]), check[:, : self.k])
 
     @property
     def parity_order(self) -> Sequence[int]:
         """Local parities before the others."""
-        first_local = self.k + self.global_parities
-        return (*range(first_local, self.width), *range(self.k, first_local))
+        return (*range(self.first_local, self.width), *range(self.k, self.first_local))
 
     @cached_property
     def failures_tolerated(self) -> int:
         """Any so many shards may be lost; some larger sets may be too, see `can_decode`.
 
-        Notes
-        -----
-        At least g, for the Reed-Solomon part bears these alone, and at most g + 1, the bound of
-        Gopalan et al. A group of more than g data shards settles it: of g + 1 lost data shards of one
-        group the local parity tells nothing that the Reed-Solomon parities and the other local
-        parities do not. Otherwise all patterns of g + 1 are tried; beyond 300,000 of them g is
-        given, which may be one too few.
-
-        References
-        ----------
-        P. Gopalan et al., "On the Locality of Codeword Symbols", IEEE Trans. Inf. Theory 58 (11), 2012.
+        At least g, for the Reed-Solomon part bears these alone, and at most g + 1, the bound of Gopalan et
+        al. (IEEE Trans. Inf. Theory 58 (11), 2012). A group of more than g data shards settles it: of g + 1
+        lost data shards of one group the local parity tells nothing that the Reed-Solomon parities and the
+        other local parities do not. Otherwise all patterns are tried as in `GroupedCode`.
         """
-        safe = self.global_parities
         largest = max(len(group) - 1 for group in self.groups[: self.local_parities])
-        if largest > safe or comb(self.width, safe + 1) > PATTERNS_MAX:
-            return safe
-        patterns = patterns_independent(self.parity_check, safe + 1)
-        return safe + int(all(batch.all() for batch in patterns))
+        return self.global_parities if largest > self.global_parities else super().failures_tolerated
+
+
+@dataclass(frozen=True)
+class CephLRC(LocalCode):
+    """The layered code of Ceph's lrc plugin in its simple form, written ``lrc-ceph:k,m,l``.
+
+    Parameters
+    ----------
+    k : int
+        Data shards.
+    m : int
+        Parity shards in all: Ceph's m Reed-Solomon parities and one local parity per group.
+    locality : int
+        Ceph's l: shards of a local group, data and Reed-Solomon parities together.
+
+    Notes
+    -----
+    Use `ceph_lrc` to make one from Ceph's own three numbers. Each local parity is the exclusive-or of
+    l shards, k / groups of them data; Reed-Solomon parities have local parities too, none is implied.
+
+    Decoding goes by layers, as in the plugin: groups with one shard lost are mended first, then the
+    Reed-Solomon layer if it has lost at most its number of parities. Some patterns that have full
+    rank are lost to such a decoder: `can_decode` follows the decoder.
+
+    Deviation: Ceph mixes data and parity in the order of shards; here data come first. Which shard
+    belongs to which group is the same up to that renumbering.
+
+    References
+    ----------
+    Ceph 16.2, ``src/erasure-code/lrc/ErasureCodeLrc.cc``, ``parse_kml`` and ``_minimum_to_decode``.
+
+    Examples
+    --------
+    >>> code = ceph_lrc(4, 2, 3)
+    >>> code.name, code.width, [sorted(group) for group in code.groups]
+    ('lrc-ceph:4,2,3', 8, [[0, 1, 4, 6], [2, 3, 5, 7]])
+    """
+
+    @property
+    def name(self) -> str:
+        """``lrc-ceph:k,m,l`` with Ceph's m, the Reed-Solomon parities."""
+        return f"lrc-ceph:{self.k},{self.global_parities},{self.locality}"
+
+    @property
+    def local_parities(self) -> int:
+        """Local groups, each with one parity of its own."""
+        return self.width // (self.locality + 1)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Sets of shards of which any one is the exclusive-or of the others."""
+        count = self.local_parities
+        data, coded = self.k // count, self.global_parities // count
+        return tuple(
+            frozenset(range(index * data, (index + 1) * data))
+            | frozenset(range(self.k + index * coded, self.k + (index + 1) * coded))
+            | {self.first_local + index}
+            for index in range(count)
+        )
+
+    @property
+    def coefficients(self) -> Bytes:
+        """Rows of a Cauchy matrix."""
+        return cauchy_matrix(self.k, self.global_parities)[self.k :]
+
+    def _decodes(self, missing: frozenset[int]) -> bool:
+        left = set(missing)
+        for group in self.groups:
+            if len(left & group) == 1:
+                left -= group
+        return sum(shard < self.first_local for shard in left) <= self.global_parities
+
+    def _count(self, size: int) -> int:
+        return sum(self._decodes(frozenset(pattern)) for pattern in combinations(range(self.width), size))
+
+
+def ceph_lrc(k: int, m: int, locality: int) -> CephLRC:
+    """Ceph's lrc from its own k, m (Reed-Solomon parities) and l, the shards of a group without its parity.
+
+    `locality` is at least 2 and divides k + m, and the number of groups that gives divides k and m.
+    """
+    name = f"lrc-ceph:{k},{m},{locality}"
+    for key, value, least in (("k", k, 1), ("m", m, 1), ("l", locality, 2)):
+        require(value >= least, f"{name}: {key}", value, f"at least {least}")
+    require((k + m) % locality == 0, f"{name}: l", locality, f"a divisor of k + m = {k + m}")
+    groups = (k + m) // locality
+    for key, value in (("k", k), ("m", m)):
+        require(value % groups == 0, f"{name}: {key}", value, f"a multiple of (k + m) / l = {groups}")
+    require(k + m + groups <= SHARDS_MAX, f"{name}: shards", k + m + groups, f"at most {SHARDS_MAX}")
+    return CephLRC(k=k, m=m + groups, locality=locality)

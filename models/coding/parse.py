@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from stripesim.models.coding.clay import Clay
 from stripesim.models.coding.errors import SchemeError
-from stripesim.models.coding.lrc import LRC
-from stripesim.models.coding.lrc_ceph import ceph_lrc
+from stripesim.models.coding.lrc import LRC, ceph_lrc
 from stripesim.models.coding.protocol import RedundancyScheme
 from stripesim.models.coding.reed_solomon import ReedSolomon
 from stripesim.models.coding.replication import Replication

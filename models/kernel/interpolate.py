@@ -116,8 +116,6 @@ def interpolated(table: KernelTable, scheme: str) -> Interpolated | None:
 
     None where the table has the code, it is no Reed-Solomon code, or too few of them were timed.
 
-    Notes
-    -----
     For each kernel, operation and number of erasures the durations of the timed codes at three sizes are
     fitted by
 

@@ -13,18 +13,11 @@ FRESH, STORED, IN_MEMORY, DEFERRED = range(1, 5)
 
 @dataclass(frozen=True)
 class StoreIo:
-    """Device traffic of one store transaction.
+    """Device traffic of one store transaction [B].
 
-    Parameters
-    ----------
-    read_bytes : int
-        Read before the write can be built [B]; 0 if nothing is read.
-    data_bytes : int
-        Written to the data area before the commit [B].
-    log_bytes : int
-        Written with the commit: metadata and, for deferred writes, the data [B].
-    deferred_bytes : int
-        Written to the data area after the commit, which nobody waits for [B].
+    What is read before the write can be built; written to the data area before the commit; written with the
+    commit (metadata and, for deferred writes, the data); written to the data area after the commit, which
+    nobody waits for.
     """
 
     read_bytes: int
@@ -106,8 +99,6 @@ class ObjectStoreModel(MeasuredModel):
     def write_io(self, offset_bytes: int, length_bytes: int, *, existing_bytes: int) -> StoreIo:
         """Device traffic of writing an extent of one shard [B] that has so many bytes before.
 
-        Examples
-        --------
         >>> from stripesim.models.provenance import Provenance
         >>> from dataclasses import fields
         >>> numbers = {field.name: 0 for field in fields(ObjectStoreModel) if field.name != "provenance"}

@@ -30,8 +30,6 @@ class ShardMap:
     def shards_of(self, offset_bytes: int, stop_bytes: int) -> ShardRuns:
         """Return the run of each data shard that bytes ``[offset, stop)`` of the object lie on.
 
-        Examples
-        --------
         >>> ShardMap(StripeGeometry(k=4, stripe_unit_bytes=16384), 6).shards_of(14336, 18432)
         {0: ((14336, 16384),), 1: ((0, 2048),)}
         """
@@ -63,8 +61,6 @@ class ShardMap:
     ) -> tuple[ShardRuns, Runs]:
         """Return what to read so that `wanted` is known, and the extents that have to be decoded.
 
-        Notes
-        -----
         If a wanted shard is missing, the first k shards that are there are read where it was wanted, each
         beside what is wanted of itself.
 
@@ -110,8 +106,6 @@ def plan_read(shard_map: ShardMap, request: Request) -> ReadPlan:
 def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
     """Write the touched data shards and the parities, in pages.
 
-    Notes
-    -----
     The parities' pages are those of any touched data shard. Their new content comes
 
     - from nothing else, where all data shards that exist there are written (``full stripe``);

@@ -138,35 +138,25 @@ class Rule:
 class Tunables:
     """How often to try again, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
 
-    Attributes
-    ----------
-    choose_local_tries, choose_local_fallback_tries : int
-        Draws again in the same bucket after a collision (legacy; 0 since Bobtail).
-    choose_total_tries : int
-        Further descents from the top after a first one failed.
-    chooseleaf_descend_once : int
-        1: a failed leaf sends firstn back to the top at once.
-    chooseleaf_vary_r : int
-        1: the leaf's draws depend on the parent's attempt; 0: they do not; n > 1: on attempt >> (n − 1).
-    chooseleaf_stable : int
-        1: the leaf's draws do not depend on the position in the result.
-    straw_calc_version : int
-        How the lengths of straws (v1) follow from weights: 0 as in Argonaut, 1 corrected in Hammer.
-    msr_descents, msr_collision_tries : int
-        Descents of a ``choosemsr`` block, and draws after a collision in each.
-
     References
     ----------
     Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
     """
 
+    # Draws again in the same bucket after a collision (legacy; 0 since Bobtail).
     choose_local_tries: int = 0
     choose_local_fallback_tries: int = 0
+    # Further descents from the top after a first one failed.
     choose_total_tries: int = 50
+    # 1: a failed leaf sends firstn back to the top at once.
     chooseleaf_descend_once: int = 1
+    # 1: the leaf's draws depend on the parent's attempt; 0: they do not; n > 1: on attempt >> (n − 1).
     chooseleaf_vary_r: int = 1
+    # 1: the leaf's draws do not depend on the position in the result.
     chooseleaf_stable: int = 1
+    # How the lengths of straws (v1) follow from weights: 0 as in Argonaut, 1 corrected in Hammer.
     straw_calc_version: int = 1
+    # Descents of a ``choosemsr`` block, and draws after a collision in each.
     msr_descents: int = 100
     msr_collision_tries: int = 100
 

@@ -212,15 +212,6 @@ def _choose(
 
 
 @compiled
-def _settle_leaf_tries(q: Any, op: Any, descend_once: Any) -> Any:
-    """How often a leaf is looked for: as the rule says, else once (indep, or firstn by tunable)."""
-    if q[Q_LEAF_DESCENTS] > 0:
-        return q[Q_LEAF_DESCENTS]
-    firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
-    return q[Q_DESCENTS] if firstn and not descend_once else np.int64(1)
-
-
-@compiled
 def map_rows(
     t: Any, steps: Any, tunables: Any, descend_once: Any, xs: Any, reweights: Any, out: Any, lengths: Any,
     work: Any, scratch: Any,
@@ -261,7 +252,10 @@ def map_rows(
                     q[op - OP_SET_CHOOSE_TRIES] = argument
             elif n_taken > 0:
                 set_tries = q[Q_LEAF_DESCENTS]
-                q[Q_LEAF_DESCENTS] = _settle_leaf_tries(q, op, descend_once)
+                if set_tries <= 0:
+                    # Where the rule does not say, a leaf is looked for once (indep, or firstn by tunable).
+                    firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
+                    q[Q_LEAF_DESCENTS] = q[Q_DESCENTS] if firstn and not descend_once else 1
                 n_taken = _choose(
                     t, reweights, x, op, argument, steps[s, 2], q, taken, n_taken, chosen, leaves, width,
                     scratch,

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels import isal, jerasure
-from stripesim.calibration.kernels.bench import benchmark, sweep_sizes
+from stripesim.calibration.kernels.bench import COLD_BYTES, benchmark, sweep_sizes
 from stripesim.calibration.kernels.ceph_plugins import ceph_rows
 from stripesim.calibration.kernels.measure import measure
-from stripesim.calibration.kernels.roofline import COLD_BYTES
 from stripesim.scenarios.studies import kernels
 
 CASE_BYTES = 1 << 20
