@@ -25,8 +25,6 @@ from stripesim.calibration.kernels.measure import KernelMeasureError, measure
 from stripesim.calibration.kernels.timing import Case, Loop, Row, repeated, row_of, sample
 from stripesim.models.coding import CodecError, parse_scheme
 
-#: Columns of the source's tables, in its order: `table_rows` fills them.
-TABLE_COLUMNS = ("seconds", "KB", "plugin", "k", "m", "workload", "iterations", "size", "erasures")
 #: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
 COLD_BYTES = 1 << 28
 #: Data that one line of the source's tables stands for [B].
@@ -41,12 +39,9 @@ def sweep_sizes(k: int) -> list[int]:
     >>> [size >> 10 for size in sweep_sizes(4)]
     [16, 64, 256, 1024, 4096, 16384, 65536]
     """
-    sizes = []
-    size_bytes = 4096 * k
-    while size_bytes <= SWEEP_MAX_BYTES:
-        sizes.append(size_bytes)
-        size_bytes *= 4
+    steps = range((SWEEP_MAX_BYTES // (4096 * k)).bit_length())
     # The last step is a shorter one where k is no power of four.
+    sizes = {min(4096 * k * 4**step, SWEEP_MAX_BYTES) for step in steps}
     return sorted({*sizes, SWEEP_MAX_BYTES})
 
 
@@ -59,18 +54,19 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         scheme = parse_scheme(row["scheme"])
         iterations = math.ceil(TABLE_BYTES / row["size_bytes"])
-        values = (
-            row["seconds_median"] * iterations,
-            iterations * row["size_bytes"] // 1024,
-            row["backend"],
-            scheme.k,
-            scheme.m,
-            row["op"],
-            iterations,
-            row["size_bytes"],
-            row["erasures"],
+        listed.append(
+            {
+                "seconds": row["seconds_median"] * iterations,
+                "KB": iterations * row["size_bytes"] // 1024,
+                "plugin": row["backend"],
+                "k": scheme.k,
+                "m": scheme.m,
+                "workload": row["op"],
+                "iterations": iterations,
+                "size": row["size_bytes"],
+                "erasures": row["erasures"],
+            }
         )
-        listed.append(dict(zip(TABLE_COLUMNS, values, strict=True)))
     return listed
 
 

@@ -125,12 +125,6 @@ def _keep(rows: Rows, wanted: npt.NDArray[np.bool_], shift: bool) -> Rows:
     return rows
 
 
-def _first(rows: Rows) -> npt.NDArray[np.int64]:
-    """Place of the first OSD of each row; 0 where there is none."""
-    places: npt.NDArray[np.int64] = np.argmax(rows != NONE, axis=1)
-    return places
-
-
 def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
     """OSD at one place of each row; −1 where there is none."""
     if rows.shape[1] == 0:
@@ -193,7 +187,8 @@ def _with_primaries(
     osd_map: OsdMap, up: Rows, seeds: npt.NDArray[np.int64], shift: bool
 ) -> tuple[Rows, Rows]:
     """Pick the primaries by affinity; in a replicated pool the primary moves to the front."""
-    places = _first(up)
+    # The first OSD; 0 where there is none.
+    places = np.argmax(up != NONE, axis=1)
     if (osd_map.affinities < WEIGHT_ONE).any() and up.shape[1]:
         present = up != NONE
         osds = np.where(present, up, 0).astype(np.int64)
@@ -203,10 +198,8 @@ def _with_primaries(
         # Where none is willing the first is primary all the same.
         places = np.where(willing.any(axis=1), np.argmax(willing, axis=1), places)
         if shift and places.any():
-            order = np.broadcast_to(np.arange(up.shape[1]), up.shape)
-            order = np.where(
-                order == 0, places[:, None], np.where(order <= places[:, None], order - 1, order)
-            )
+            columns = np.arange(up.shape[1])
+            order = np.argsort(np.where(columns == places[:, None], -1, columns), axis=1)
             up = np.take_along_axis(up, order, axis=1)
             places = np.zeros_like(places)
     return up, _at(up, places)

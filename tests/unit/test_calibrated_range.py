@@ -37,7 +37,7 @@ def test_a_question_inside_gets_the_notes_alone(written):
     assert written(RANGE).warnings(asked) == ["mine: time is assumed"]
 
 
-def test_each_key_outside_is_told_with_what_was_got_and_what_is_covered(written):
+def test_each_key_outside_is_reported_with_what_was_got_and_what_is_covered(written):
     asked = {"schemes": ["rep:3", "rs:4,2"], "workload": {"queue_depth": 65}, "repair": {"lost_osds": [0]}}
     assert written(RANGE).warnings(asked) == [
         "schemes: got rs:4,2; mine was calibrated or checked on rep:3 (ten runs)",
@@ -61,7 +61,7 @@ def test_a_set_that_says_nothing_of_its_range_warns_of_that(written):
         ('[calibrated]\nsource = "x"\nkeys.seed = { min = 4, max = 3 }', "wanted a list or { min, max }"),
     ],
 )
-def test_a_faulty_range_is_told_in_one_line(written, text, found):
+def test_a_faulty_range_is_reported_in_one_line(written, text, found):
     with pytest.raises(ParameterSetError, match=r"^mine.toml: \[calibrated\]") as error:
         written(text)
     assert found in str(error.value)

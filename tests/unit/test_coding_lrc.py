@@ -150,7 +150,7 @@ def test_a_degraded_read_takes_the_local_parity():
     assert (plan.decode_stripes, plan.erasures) == (1, 1)
 
 
-def test_what_cannot_be_decoded_is_told():
+def test_what_cannot_be_decoded_is_an_error():
     with pytest.raises(DataLossError, match=r"lrc:10,6,5: missing shards: got \[0, 1, 2, 3, 4\]"):
         repair(XORBAS, {0, 1, 2, 3, 4})
     with pytest.raises(SchemeError, match="indices 0 to 15"):
@@ -159,7 +159,7 @@ def test_what_cannot_be_decoded_is_told():
         XORBAS.decodable_patterns(17)
 
 
-def test_a_tolerance_that_is_too_dear_to_count_is_a_lower_bound():
+def test_a_tolerance_that_is_too_expensive_to_count_is_a_lower_bound():
     wide = LRC(k=40, m=18, locality=4)
     assert wide.global_parities == 8 > max(len(group) - 1 for group in wide.groups[:-1])
     assert wide.failures_tolerated == 8

@@ -1,4 +1,4 @@
-"""Reading and writing CRUSH maps: what is accepted, and every fault told with its line."""
+"""Reading and writing CRUSH maps: what is accepted, and every problem reported with its line."""
 
 import re
 import subprocess
@@ -128,7 +128,7 @@ def test_weights_go_through_a_32_bit_float_and_are_cut_off():
         ("device 1 osd.1 class hdd", "device 4000000000 osd.1", "device id '4000000000'", "to 1000000"),
     ],
 )  # fmt: skip
-def test_each_fault_is_told_where_it_stands(old, new, got, wanted):
+def test_each_problem_names_its_line(old, new, got, wanted):
     text = SOUND.replace(old, new)
     assert text != SOUND
     expected = f"m.txt:{line_of(text, new)}: got "
@@ -144,7 +144,7 @@ def test_other_bucket_algorithms_are_refused():
     ]
 
 
-def test_a_cycle_through_several_buckets_is_told_once():
+def test_a_cycle_through_several_buckets_is_reported_once():
     found = problems(SOUND.replace("item osd.1 weight 2.000", "item top weight 2"))
     assert found == [
         "m.txt:25: got a cycle: bucket 'top' holds 'h0', which holds it, wanted a hierarchy without cycles"
@@ -253,7 +253,7 @@ def test_the_error_can_be_rebuilt_from_its_arguments():
     assert str(CrushMapError(*caught.value.args)) == str(caught.value)
 
 
-def test_files_that_cannot_be_read_are_told(tmp_path):
+def test_files_that_cannot_be_read_are_reported(tmp_path):
     with pytest.raises(CrushMapError, match=r"none\.txt: got No such file"):
         load_map(tmp_path / "none.txt")
     (tmp_path / "compiled").write_bytes(b"\x00\x00\x01\x00\xff\xfe")

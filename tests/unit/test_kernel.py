@@ -58,7 +58,7 @@ def test_look_up_takes_the_first_backend_that_has_it() -> None:
     assert t.schemes("b1") == ("rs:6,3",)
 
 
-def test_what_is_absent_is_told_with_what_is_there() -> None:
+def test_what_is_absent_is_reported_with_what_is_there() -> None:
     t = table(cost())
     with pytest.raises(KernelTableError, match="no encode of rs:8,3 with 0 erasures; it has schemes rs:6,3"):
         t.encode_ns(1, scheme="rs:8,3")

@@ -25,10 +25,10 @@ def test_timed_codes_and_other_kinds_are_left_alone():
 
 
 def test_a_scenario_with_such_a_code_runs_and_is_warned_of():
-    told = parse_scenario(
+    scenario = parse_scenario(
         'schemes = ["rs:5,2"]\n[cluster]\nhosts = 8\nosds_per_host = 1\n[workload]\nrequests = 1\n'
     )
-    assert build_models(told).encode_ns("rs:5,2", 20480) > 0
-    (line,) = kernel_warnings(told)
+    assert build_models(scenario).encode_ns("rs:5,2", 20480) > 0
+    (line,) = kernel_warnings(scenario)
     assert line.startswith("rs:5,2: encoding and decoding were never timed")
     assert "16 timed codes" in line

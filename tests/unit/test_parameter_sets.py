@@ -1,4 +1,4 @@
-"""Parameter sets: every number says where it is from, and a wrong set is told in one line."""
+"""Parameter sets: every number says where it is from, and a wrong set is reported in one line."""
 
 import inspect
 import tomllib
@@ -187,7 +187,7 @@ def test_what_the_scenario_gives_wins_and_says_so(written):
         ),
     ],
 )
-def test_a_wrong_set_is_told_in_one_line(written, text, line):
+def test_a_wrong_set_is_reported_in_one_line(written, text, line):
     with pytest.raises(ParameterSetError) as caught:
         written(text).model(ClientModel, "client")
     assert line in str(caught.value)
@@ -195,7 +195,7 @@ def test_a_wrong_set_is_told_in_one_line(written, text, line):
 
 
 @pytest.mark.parametrize("name", ["nowhere", "", "koh2017.toml"])
-def test_an_unknown_set_is_told_with_those_there_are(name):
+def test_an_unknown_set_is_reported_with_those_there_are(name):
     with pytest.raises(ParameterSetError, match=f"^parameter set: got {name!r}, wanted one of .*koh2017"):
         ParameterSet(name)
 
@@ -242,7 +242,7 @@ def test_a_distribution_from_a_file_is_scaled_to_mean_one(written):
         ("factor\n" + "1\n" * 255, "got 255 points of mean 1.0000, the least 1.0, wanted 256 points"),
     ],
 )
-def test_a_wrong_distribution_file_is_told_in_one_line(written, column, said):
+def test_a_wrong_distribution_file_is_reported_in_one_line(written, column, said):
     if column is not None:
         written(column, "column.csv")
     chosen = written(ssd_text(read_quantiles='file = "column.csv"', write_quantiles="lognormal_sigma = 0"))

@@ -42,17 +42,9 @@ def build_map(*, hosts: int, osds_per_host: int, racks: int | None = None) -> Cr
 def map_of_hosts(weights: Sequence[Sequence[int]], rack_names: Sequence[str] | None = None) -> CrushMap:
     """Build a map of hosts that may differ, under one root.
 
-    Parameters
-    ----------
-    weights : sequence of sequence of int
-        Of each host the weights of its OSDs, 16.16 fixed point; OSDs are numbered host by host.
-    rack_names : sequence of str, optional
-        Rack of each host; None: the hosts hang from the root.
-
-    Returns
-    -------
-    CrushMap
-        Buckets and rules as `build_map` gives them.
+    `weights` are those of each host's OSDs, 16.16 fixed point; OSDs are numbered host by host. `rack_names`
+    is the rack of each host; without them the hosts hang from the root. Bucket ids and rules are those of
+    `build_map`.
     """
     names = ("osd", "host", "root") if rack_names is None else ("osd", "host", "rack", "root")
     level, osds = [], 0

@@ -192,7 +192,7 @@ def _choose(
         if bucket < 0:
             continue
         if firstn:
-            # Distinct items close up: a replica that finds none leaves no gap. Another bucket starts anew.
+            # Distinct items close up: a replica that finds none leaves no gap. Another bucket starts afresh.
             start = filled
             for rep in range(count):
                 if filled < limit:
