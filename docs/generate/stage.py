@@ -23,7 +23,7 @@ OUTPUT_LINES_MAX = 28
 # A line in a table of contents: the pages of the folder that the others do not name.
 REST = "<!-- rest -->"
 
-# A file that a page tells the reader to save, for the commands below it.
+# A file that a page asks the reader to save, for the commands below it.
 SAVED = re.compile(r"[Ss]ave this as `([\w-]+\.toml)`.*?^```toml\n(.*?)^```", flags=re.MULTILINE | re.DOTALL)
 
 # What the page of a model says of measured errors: study, then group of metrics.
@@ -60,7 +60,7 @@ def with_the_rest(path: Path, text: str) -> str:
 
 
 def save_files(text: str, folder: Path) -> None:
-    """Write the files that a page tells its reader to save."""
+    """Write the files that a page asks its reader to save."""
     for found in SAVED.finditer(text):
         (folder / found[1]).write_text(found[2], encoding="utf-8")
 
@@ -111,7 +111,7 @@ def stage(target: Path, *, run: bool = True) -> None:
     )
     for name, text in generated().items():
         (target / name).write_text(text, encoding="utf-8")
-    # A study's own account of what is right, what is wrong and why stands beside its code.
+    # A study's own page on what is right, what is wrong and why stands beside its code.
     notes = target / "studies"
     notes.mkdir(exist_ok=True)
     for path in sorted((ROOT / "scenarios").glob("studies/*/README.md")):

@@ -57,7 +57,7 @@ _NOTE: Final = (
 
 
 def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print what the latency of each row consists of; nothing if no row tells it.
+    """Print what the latency of each row consists of; nothing if no row has it.
 
     Notes
     -----

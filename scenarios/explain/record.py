@@ -18,7 +18,7 @@ _ONE_BIN_NS = 1 << 60
 
 
 class RecordingError(ValueError):
-    """The engine did not tell what a recording needs."""
+    """The run is not one that can be recorded."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 
-# From well to ill, in colours of Okabe and Ito; hatches tell apart what grey print does not.
+# From well to ill, in colours of Okabe and Ito; hatches separate what grey print does not.
 _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
     ("clean", ("active+clean",), "#DDDDDD", ""),
     ("member dead, unnoticed", ("stale",), "#000000", ""),

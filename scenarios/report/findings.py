@@ -72,7 +72,7 @@ def _against(report: RunReport, scheme: str, first: str) -> list[str]:
     repair, repair_first = report.repair_seconds(scheme), report.repair_seconds(first)
     if repair and repair_first:
         sentences.append(
-            f"Repair: a lost OSD is whole again after about {duration_text(max(repair))}, not "
+            f"Repair: a lost OSD is rebuilt in about {duration_text(max(repair))}, not "
             f"{duration_text(max(repair_first))}, counted from the start of the rebuild."
         )
     return sentences

@@ -117,7 +117,7 @@ def _one_load(load: WorkloadSpec) -> str:
 def _contents(extra: list[tuple[str, str]], has_figures: bool) -> list[tuple[str, str]]:
     return [
         ("comparison", "Schemes compared"),
-        ("bottlenecks", "What holds each scheme back"),
+        ("bottlenecks", "Bottleneck of each scheme"),
         *extra,
         *([("figures", "Figures")] if has_figures else []),
         ("capacity", "Capacity, repair and wear"),

@@ -1,4 +1,4 @@
-"""What only some runs have to tell: what the latency consists of, and what became of failures."""
+"""Sections that only some runs have: purchases, what the latency consists of, failures."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _PHASES = (
     ("down_out_s", "noticed until counted as out", duration_text),
     ("checking_s", "failure until repair begins", duration_text),
     ("recovery_s", "repair", duration_text),
-    ("failure_to_clean_s", "failure until all is whole again", duration_text),
+    ("failure_to_clean_s", "failure until all data is rebuilt", duration_text),
     ("recovery_bytes", "rebuilt", bytes_text),
     ("recovery_private_net_bytes_per_lost_byte", "sent for each byte rebuilt [B]", number_text),
     ("requests_retried", "requests issued again", number_text),

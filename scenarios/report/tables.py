@@ -74,7 +74,7 @@ def comparison_notes(report: RunReport) -> list[str]:
     if len(report.schemes) > 1:
         notes.append(
             f"A factor compares with {scheme_label(report.schemes[0])}. Bold: best of its row, where schemes "
-            f"differ by {_NOTABLE:.0%} or more. All meet the same requests and the same luck."
+            f"differ by {_NOTABLE:.0%} or more. All meet the same requests and the same random numbers."
         )
     if report.result.timelines:
         notes.append(
@@ -119,7 +119,7 @@ def _storage_rows(report: RunReport) -> list[Row]:
         known = [[value for value in some if value is not None] for some in healed]
         texts = [_ends(some, duration_text) for some in known]
         longest = [max(some, default=None) for some in known]
-        words = "the scenario’s faults, until all is whole again"
+        words = "the scenario’s faults, until all data is rebuilt"
         rows.append([words, *_judged([[value] for value in longest], texts, "less")])
     return rows
 

@@ -282,7 +282,7 @@ def test_failures_are_told_with_what_they_led_to():
     assert row["failure_to_clean_s"] is not None
     for words in (
         "failure until it is noticed",
-        "the scenario’s faults, until all is whole again",
+        "the scenario’s faults, until all data is rebuilt",
         "lost for good",
     ):
         assert words in said, words
