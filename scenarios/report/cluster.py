@@ -19,9 +19,7 @@ Row = Mapping[str, Any]
 def report_of_cluster(document: Row) -> str:
     """Write the page of what `stripesim import ceph-report` found; it loads nothing from elsewhere."""
     capacity, counts = document["capacity"], document["pgs_by_osd"]
-    sections = [
-        _waterfall(capacity), _pools(document), _balance(document), _healing(capacity), _hardware(document),
-    ]  # fmt: skip
+    sections = sections_of(document)
     raw = sum(row["raw_bytes"] for row in capacity["classes"])
     stranded = sum(row["now"]["stranded_bytes"] for row in capacity["classes"])
     heals = sum(row["heals"] for row in capacity["domains"])
@@ -45,6 +43,14 @@ def report_of_cluster(document: Row) -> str:
         sections=sections,
         warnings=document["warnings"],
     )
+
+
+def sections_of(document: Row) -> list[Section]:
+    """From raw to what can be written, pools, balance, room to heal, hardware."""
+    capacity = document["capacity"]
+    return [
+        _waterfall(capacity), _pools(document), _balance(document), _healing(capacity), _hardware(document),
+    ]  # fmt: skip
 
 
 def _waterfall(capacity: Row) -> Section:
@@ -98,30 +104,24 @@ def _pools(document: Row) -> Section:
     for pool, room in zip(document["pools"], capacity["pools"], strict=True):
         overhead = room["overhead"]
         rows.append([
-            Cell(pool["name"], f"{pool['pg_num']} placement groups, rule {pool['rule']}"),
+            Cell(pool["name"], f"rule {pool['rule']}"),
             Cell(scheme_label(pool["scheme"]), f"{overhead:.4g} bytes stored for each"),
+            f"{pool['pg_num']:,}", f"{room['failure_domains']} × {pool['failure_domain']}",
             bytes_text(room["stored_bytes"]),
             Cell(bytes_text(room["usable_bytes_full"]),
                  f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"),
             Cell(bytes_text(room["usable_bytes_safe"]),
-                 f"without the largest of {room['failure_domains']} {pool['failure_domain']}s, × {near:.4g} "
-                 f"/ {overhead:.4g}"),
+                 f"without the largest {pool['failure_domain']}, × {near:.4g} / {overhead:.4g}"),
             Cell(bytes_text(room["more_bytes"]), "until its first OSD is full, the other pools as they are"),
         ])  # fmt: skip
-    columns = [
-        "pool",
-        "scheme",
-        "holds",
-        "usable at the full ratio",
-        "usable with a domain gone",
-        "takes more",
-    ]
+    columns = ["pool", "scheme", "groups", "domains", "holds", "usable, full ratio", "usable, a domain gone",
+               "takes more"]  # fmt: skip
     return Section(
         "Pools",
         "pools",
         "Each pool alone on its OSDs. Metadata, padding and the log are not counted: small objects store "
         "more. What is safe stays below the cluster's nearfull ratio with the largest failure domain lost.",
-        [Table("Pools: what each holds and can hold", columns, rows, form="stack", words=(1,))],
+        [Table("Pools: what each holds and can hold", columns, rows, form="stack", words=(1, 3))],
     )
 
 

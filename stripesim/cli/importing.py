@@ -58,31 +58,15 @@ def ceph_report(
 
 
 def _print_cluster(document: dict[str, Any]) -> None:
+    """Print the tables of the page, without their notes; of domains those that do not heal."""
+    from stripesim.scenarios.report.cluster import sections_of
     from stripesim.scenarios.report.words import bytes_text
 
-    screen = console()
-    pools = [
-        [
-            pool["name"], pool["scheme"], f"{pool['pg_num']}",
-            f"{pool['failure_domain']} × {room['failure_domains']}",
-            *(bytes_text(room[key]) for key in ("usable_bytes_full", "usable_bytes_safe", "more_bytes")),
-        ]
-        for pool, room in zip(document["pools"], document["capacity"]["pools"], strict=True)
-    ]  # fmt: skip
-    columns = ("pool", "scheme", "groups", "domain", "usable", "safe", "room for")
-    screen.print(table(columns, pools, numbers=(2, 4, 5, 6), title="Pools"))
-    classes = []
-    for row in document["capacity"]["classes"]:
-        now, then = row["now"], row["after_upmap"]
-        fullest = "–" if now["fullest_osd"] is None else f"osd.{now['fullest_osd']}, "
-        if now["fullest_over_mean"] is not None:
-            fullest += f"{now['fullest_over_mean']:.2f} × mean"
-        classes.append([
-            row["class"], f"{row['osds']}", bytes_text(row["raw_bytes"]), bytes_text(row["in_bytes"]),
-            fullest, bytes_text(now["stranded_bytes"]), bytes_text(then["stranded_bytes"]),
-        ])  # fmt: skip
-    columns = ("class", "OSDs", "raw", "in", "fullest", "stranded", "after upmap")
-    screen.print(table(columns, classes, numbers=(1, 2, 3, 5, 6), title="Device classes"))
+    for section in sections_of(document)[:3]:
+        for shown in section.tables:
+            texts = [[cell.text for cell in row] for row in shown.body]
+            numbers = set(range(1, len(shown.columns))) - set(shown.words)
+            console().print(table(shown.columns, texts, numbers=numbers, title=shown.caption))
     domains = document["capacity"]["domains"]
     stuck = [row for row in domains if not row["heals"]]
     print(f"Room to heal: {len(domains) - len(stuck)} of {len(domains)} failure domains")

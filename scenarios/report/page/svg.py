@@ -8,8 +8,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
-from stripesim.scenarios.figures.results import METADATA, styled
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -33,6 +31,9 @@ def inline_svg(figure: Figure, stem: str, caption: str) -> str:
     which the page's style sets for the dark; anything else keeps its colour. Metadata, namespaces and styles
     that would reach beyond the figure are gone.
     """
+    # Here, because a page without figures needs no library that draws.
+    from stripesim.scenarios.figures.results import METADATA, styled
+
     buffer = BytesIO()
     with styled():
         figure.savefig(buffer, format="svg", metadata=METADATA["svg"])
