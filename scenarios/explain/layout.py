@@ -102,7 +102,9 @@ def bars_of(entry: TimelineStep) -> list[Bar]:
 
 def time_words(time_ns: float) -> str:
     """Write a time in the unit that suits it."""
-    return f"{time_ns / 1e6:.3g} ms" if time_ns >= 1e6 else f"{time_ns / 1e3:.0f} µs"
+    if time_ns >= 1e6:
+        return f"{time_ns / 1e6:.3g} ms"
+    return f"{time_ns / 1e3:.0f} µs" if time_ns >= 1e4 else f"{time_ns / 1e3:.2g} µs"
 
 
 def shard_name(timeline: Timeline, shard: int) -> str:
