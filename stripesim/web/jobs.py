@@ -19,15 +19,7 @@ KEPT_MAX: Final = 32
 #: Wall-clock time of one job [s].
 WALL_S_MAX: Final = 180.0
 SEEDS: Final = 3
-_COLUMNS: Final = (
-    "iops",
-    "offered_iops",
-    "saturated",
-    "latency_mean_ns",
-    "latency_p99_ns",
-    "bottleneck",
-    "cpu_utilisation",
-)
+_COLUMNS: Final = ("iops", "saturated", "latency_mean_ns", "latency_p99_ns", "bottleneck")
 
 
 class QueueFullError(Exception):
@@ -74,9 +66,8 @@ class JobQueue:
             except Full:
                 raise QueueFullError from None
             self._jobs[job.id] = job
-            for old in [key for key, one in self._jobs.items() if one.over][
-                : max(0, len(self._jobs) - KEPT_MAX)
-            ]:
+            over = [key for key, one in self._jobs.items() if one.over]
+            for old in over[: max(0, len(self._jobs) - KEPT_MAX)]:
                 del self._jobs[old]
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, daemon=True)
@@ -106,10 +97,8 @@ class JobQueue:
         try:
             while True:
                 if not receiver.poll(max(0.0, end - time.monotonic())):
-                    job.problem, job.state = (
-                        f"ended after {self._wall_s_max:g} s: ask for a smaller cluster",
-                        "failed",
-                    )
+                    job.problem = f"ended after {self._wall_s_max:g} s: ask for a smaller cluster"
+                    job.state = "failed"
                     return
                 try:
                     kind, content = receiver.recv()
@@ -140,12 +129,8 @@ def _simulate(options: dict[str, str], sender: Connection) -> None:
                 seeded = scenario.model_copy(update={"seed": scenario.seed + number})
                 for cell, result in run_cells(seeded, "compiled"):
                     row = row_of(seeded, cell, result)
-                    sender.send(
-                        (
-                            "row",
-                            {"side": side, "seed": seeded.seed, **{key: row.get(key) for key in _COLUMNS}},
-                        )
-                    )
+                    kept = {key: row.get(key) for key in _COLUMNS}
+                    sender.send(("row", {"side": side, "seed": seeded.seed, **kept}))
     except ValueError as error:
         problem = str(error).splitlines()[0]
     sender.send(("end", problem))
