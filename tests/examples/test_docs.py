@@ -43,7 +43,7 @@ def test_every_scenario_key_is_in_the_reference() -> None:
         assert all(any(f"{before}{name}]" in page for before in "[.") for name in tables)
     # Each key has a meaning, and defaults are there.
     assert all(key.get("description") for _, key in scenario.all_keys())
-    assert re.search(r"\| `hosts` \| whole number ≥ 1, ≤ [\de+]+ \| `4` \|", page)
+    assert re.search(r"\| `hosts` \| whole number ≥ 1, ≤ [\de+]+ or list of: table \| `4` \|", page)
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:
