@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stripesim._version import __version__
 from stripesim.scenarios.studies import study_module
 from stripesim.scenarios.studies.parameters import Changes, ParameterFile, changes_applied
-from stripesim.scenarios.studies.tasks import Progress, Row, Task, run_tasks
+from stripesim.scenarios.studies.tasks import Call, Progress, Row, Task, run_tasks
 
 if TYPE_CHECKING:
     import polars as pl
@@ -155,12 +154,12 @@ def _count(result: StudyResult) -> str:
     return f"{summary['right']} of {summary['held_out']}"
 
 
-class Study(ABC):
+class Study:
     """One source that is reproduced; a study is an instance named ``STUDY`` in ``study.py`` of its folder.
 
-    A study says what it is and lists its tasks. The rest follows from the files in its folder, which are read
-    when they are needed: ``claims.csv`` and ``parameters.toml``, ``ledger_for`` in ``claims.py`` and ``draw``
-    in ``figures``. A study that differs says so in a method of its own.
+    A study says what it is. The rest follows from the files in its folder, which are read when they are
+    needed: ``claims.csv`` and ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, ``ledger_for`` in
+    ``claims.py`` and ``draw`` in ``figures``. A study that differs says so in a method of its own.
 
     Attributes
     ----------
@@ -204,9 +203,15 @@ class Study(ABC):
         """List every number that the rows depend on, with its provenance."""
         return ParameterFile(self.name).listed()
 
-    @abstractmethod
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List what is to be run; a ValueError says which option is wrong."""
+        """List what is to be run; a ValueError says which option is wrong.
+
+        By default a task for each of ``EXPERIMENTS`` in ``runs.py``; of these ``--experiment`` may leave out
+        all but ``NEEDED``, which the ledger is computed from.
+        """
+        runs = study_module(self.name, "runs")
+        names = chosen("--experiment", setting.options.get("experiments"), runs.EXPERIMENTS, runs.NEEDED)
+        return [Call(name, runs.EXPERIMENTS[name], (setting,)) for name in names]
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return what the rows depend on beside version, engine and machine; JSON values."""

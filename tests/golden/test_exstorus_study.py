@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.exstorus2019 import fit, source
 from stripesim.scenarios.studies.exstorus2019.claims import METRIC_GROUPS, NOT_COMPUTED, simulate_claims
 from stripesim.scenarios.studies.exstorus2019.figures import draw
@@ -137,7 +138,7 @@ def test_intervals_hold_the_prediction_and_widen_with_coverage():
 
 
 def test_engines_give_the_same_rows():
-    listed = [list(EXPERIMENTS["codes"](engine))[5:7] for engine in ("compiled", "simpy")]
+    listed = [list(EXPERIMENTS["codes"](Setting(engine=engine)))[5:7] for engine in ("compiled", "simpy")]
     for rows in listed:
         for row in rows:
             del row["engine_wall_s"]
@@ -153,7 +154,7 @@ def test_kernel_ratios_say_where_they_come_from():
 
 @pytest.mark.parametrize("name", ["layout", "short records", "disks", "geometry"])
 def test_experiments_beyond_the_claims(name):
-    rows = list(EXPERIMENTS[name]("compiled"))
+    rows = list(EXPERIMENTS[name](Setting()))
     assert all(row["experiment"] == name and row["throughput_bytes_per_s"] > 0 for row in rows)
     if name == "disks":
         by = {(row["code"], row["network_gbit_per_s"]): row["throughput_bytes_per_s"] for row in rows}
@@ -177,7 +178,7 @@ def test_figures_need_only_the_rows_that_are_there(result):
 
 def test_layout_zeros_and_disks_are_drawn_as_they_came_out():
     names = ("layout", "short records", "disks")
-    rows = rows_frame([row for name in names for row in EXPERIMENTS[name]("compiled")])
+    rows = rows_frame([row for name in names for row in EXPERIMENTS[name](Setting())])
     figure, caption = draw(rows)["layout-zeros-disks"]
     files, zeros, disks = figure.axes
     values = {row["code"]: row["throughput_bytes_per_s"] * 1e-6 for row in rows.to_dicts() if row["code"]}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import parameters_of, recovery_parameters
+from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows, write_rows
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES, Profile, profile, profiles
@@ -24,16 +24,6 @@ VOLUMES = (1, 4, 16)
 SLEEPS_S = (1.0, 3.0, 10.0)
 """Pause between the starts of two objects on one OSD [s]."""
 DOWN_OUT_S = (0, 300, 600, 900)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What all experiments share: the engine, ``compiled`` or ``simpy``."""
-
-    engine: str
-
-
-Experiment = Callable[[Setting], Iterator[Row]]
 
 
 def profile_rows(setting: Setting) -> Iterator[Row]:
@@ -90,7 +80,7 @@ def _of(dimension: str) -> list[Profile]:
     return [told for told in profiles() if told.dimension == dimension]
 
 
-EXPERIMENTS: dict[str, Experiment] = {
+EXPERIMENTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "storage": storage_rows,
     "profiles": profile_rows,
     "cache": cache_rows,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table, chosen
-from stripesim.scenarios.studies.tasks import Call, Row, Task
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table
+from stripesim.scenarios.studies.tasks import Row, Task
 
 
 class Ecfault2024(Study):
@@ -45,14 +45,6 @@ class Ecfault2024(Study):
         from stripesim.scenarios.studies.ecfault2024.runs import parameters
 
         return parameters()
-
-    def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List one task for each experiment."""
-        from stripesim.scenarios.studies.ecfault2024.runs import EXPERIMENTS, NEEDED
-        from stripesim.scenarios.studies.ecfault2024.runs import Setting as Runs
-
-        names = chosen("--experiment", setting.options.get("experiments"), EXPERIMENTS, NEEDED)
-        return [Call(name, EXPERIMENTS[name], (Runs(engine=setting.engine),)) for name in names]
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return the experiments, the seed and the base configuration."""

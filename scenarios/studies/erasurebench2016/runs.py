@@ -248,6 +248,8 @@ EXPERIMENTS: Mapping[str, Callable[[Setting], Iterator[Row]]] = {
     "traffic": traffic_rows,
     "replay": replay_rows,
 }
+NEEDED = tuple(name for name in EXPERIMENTS if name != "replay")
+"""What the ledger is computed from."""
 
 
 def _cell(experiment: str, code: str, op: str, size_bytes: int | None) -> Row:

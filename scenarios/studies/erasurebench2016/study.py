@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table, chosen
-from stripesim.scenarios.studies.tasks import Call, Task
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table
+from stripesim.scenarios.studies.tasks import Task
 
 
 class Erasurebench2016(Study):
@@ -55,14 +55,6 @@ class Erasurebench2016(Study):
         ),
         "no-list-copies": Ablation("a file's list of keys is not copied", ("proxy.list_copy_ns_per_byte=0",)),
     }
-
-    def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List one task for each experiment."""
-        from stripesim.scenarios.studies.erasurebench2016.runs import EXPERIMENTS
-
-        needed = [name for name in EXPERIMENTS if name != "replay"]
-        names = chosen("--experiment", setting.options.get("experiments"), EXPERIMENTS, needed)
-        return [Call(name, EXPERIMENTS[name], (setting,)) for name in names]
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return experiments and seed, the failure trace, and what measured the kernels."""

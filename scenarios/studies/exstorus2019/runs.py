@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.exstorus2019.fit import fit_all, prediction_intervals
 from stripesim.scenarios.studies.exstorus2019.parameters import (
     GEOMETRY,
@@ -38,35 +39,35 @@ _LONE_FILE = (FileStream(),)
 _CHUNKS_SMALLER = 256
 
 
-def step_rows(engine: str) -> Iterator[Row]:
+def step_rows(setting: Setting) -> Iterator[Row]:
     """Tables 1 to 3 and beyond: five steps of lone records, by network and record size."""
     for rate in GBIT_PER_S:
         system = system_at(rate, write_model())
-        found = step_times(system, RECORD_SIZES_BYTES, engine=engine)
+        found = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
         for size, times in zip(RECORD_SIZES_BYTES, found, strict=True):
-            row = _written("steps", system, engine, record_bytes=size) | _steps(times)
+            row = _written("steps", system, setting.engine, record_bytes=size) | _steps(times)
             if size == LARGE_BYTES:
-                intervals = prediction_intervals(fit_all(engine), system, size, engine=engine)
+                intervals = prediction_intervals(fit_all(setting.engine), system, size, engine=setting.engine)
                 for step, (low, high) in intervals.items():
                     row |= {f"{step}_low_ns": low, f"{step}_high_ns": high}
             yield row
 
 
-def code_rows(engine: str) -> Iterator[Row]:
+def code_rows(setting: Setting) -> Iterator[Row]:
     """Figures 4 to 7: five codes, one thread and ten, a fixed master, 10 Gb/s."""
     for threads in (1, 10):
         for code, factor in kernel_factors().items():
             system = replace(system_at(10.0, write_model()), kernel_factor=factor)
-            row = _written("codes", system, engine, _LONE_FILE * threads, records=RECORDS // 4)
+            row = _written("codes", system, setting.engine, _LONE_FILE * threads, records=RECORDS // 4)
             yield row | {"code": code}
 
 
-def layout_rows(engine: str) -> Iterator[Row]:
+def layout_rows(setting: Setting) -> Iterator[Row]:
     """Figure 3's layout: each file's own rate while all four are written, and alone."""
     system = replace(system_at(10.0, write_model()), clients=2)
     records = RECORDS // 4
     for name, streams in (("together", FIGURE_3), ("alone", FIGURE_3[:1])):
-        run = write_files(system, streams, record_bytes=LARGE_BYTES, records=records, engine=engine)
+        run = write_files(system, streams, record_bytes=LARGE_BYTES, records=records, engine=setting.engine)
         for index, (stream, done_ns) in enumerate(zip(streams, run.finished_ns, strict=True)):
             yield _row("layout", system, LARGE_BYTES, run, files=len(streams)) | {
                 "throughput_bytes_per_s": records * LARGE_BYTES * 1e9 / done_ns,
@@ -75,38 +76,38 @@ def layout_rows(engine: str) -> Iterator[Row]:
             }
 
 
-def short_rows(engine: str) -> Iterator[Row]:
+def short_rows(setting: Setting) -> Iterator[Row]:
     """Records that do not fill their last encoding unit are stored with zeros."""
     system = system_at(10.0, write_model())
     for size in SHORT_RECORDS_BYTES:
-        row = _written("short records", system, engine, record_bytes=size)
+        row = _written("short records", system, setting.engine, record_bytes=size)
         yield row | {"stored_bytes_per_client_byte": GEOMETRY.stored_bytes(size) / size}
 
 
-def disk_rows(engine: str) -> Iterator[Row]:
+def disk_rows(setting: Setting) -> Iterator[Row]:
     """Slaves on disks: memory that does not fill, memory that is full, and no memory at all."""
     small = replace(hdd_model(), dirty_bytes=float(1 << 20))
     none = replace(hdd_model(), dirty_bytes=0.0)
     for name, disk in (("memory only", None), ("disk, memory full", small), ("disk, no memory", none)):
         for rate in (1.0, 10.0, 40.0):
             system = replace(system_at(rate, write_model()), hdd=disk)
-            yield _written("disks", system, engine) | {"code": name}
+            yield _written("disks", system, setting.engine) | {"code": name}
 
 
-def geometry_rows(engine: str) -> Iterator[Row]:
+def geometry_rows(setting: Setting) -> Iterator[Row]:
     """Other K + M, faster networks, and both places of encoding: one writer."""
     for k, m in GEOMETRIES:
         for rate in GBIT_PER_S:
             for place in ("master", "client"):
                 system = system_at(rate, write_model(), geometry=replace(GEOMETRY, k=k, m=m))
                 system = replace(system, encode_at=place)
-                (times,) = step_times(system, [LARGE_BYTES], engine=engine)
+                (times,) = step_times(system, [LARGE_BYTES], engine=setting.engine)
                 largest = max(STEPS, key=lambda step: (times[step], step))
-                row = _written("geometry", system, engine, records=256)
+                row = _written("geometry", system, setting.engine, records=256)
                 yield row | _steps(times) | {"largest_step": largest}
 
 
-def scale_rows(engine: str) -> Iterator[Row]:
+def scale_rows(setting: Setting) -> Iterator[Row]:
     """Thousands of data servers, as many clients, two files each: which resource binds.
 
     A chunk set lasts for thousands of records, too many to simulate for thousands of files. Here chunks
@@ -126,10 +127,10 @@ def scale_rows(engine: str) -> Iterator[Row]:
         for rate, place in ((10.0, "master"), (100.0, "master"), (400.0, "master"), (10.0, "client")):
             system = system_at(rate, model, geometry=geometry)
             system = replace(system, servers=servers, clients=servers, encode_at=place)
-            yield _written("scale", system, engine, streams, records=records)
+            yield _written("scale", system, setting.engine, streams, records=records)
 
 
-EXPERIMENTS: dict[str, Callable[[str], Iterator[Row]]] = {
+EXPERIMENTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "steps": step_rows,
     "codes": code_rows,
     "layout": layout_rows,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, chosen
-from stripesim.scenarios.studies.tasks import Call, Row, Task
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study
+from stripesim.scenarios.studies.tasks import Row, Task
 
 
 class Exstorus2019(Study):
@@ -41,13 +41,6 @@ class Exstorus2019(Study):
         from stripesim.scenarios.studies.exstorus2019.parameters import listed
 
         return listed()
-
-    def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List one task for each experiment."""
-        from stripesim.scenarios.studies.exstorus2019.runs import EXPERIMENTS, NEEDED
-
-        names = chosen("--experiment", setting.options.get("experiments"), EXPERIMENTS, NEEDED)
-        return [Call(name, EXPERIMENTS[name], (setting.engine,)) for name in names]
 
     def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
         """Return the experiments, and what measured the ratios between the kernels."""
