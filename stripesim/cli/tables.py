@@ -193,10 +193,10 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Set a trace's recorded latency beside the simulated one; nothing where it recorded none."""
+    """Set a trace's recorded latency beside the simulated one; nothing where either is missing."""
     lines = []
     for row in rows:
-        if row.get("recorded_latency_mean_ns") is not None:
+        if None not in (row.get("recorded_latency_mean_ns"), row.get("latency_mean_ns")):
             pairs = [
                 (name, row[f"recorded_latency_{name}_ns"] / 1e6, row[f"latency_{name}_ns"] / 1e6)
                 for name in ("mean", "p50", "p95", "p99")

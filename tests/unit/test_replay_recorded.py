@@ -1,7 +1,12 @@
 """A replay's row carries what the trace itself recorded."""
 
+import json
+import sys
+
 import pytest
 
+from stripesim.__main__ import main
+from stripesim.cli.tables import recorded_lines
 from stripesim.scenarios.run.replay import recorded_latency
 from stripesim.scenarios.schema.loader import parse_scenario
 
@@ -31,3 +36,32 @@ def test_only_the_requests_that_are_replayed_count(tmp_path):
         parse_scenario(SCENARIO + "requests = 2\n", label="s.toml", base_dir=tmp_path)
     )
     assert scenario["recorded_latency_mean_ns"] == pytest.approx(200_000)
+
+
+@pytest.mark.parametrize("duration_s", ["1e-9", "1e-6"])
+@pytest.mark.parametrize("options", [[], ["--out", "out", "--report"], ["--json", "-"]])
+def test_a_replay_too_short_for_any_request_is_reported_without_latencies(
+    tmp_path, capsys, monkeypatch, duration_s, options
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(LINES)
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    command = ["stripesim", "run", "s.toml", "--set", f"workload.duration_s={duration_s}", *options]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out = capsys.readouterr().out
+    assert not ended.value.code
+    assert "recorded →" not in out
+    if "--json" in options:
+        (row,) = json.loads(out)["rows"]
+        assert row["requests"] == 0
+        assert row["latency_mean_ns"] is None
+
+
+def test_recorded_and_simulated_latencies_stand_side_by_side():
+    names = ("mean", "p50", "p95", "p99")
+    row = {f"{kind}latency_{name}_ns": 2e6 for name in names for kind in ("", "recorded_")}
+    assert recorded_lines([{"scheme": "rep:3", **row}]) == [
+        "rep:3: latency recorded → simulated [ms]: " + ", ".join(f"{name} 2.00 → 2.00" for name in names)
+    ]
