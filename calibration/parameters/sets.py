@@ -22,6 +22,9 @@ _PACKAGE = "stripesim.calibration.parameters"
 #: Tables that describe what lies under an OSD.
 DEVICE_TABLES = ("ssd", "hdd", "hdd_with_log")
 
+#: Longer than any service time, in nanoseconds; wider than any spread that was measured.
+_TIME_MAX_NS, _SIGMA_MAX, _VALUE_MAX = 1e12, 5, 1e30
+
 Model = TypeVar("Model", bound=MeasuredModel)
 
 
@@ -65,7 +68,7 @@ class ParameterSet:
         self._folder = files(_PACKAGE) if path is None else path.parent
         try:
             self._tables: dict[str, Any] = tomllib.loads(resource.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ParameterSetError(f"{self.name}.toml: {error}") from error
 
     def table(self, name: str) -> dict[str, Any] | None:
@@ -92,6 +95,13 @@ class ParameterSet:
             raise ParameterSetError(
                 f"{where}: missing {sorted(wanted - values.keys())}, unknown {sorted(values.keys() - wanted)}"
             )
+        for field in dataclasses.fields(kind):
+            if field.type == "int":
+                values[field.name] = _whole(values[field.name], f"{where}: {field.name}")
+            elif field.name.endswith("_ns") and not values[field.name] <= _TIME_MAX_NS:
+                raise ParameterSetError(
+                    f"{where}: {field.name}: got {values[field.name]}, wanted at most {_TIME_MAX_NS:g}"
+                )
         try:
             return kind(**values, provenance=provenance)
         except (ValueError, TypeError) as error:
@@ -119,6 +129,12 @@ def lognormal_factors(sigma: float) -> tuple[float, ...]:
     return tuple((factors / factors.mean()).tolist())
 
 
+def _whole(value: float, where: str) -> int:
+    if value != int(value):
+        raise ParameterSetError(f"{where}: got {value}, wanted a whole number")
+    return int(value)
+
+
 def _value(entry: Any, where: str, folder: Traversable) -> Any:
     wanted = "wanted a value, a file, factors or a lognormal_sigma"
     if not isinstance(entry, Mapping):
@@ -126,9 +142,14 @@ def _value(entry: Any, where: str, folder: Traversable) -> Any:
     if "value" in entry:
         if isinstance(entry["value"], bool) or not isinstance(entry["value"], int | float):
             raise ParameterSetError(f"{where}: value: got {entry['value']!r}, wanted a number")
+        if not abs(entry["value"]) < _VALUE_MAX:
+            raise ParameterSetError(f"{where}: value: got {entry['value']}, wanted a finite number")
         return entry["value"]
     if "lognormal_sigma" in entry:
-        return lognormal_factors(float(entry["lognormal_sigma"]))
+        sigma = entry["lognormal_sigma"]
+        if isinstance(sigma, bool) or not isinstance(sigma, int | float) or not 0 <= sigma <= _SIGMA_MAX:
+            raise ParameterSetError(f"{where}: lognormal_sigma: got {sigma!r}, wanted 0 to {_SIGMA_MAX}")
+        return lognormal_factors(sigma)
     if "file" in entry or "factors" in entry:
         return _factors(entry, where, folder)
     raise ParameterSetError(f"{where}: got {', '.join(entry) or 'nothing'}, {wanted}")
@@ -164,5 +185,5 @@ def _provenance(entry: Mapping[str, Any], where: str) -> Provenance:
     interval = entry.get("confidence_interval")
     try:
         return Provenance(entry["provenance"], entry["source"], tuple(interval) if interval else None)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ParameterSetError(f"{where}: {error}") from error

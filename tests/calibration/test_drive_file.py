@@ -127,3 +127,35 @@ def test_the_published_trace_gives_a_drive(data: Path, tmp_path: Path) -> None:
     assert isinstance(trace, BlockTrace)
     written = write_fit(fit_trace(trace), trace, tmp_path)
     assert tmp_path / "drive.toml" in written
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        (r"(\[ssd.channels\]\nvalue = )\S+", r"\g<1>2.5", "channels: got 2.5, wanted a whole number"),
+        (
+            r"(\[ssd.read_base_ns\]\nvalue = )\S+",
+            r"\g<1>inf",
+            "read_base_ns: value: got inf, wanted a finite",
+        ),
+        (r"(\[ssd.read_base_ns\]\nvalue = )\S+", r"\g<1>1e15", "got 1e+15, wanted at most 1e+12"),
+        (r"lognormal_sigma = \S+", "lognormal_sigma = 1e9", "got 1000000000.0, wanted 0 to 5"),
+        (r"factors = .*", 'factors = "abc"', "wanted a list of numbers"),
+        (r"factors = .*", "factors = [1, 2]", "wanted 256 points of mean 1"),
+        (r"confidence_interval = .*", "confidence_interval = 3", "'int' object is not iterable"),
+        (r"\A", "a = " + "[" * 5000 + "]" * 5000 + "\n", "recursion"),
+    ],
+)
+def test_a_damaged_drive_file_is_one_line_with_its_place(
+    tmp_path: Path, was: str, now: str, said: str
+) -> None:
+    # Sizes of up to 32 KiB are one part, so that base and slope have intervals of their own.
+    trace = trace_of(np.random.default_rng(2).choice(np.array([4096, 16_384]), 400), 0.2)
+    write_fit(fit_trace(trace), trace, tmp_path)
+    path = tmp_path / "drive.toml"
+    path.write_text(re.sub(was, now, path.read_text(), count=1))
+    (tmp_path / "own.toml").write_text(SCENARIO)
+    with pytest.raises(ValueError, match=re.escape(said)) as problem:
+        run(load_scenario(tmp_path / "own.toml"))
+    assert str(problem.value).startswith(f"{tmp_path}/own.toml:3: cluster.ssd: drive.toml: ")
+    assert "\n" not in str(problem.value)
