@@ -100,7 +100,7 @@ class ParameterSet:
                 values[field.name] = _whole(values[field.name], f"{where}: {field.name}")
             elif field.name.endswith("_ns") and not values[field.name] <= _TIME_MAX_NS:
                 raise ParameterSetError(
-                    f"{where}: {field.name}: got {values[field.name]}, wanted at most {_TIME_MAX_NS:g}"
+                    f"{where}: {field.name}: got {values[field.name]:g}, wanted at most {_TIME_MAX_NS:g}"
                 )
         try:
             return kind(**values, provenance=provenance)
