@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, expm1, inf, log1p, prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,9 @@ from stripesim.sim.durability.system import Code, Floats, System, group_bytes
 class Chain:
     """A Markov chain that ends in data loss, of one pool or of what a single drive's failure begins."""
 
-    rates: Floats
+    rates: Any
     """Shape (states, states + 1): from each state to each other [1/s]; the last column is data loss, the
-    diagonal is unused."""
+    diagonal is unused. An array, or a sparse matrix."""
     missing: npt.NDArray[np.int64]  # Shape (states,): shards missing in the worst stripe
     copies: float = 1.0  # Independent chains of which any may end
     exact: bool = True  # Whether it is the model itself, or an approximation of it
@@ -43,19 +44,14 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class PatternChain:
-    """A chain with a state for each pattern of losses that can be decoded.
+class PatternChain(Chain):
+    """A chain with a state for each pattern of losses that can be decoded, the first the whole stripe.
 
     Notes
     -----
     Uniformisation step by step. Once the distribution among the states keeps its shape, what is left shrinks
     by the same factor with each step, and the rest of the sum over Poisson-distributed steps is closed.
     """
-
-    rates: sparse.csr_matrix  # Shape (states, states + 1): as in `Chain`; state 0 is the whole stripe
-    missing: npt.NDArray[np.int64]  # Shape (states,)
-    copies: float = 1.0
-    exact: bool = True
 
     @cached_property
     def _steps(self) -> tuple[float, Floats, Floats, Floats]:
@@ -81,7 +77,7 @@ class PatternChain:
         return q, np.array(losses), np.array(left), shape
 
     def loss_probability(self, horizon_s: float) -> float:
-        """Probability that any copy ends within a time."""
+        """As `Chain.loss_probability`."""
         q, losses, left, _ = self._steps
         mean = q * horizon_s
         gone = np.append(0.0, np.cumsum(losses * left[:-1]))
@@ -95,12 +91,12 @@ class PatternChain:
 
     @property
     def mttdl_s(self) -> float:
-        """Mean time to the first loss of all copies [s]: of one, over their number."""
+        """As `Chain.mttdl_s`."""
         q, losses, left, _ = self._steps
         return (float(left[:-1].sum()) + float(left[-1]) / float(losses[-1])) / q / self.copies
 
     def share_of_time(self, missing_allowed: int) -> float:
-        """Share of the time before loss that a stripe of one copy misses more shards than that."""
+        """As `Chain.share_of_time`."""
         return float(np.sum(self._steps[3][self.missing > missing_allowed]))
 
 
@@ -193,7 +189,7 @@ def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floa
     return rates
 
 
-def chain_of(system: System) -> Chain | PatternChain:
+def chain_of(system: System) -> Chain:
     """Return the chain of a system whose drives do not age.
 
     Notes
