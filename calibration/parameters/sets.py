@@ -98,7 +98,7 @@ class ParameterSet:
         for field in dataclasses.fields(kind):
             if field.type == "int":
                 values[field.name] = _whole(values[field.name], f"{where}: {field.name}")
-            elif field.name.endswith("_ns") and not values[field.name] <= _TIME_MAX_NS:
+            elif field.name.endswith("_ns") and values[field.name] > _TIME_MAX_NS:
                 raise ParameterSetError(
                     f"{where}: {field.name}: got {values[field.name]:g}, wanted at most {_TIME_MAX_NS:g}"
                 )
@@ -130,7 +130,8 @@ def lognormal_factors(sigma: float) -> tuple[float, ...]:
 
 
 def _whole(value: float, where: str) -> int:
-    if value != int(value):
+    # What is no number has no remainder of 0 either.
+    if value % 1 != 0:
         raise ParameterSetError(f"{where}: got {value}, wanted a whole number")
     return int(value)
 
@@ -142,7 +143,7 @@ def _value(entry: Any, where: str, folder: Traversable) -> Any:
     if "value" in entry:
         if isinstance(entry["value"], bool) or not isinstance(entry["value"], int | float):
             raise ParameterSetError(f"{where}: value: got {entry['value']!r}, wanted a number")
-        if not abs(entry["value"]) < _VALUE_MAX:
+        if abs(entry["value"]) >= _VALUE_MAX:
             raise ParameterSetError(f"{where}: value: got {entry['value']}, wanted a finite number")
         return entry["value"]
     if "lognormal_sigma" in entry:
