@@ -90,36 +90,16 @@ class RunResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What came of one workload.
+    """What came of one workload."""
 
-    Parameters
-    ----------
-    sources : tuple of Foreground
-        Its streams.
-    requested : Requested
-        Its requests, of all its clients.
-    first : Requested
-        Those of its first stream.
-    stream : StreamRun
-        What the engine noted of all its streams.
-    spawned : StreamRun or None
-        The same of what its requests spawned.
-    is_closed : bool
-        Whether its clients keep requests in flight rather than issue them by the clock.
-    is_drawn : bool
-        Whether each request is an independent draw.
-    dry_ns : int
-        When the first of its streams issued its last request [ns].
-    """
-
-    sources: tuple[Foreground, ...]
-    requested: Requested
-    first: Requested
-    stream: StreamRun
-    spawned: StreamRun | None
-    is_closed: bool
-    is_drawn: bool
-    dry_ns: int
+    sources: tuple[Foreground, ...]  # Its streams.
+    requested: Requested  # Its requests, of all its clients.
+    first: Requested  # Those of its first stream.
+    stream: StreamRun  # What the engine noted of all its streams.
+    spawned: StreamRun | None  # The same of what its requests spawned.
+    is_closed: bool  # Whether its clients keep requests in flight rather than issue them by the clock.
+    is_drawn: bool  # Whether each request is an independent draw.
+    dry_ns: int  # When the first of its streams issued its last request [ns].
 
 
 def engine_named(name: str) -> Callable[[Program], EngineRun]:

@@ -21,26 +21,14 @@ Condition = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Test:
-    """A question about the state of the machine; made by the functions below.
-
-    Parameters
-    ----------
-    kind : int
-        `ALWAYS`, `PINNED` …
-    role : int
-        Role of the gate or the server that is asked; −1: none.
-    keys : int
-        Which of the request's key ranges is meant; −1: none.
-    ticket : int
-        The `enter` step whose ticket is meant; −1: none.
-    """
+    """A question about the state of the machine; made by the functions below."""
 
     __test__ = False  # No test case, whatever pytest makes of the name.
 
-    kind: int
-    role: int = -1
-    keys: int = -1
-    ticket: int = -1
+    kind: int  # `ALWAYS`, `PINNED` …
+    role: int = -1  # Role of the gate or the server that is asked; −1: none.
+    keys: int = -1  # Which of the request's key ranges is meant; −1: none.
+    ticket: int = -1  # The `enter` step whose ticket is meant; −1: none.
 
 
 def always() -> Test:

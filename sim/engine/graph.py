@@ -78,92 +78,48 @@ _SIDE = 1 << 20
 
 @dataclass(frozen=True)
 class Dynamics:
-    """What a template has beyond the plain words, step by step; see `GraphBuilder` for each.
+    """What a template has beyond the plain words, step by step; see `GraphBuilder` for each."""
 
-    Parameters
-    ----------
-    merges : ndarray of bool, shape (steps,)
-        Whether a step waits for those of its predecessors that run, instead of all.
-    tests : ndarray of int64, shape (steps,)
-        Kind of test of a `BRANCH` or a `SPAWN`; its role is the step's role.
-    keys : ndarray of int64, shape (steps,)
-        Key range that the step or its test means; −1: none.
-    tickets : ndarray of int64, shape (steps,)
-        The `ENTER` step whose ticket the step or its test means; −1: none.
-    yes_counts : ndarray of int64, shape (steps,)
-        How many of a `BRANCH`'s successors, the first ones, are those of its yes.
-    spawns : ndarray of int64, shape (steps,)
-        Index into `spawned` of a `SPAWN`; −1: none.
-    spawned : tuple of Template
-        The detached graphs.
-    once : ndarray of int64, shape (steps, len(COUNTERS))
-        What a `USE` accounts once per service, whoever shares it.
-    threads : ndarray of int64, shape (steps,)
-        The `ACQUIRE` of the thread that does a `USE`, which takes longer if that had to be woken; −1: none.
-    classes, costs : ndarray of int64, shape (steps,)
-        Class and cost of a `USE` or an `ACQUIRE` at a resource that classes share.
-    """
-
+    # Shape (steps,). Whether a step waits for those of its predecessors that run, instead of all.
     merges: npt.NDArray[np.bool_]
-    tests: IntArray
-    keys: IntArray
-    tickets: IntArray
+    tests: IntArray  # Shape (steps,). Kind of test of a `BRANCH` or a `SPAWN`; its role is the step's role.
+    keys: IntArray  # Shape (steps,). Key range that the step or its test means; −1: none.
+    tickets: IntArray  # Shape (steps,). The `ENTER` step whose ticket the step or its test means; −1: none.
+    # Shape (steps,). How many of a `BRANCH`'s successors, the first ones, are those of its yes.
     yes_counts: IntArray
-    spawns: IntArray
-    spawned: tuple[Template, ...]
-    once: IntArray
+    spawns: IntArray  # Shape (steps,). Index into `spawned` of a `SPAWN`; −1: none.
+    spawned: tuple[Template, ...]  # The detached graphs.
+    once: IntArray  # Shape (steps, len(COUNTERS). What a `USE` accounts once per service, whoever shares it.
+    # Shape (steps,). The `ACQUIRE` of the thread that does a `USE`, which takes longer if that had to be
+    # woken; −1: none.
     threads: IntArray
+    # Shape (steps,). Class and cost of a `USE` or an `ACQUIRE` at a resource that classes share.
     classes: IntArray
     costs: IntArray
 
 
 @dataclass(frozen=True)
 class Template:
-    """One path, compiled: what the engines execute.
+    """One path, compiled: what the engines execute."""
 
-    Parameters
-    ----------
-    name : str
-        For messages and drawings.
-    words, roles, spreads : ndarray of int64, shape (steps,)
-        Kind of step (`USE` …), role index (`NO_ROLE`: none), distribution index.
-    demands_ns : ndarray of int64, shape (steps,)
-        Demand of `USE` and `DELAY` [ns].
-    predecessors : ndarray of int64, shape (steps,)
-        Number of predecessors of each step; 0 only for step 0.
-    successor_starts : ndarray of int64, shape (steps + 1,)
-        Where the successors of each step begin in `successors`.
-    successors : ndarray of int64
-        Successors of all steps, ascending within a step; of a `BRANCH` first those of its
-        yes, then those of its no, each ascending.
-    reply : int
-        Step whose completion completes the request.
-    amounts : ndarray of int64, shape (steps, len(COUNTERS))
-        What each step accounts when it completes and is bound.
-    labels : tuple of str
-        A few words per step, for drawings only.
-    phases : tuple of int
-        What each step's time is spent on, in the terms of the modelled system; `NO_PHASE`: nothing.
-    shards : tuple of int
-        Shard whose sub-operation each step belongs to; `NO_SHARD`: the whole request.
-    dynamics : Dynamics, optional
-        None if the template has plain words only.
-    """
-
-    name: str
+    name: str  # For messages and drawings.
+    # Shape (steps,). Kind of step (`USE` …), role index (`NO_ROLE`: none), distribution index.
     words: IntArray
     roles: IntArray
     spreads: IntArray
-    demands_ns: IntArray
-    predecessors: IntArray
-    successor_starts: IntArray
+    demands_ns: IntArray  # Shape (steps,). Demand of `USE` and `DELAY` [ns].
+    predecessors: IntArray  # Shape (steps,). Number of predecessors of each step; 0 only for step 0.
+    successor_starts: IntArray  # Shape (steps + 1,). Where the successors of each step begin in `successors`.
+    # Successors of all steps, ascending within a step; of a `BRANCH` first those of its yes, then those of
+    # its no, each ascending.
     successors: IntArray
-    reply: int
-    amounts: IntArray
-    labels: tuple[str, ...]
+    reply: int  # Step whose completion completes the request.
+    amounts: IntArray  # Shape (steps, len(COUNTERS). What each step accounts when it completes and is bound.
+    labels: tuple[str, ...]  # A few words per step, for drawings only.
+    # What each step's time is spent on, in the terms of the modelled system; `NO_PHASE`: nothing.
     phases: tuple[int, ...]
-    shards: tuple[int, ...]
-    dynamics: Dynamics | None = None
+    shards: tuple[int, ...]  # Shard whose sub-operation each step belongs to; `NO_SHARD`: the whole request.
+    dynamics: Dynamics | None = None  # None if the template has plain words only.
 
     @property
     def steps(self) -> int:

@@ -36,48 +36,30 @@ KEY_MAX = 1 << 60
 
 @dataclass(frozen=True)
 class Resources:
-    """The resources of a cluster, by index.
+    """The resources of a cluster, by index."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        For reports, such as ``osd.3.ssd``.
-    kinds : tuple of str
-        The class each belongs to, such as ``ssd``; utilisation is given per class.
-    capacities : ndarray of int64, shape (resources,)
-        Servers of a server resource, units of a pool, 1 for a gate; at least 1.
-    disciplines : ndarray of int64, shape (resources,)
-        `FIFO`, `BATCH`, `POOL` or `GATE`.
-    wake_ns : ndarray of int64, shape (resources,), optional
-        What it costs to wake a server or a unit that nobody uses [ns], 0 ≤ wake_ns < 2**31: a service that
-        begins on an idle server takes so much longer; a unit of a pool, a thread, makes the `use` longer
-        that names its `acquire`. Nothing by default.
-    shares : tuple of Share
-        How resources serve several classes.
-    share_indices : ndarray of int64, shape (resources,), optional
-        Index into `shares` of a `FIFO` or a `POOL` that classes share; −1: none, as by default.
-    slice_ns : ndarray of int64, shape (resources,), optional
-        Of a `FIFO` of cores: how long a thread keeps one while others wait for it [ns], below 2**31; 0: no
-        longer than one `use`, as by default.
-    served_by : ndarray of int64, shape (resources,), optional
-        Of a `BATCH`: the `POOL` whose threads serve it when they have nothing else to do; −1: none, as by
-        default.
-    paired : ndarray of int64, shape (resources,), optional
-        1 for a `FIFO` whose servers are hardware threads, two on a core; 0, as by default.
-    paired_slowdown : int
-        What a service takes longer while the other thread of its core works, in `PAIRED_UNIT` of its demand.
-    """
-
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
+    names: tuple[str, ...]  # For reports, such as ``osd.3.ssd``.
+    kinds: tuple[str, ...]  # The class each belongs to, such as ``ssd``; utilisation is given per class.
+    # Shape (resources,). Servers of a server resource, units of a pool, 1 for a gate; at least 1.
     capacities: IntArray
-    disciplines: IntArray
+    disciplines: IntArray  # Shape (resources,). `FIFO`, `BATCH`, `POOL` or `GATE`.
+    # Shape (resources,). What it costs to wake a server or a unit that nobody uses [ns], 0 ≤ wake_ns < 2**31:
+    # a service that begins on an idle server takes so much longer; a unit of a pool, a thread, makes the
+    # `use` longer that names its `acquire`. Nothing by default.
     wake_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    shares: tuple[Share, ...] = ()
+    shares: tuple[Share, ...] = ()  # How resources serve several classes.
+    # Shape (resources,). Index into `shares` of a `FIFO` or a `POOL` that classes share; −1: none, as by
+    # default.
     share_indices: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Shape (resources,). Of a `FIFO` of cores: how long a thread keeps one while others wait for it [ns],
+    # below 2**31; 0: no longer than one `use`, as by default.
     slice_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Shape (resources,). Of a `BATCH`: the `POOL` whose threads serve it when they have nothing else to do;
+    # −1: none, as by default.
     served_by: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Shape (resources,). 1 for a `FIFO` whose servers are hardware threads, two on a core; 0, as by default.
     paired: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # What a service takes longer while the other thread of its core works, in `PAIRED_UNIT` of its demand.
     paired_slowdown: int = 0
 
     def __post_init__(self) -> None:
@@ -125,26 +107,18 @@ class Resources:
 
 @dataclass(frozen=True)
 class RequestChunk:
-    """Requests of one stream, in their order.
+    """Requests of one stream, in their order."""
 
-    Parameters
-    ----------
-    templates, bindings : ndarray of int64, shape (requests,)
-        Template and binding of each request: the number of a row, or two of them (`with_client`).
-    groups : ndarray of int64, shape (requests,)
-        Placement group of each request.
-    arrivals_ns : ndarray of int64, shape (requests,), optional
-        Issue times of an open stream [ns], ascending; None for a closed loop.
-    keys : ndarray of int64, shape (requests, KEY_RANGES, 2), optional
-        Key ranges of each request, [first, stop) each, 0 ≤ first ≤ stop < `KEY_MAX`; None
-        where no template asks for keys. A range costs time in proportion to its length
-        wherever a step names it.
-    """
-
+    # Shape (requests,). Template and binding of each request: the number of a row, or two of them
+    # (`with_client`).
     templates: IntArray
     bindings: IntArray
-    groups: IntArray
+    groups: IntArray  # Shape (requests,). Placement group of each request.
+    # Shape (requests,). Issue times of an open stream [ns], ascending; None for a closed loop.
     arrivals_ns: IntArray | None = None
+    # Shape (requests, KEY_RANGES, 2). Key ranges of each request, [first, stop) each, 0 ≤ first ≤ stop <
+    # `KEY_MAX`; None where no template asks for keys. A range costs time in proportion to its length wherever
+    # a step names it.
     keys: IntArray | None = None
 
     def __len__(self) -> int:
@@ -152,15 +126,9 @@ class RequestChunk:
 
 
 class RequestSource(Protocol):
-    """A stream of requests, planned in its own order, chunk by chunk.
+    """A stream of requests, planned in its own order, chunk by chunk."""
 
-    Attributes
-    ----------
-    depth : int
-        Requests that may be outstanding (closed loop); 0 for an open stream.
-    """
-
-    depth: int
+    depth: int  # Requests that may be outstanding (closed loop); 0 for an open stream.
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests, at most about `count`; an empty chunk ends the stream."""
@@ -169,23 +137,13 @@ class RequestSource(Protocol):
 
 @runtime_checkable
 class DirectedSource(RequestSource, Protocol):
-    """A stream of requests in a run with a director.
+    """A stream of requests in a run with a director."""
 
-    Attributes
-    ----------
-    reports : bool
-        Whether completions of its requests are reported to the director.
-    feed : bool
-        Whether an empty chunk means "nothing just now" instead of the end; the stream is then
-        asked again after a `Wake`. What is cut off of a feed ends as `CUT`; what is cut off of
-        any other stream is issued again.
-    timeout_ns : int
-        A request that is not complete so long after its issue ends as `FAILED` [ns]; 0: never.
-    """
-
-    reports: bool
+    reports: bool  # Whether completions of its requests are reported to the director.
+    # Whether an empty chunk means "nothing just now" instead of the end; the stream is then asked again after
+    # a `Wake`. What is cut off of a feed ends as `CUT`; what is cut off of any other stream is issued again.
     feed: bool
-    timeout_ns: int
+    timeout_ns: int  # A request that is not complete so long after its issue ends as `FAILED` [ns]; 0: never.
 
     def replan(self, indices: IntArray) -> RequestChunk:
         """Plan requests again, as their placement groups look now."""
@@ -194,35 +152,19 @@ class DirectedSource(RequestSource, Protocol):
 
 @dataclass(frozen=True)
 class Report:
-    """A request of a reporting stream has completed.
-
-    Parameters
-    ----------
-    stream : int
-    index : int
-        Number of the request within its stream, from 0.
-    """
+    """A request of a reporting stream has completed."""
 
     stream: int
-    index: int
+    index: int  # Number of the request within its stream, from 0.
 
 
 @dataclass(frozen=True)
 class SetGroup:
-    """A placement group enters a new interval.
-
-    Parameters
-    ----------
-    group : int
-    held : bool
-        Whether requests to it wait until it is set again with ``held=False``.
-    interrupt : bool
-        Whether its requests in flight are cut off.
-    """
+    """A placement group enters a new interval."""
 
     group: int
-    held: bool
-    interrupt: bool
+    held: bool  # Whether requests to it wait until it is set again with ``held=False``.
+    interrupt: bool  # Whether its requests in flight are cut off.
 
 
 @dataclass(frozen=True)
@@ -289,127 +231,78 @@ class TemplateBook(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """All that an engine needs to run.
-
-    Parameters
-    ----------
-    resources : Resources
-    book : TemplateBook
-    streams : sequence of RequestSource
-    groups : int
-        Number of placement groups.
-    seed : int
-        Of the random service times.
-    factor_tables : ndarray of int64, shape (distributions, FACTOR_POINTS)
-        Units of 2**-20; row 0 is "no spread".
-    until_ns : int, optional
-        Time bound [ns]; None: until nothing is left to do.
-    bin_ns : int
-        Width of the time bins of the counters [ns]; 0: no bins.
-    director : Director, optional
-        Decides what fails and what comes back; all streams are `DirectedSource` then.
-    followed : ndarray of int64, shape (n,)
-        Requests of the first stream, by their number in it, ascending, of which the end of every step is
-        noted (`EngineRun.followed_ns`).
-    newest_only : frozenset of int
-        Closed loops whose client waits for its most recently issued request, and only then looks at what
-        else has completed; a request is complete when its client looks at it. Not beside a director.
-    """
+    """All that an engine needs to run."""
 
     resources: Resources
     book: TemplateBook
     streams: Sequence[RequestSource]
-    groups: int = 1
-    seed: int = 0
+    groups: int = 1  # Number of placement groups.
+    seed: int = 0  # Of the random service times.
+    # Shape (distributions, FACTOR_POINTS). Units of 2**-20; row 0 is "no spread".
     factor_tables: IntArray = field(
         default_factory=lambda: np.full((1, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64)
     )
-    until_ns: int | None = None
-    bin_ns: int = 0
+    until_ns: int | None = None  # Time bound [ns]; None: until nothing is left to do.
+    bin_ns: int = 0  # Width of the time bins of the counters [ns]; 0: no bins.
+    # Decides what fails and what comes back; all streams are `DirectedSource` then.
     director: Director | None = None
+    # Shape (n,). Requests of the first stream, by their number in it, ascending, of which the end of every
+    # step is noted (`EngineRun.followed_ns`).
     followed: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Closed loops whose client waits for its most recently issued request, and only then looks at what else
+    # has completed; a request is complete when its client looks at it. Not beside a director.
     newest_only: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
 class StreamRun:
-    """What happened to the requests of one stream, in the order of issue.
+    """What happened to the requests of one stream, in the order of issue."""
 
-    Parameters
-    ----------
-    issued_ns, completed_ns : ndarray of int64, shape (requests,)
-        Times [ns], the first issue; `PENDING` where a request had not completed, `CUT` where it
-        was cut off for good, `FAILED` where its time ran out.
-    templates, bindings, groups : ndarray of int64, shape (requests,)
-        What each request ran on, at last.
-    taken : ndarray of int64, shape (len(COUNTERS),)
-        What the completed steps of requests on templates that are not `Template.planned`
-        accounted, up to the end of the run. What the others account, the plan tells.
-    taken_uses : int
-        How many `USE` steps of such requests completed.
-    counted : bool
-        Whether `taken` tells of all requests, whatever their template and whether or not they
-        were cut off: so in a run with a director.
-    retries : ndarray of int64, shape (requests,)
-        How often each request was cut off to be issued again; no rows without a director.
-    """
-
+    # Shape (requests,). Times [ns], the first issue; `PENDING` where a request had not completed, `CUT` where
+    # it was cut off for good, `FAILED` where its time ran out.
     issued_ns: IntArray
     completed_ns: IntArray
+    # Shape (requests,). What each request ran on, at last.
     templates: IntArray
     bindings: IntArray
     groups: IntArray
+    # Shape (len(COUNTERS). What the completed steps of requests on templates that are not `Template.planned`
+    # accounted, up to the end of the run. What the others account, the plan tells.
     taken: IntArray = field(default_factory=lambda: np.zeros(len(COUNTERS), dtype=np.int64))
-    taken_uses: int = 0
+    taken_uses: int = 0  # How many `USE` steps of such requests completed.
+    # Whether `taken` tells of all requests, whatever their template and whether or not they were cut off: so
+    # in a run with a director.
     counted: bool = False
+    # Shape (requests,). How often each request was cut off to be issued again; no rows without a director.
     retries: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class EngineRun:
-    """The answer of an engine.
-
-    Parameters
-    ----------
-    streams : list of StreamRun
-    busy_ns : ndarray of int64, shape (resources,)
-        Service time begun at each server resource [ns].
-    held_ns : ndarray of int64, shape (resources,)
-        Unit-time for which each pool was held, ticket-time of each gate [ns], up to the end
-        of the run.
-    waited_ns : ndarray of int64, shape (resources,)
-        Time that steps spent in each queue, all together, up to the end of the run [ns].
-    uses : int
-        `USE` steps completed.
-    end_ns : int
-        Time of the last event, or the bound [ns].
-    bins : ndarray of int64, shape (bins, len(COUNTERS))
-        Counters by time; no rows if no bins were asked for.
-    wall_s : float
-        Wall-clock time inside the engine, without planning and compiling [s].
-    spawned : list of StreamRun
-        What the requests of each stream spawned, in the order of spawning; as many as `streams`.
-    followed_ns : ndarray of int64, shape (len(Program.followed), steps)
-        When each step of each followed request completed, by its template's steps [ns]; `PENDING` where it
-        has not, was skipped, or is no step of the template. As wide as the widest template.
-    sleeps : ndarray of int64, shape (resources,)
-        How often a server, or a unit of a pool, became idle because nothing waited for it: a thread that
-        goes to sleep, hence a context switch, where the resource models threads.
-    sleep_bins : ndarray of int64, shape (at most bins, kinds)
-        The same by time and by kind of resource (`Resources.kind_names`); up to the last bin with a sleep.
-    """
+    """The answer of an engine."""
 
     streams: list[StreamRun]
-    busy_ns: IntArray
+    busy_ns: IntArray  # Shape (resources,). Service time begun at each server resource [ns].
+    # Shape (resources,). Unit-time for which each pool was held, ticket-time of each gate [ns], up to the end
+    # of the run.
     held_ns: IntArray
+    # Shape (resources,). Time that steps spent in each queue, all together, up to the end of the run [ns].
     waited_ns: IntArray
-    uses: int
-    end_ns: int
-    bins: IntArray
-    wall_s: float
+    uses: int  # `USE` steps completed.
+    end_ns: int  # Time of the last event, or the bound [ns].
+    bins: IntArray  # Shape (bins, len(COUNTERS). Counters by time; no rows if no bins were asked for.
+    wall_s: float  # Wall-clock time inside the engine, without planning and compiling [s].
+    # What the requests of each stream spawned, in the order of spawning; as many as `streams`.
     spawned: list[StreamRun] = field(default_factory=list)
+    # Shape (len(Program.followed). When each step of each followed request completed, by its template's steps
+    # [ns]; `PENDING` where it has not, was skipped, or is no step of the template. As wide as the widest
+    # template.
     followed_ns: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    # Shape (resources,). How often a server, or a unit of a pool, became idle because nothing waited for it:
+    # a thread that goes to sleep, hence a context switch, where the resource models threads.
     sleeps: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Shape (at most bins, kinds). The same by time and by kind of resource (`Resources.kind_names`); up to
+    # the last bin with a sleep.
     sleep_bins: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
 
 

@@ -23,23 +23,16 @@ RATE_MAX = 1 << 42
 
 @dataclass(frozen=True)
 class ShareClass:
-    """What one class of items gets of a resource.
+    """What one class of items gets of a resource."""
 
-    Parameters
-    ----------
-    weight : int
-        Of the rest that is divided in proportion; for `WPQ` the priority by which it draws, at least 1. For
-        `MCLOCK` 0 means that nothing but the reservation is served.
-    reservation, limit : int
-        Cost that is served a second at least and at most; 0: none. For `MCLOCK` only.
-    strict : int
-        Above 0: items go before all that are below, whatever they cost. In Ceph these are the
-        priorities from the cut-off on.
-    """
-
+    # Of the rest that is divided in proportion; for `WPQ` the priority by which it draws, at least 1. For
+    # `MCLOCK` 0 means that nothing but the reservation is served.
     weight: int = 1
+    # Cost that is served a second at least and at most; 0: none. For `MCLOCK` only.
     reservation: int = 0
     limit: int = 0
+    # Above 0: items go before all that are below, whatever they cost. In Ceph these are the priorities from
+    # the cut-off on.
     strict: int = 0
 
     def __post_init__(self) -> None:
@@ -51,18 +44,10 @@ class ShareClass:
 
 @dataclass(frozen=True)
 class Share:
-    """How a resource serves several classes.
+    """How a resource serves several classes."""
 
-    Parameters
-    ----------
-    kind : int
-        `WPQ` or `MCLOCK`.
-    classes : tuple of ShareClass
-        By number of the class.
-    """
-
-    kind: int
-    classes: tuple[ShareClass, ...]
+    kind: int  # `WPQ` or `MCLOCK`.
+    classes: tuple[ShareClass, ...]  # By number of the class.
 
     def __post_init__(self) -> None:
         if not self.classes:

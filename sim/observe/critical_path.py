@@ -48,14 +48,9 @@ _CODING: Final = COUNTER_INDEX["coding_ns"]
 
 @dataclass(frozen=True)
 class PathTimes:
-    """What one request's critical path consists of.
+    """What one request's critical path consists of."""
 
-    Parameters
-    ----------
-    served_ns, waited_ns : ndarray of int64, shape (len(STEPS),)
-        Time in service and time waiting, by step [ns]; together they are the latency.
-    """
-
+    # Shape (len(STEPS). Time in service and time waiting, by step [ns]; together they are the latency.
     served_ns: IntArray
     waited_ns: IntArray
 
@@ -92,20 +87,11 @@ def critical_steps(before: Sequence[Sequence[int]], ends_ns: Sequence[int], repl
 
 @dataclass(frozen=True)
 class PathSplitter:
-    """Splits the critical paths of requests on one template.
-
-    Parameters
-    ----------
-    template : Template
-    factor_tables : ndarray of int64, shape (distributions, FACTOR_POINTS)
-        The run's.
-    seed_state : int
-        The run's, from `stripesim.sim.engine.draws.seed_state`.
-    """
+    """Splits the critical paths of requests on one template."""
 
     template: Template
-    factor_tables: IntArray
-    seed_state: int
+    factor_tables: IntArray  # Shape (distributions, FACTOR_POINTS). The run's.
+    seed_state: int  # The run's, from `stripesim.sim.engine.draws.seed_state`.
 
     @cached_property
     def _before(self) -> list[tuple[int, ...]]:

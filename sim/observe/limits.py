@@ -22,33 +22,15 @@ _SERIAL = "pg."
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """Use of a class of resource over a run.
+    """Use of a class of resource over a run."""
 
-    Parameters
-    ----------
-    kind : str
-        ``pg.lock``, ``ssd``, ``cpu`` …
-    wait_fraction : float
-        Its share of all waiting.
-    utilisation : float
-        Of its busiest member, 0 to 1.
-    mean_utilisation : float
-        Of all its members, 0 to 1.
-    latency_share : float
-        Time that requests wait for it, over all the time that they take, 0 to 1.
-    in_use : float
-        Members in use at a time, on average.
-    line_share : float
-        Of the time that requests wait for it or have it, what they wait, 0 to 1.
-    """
-
-    kind: str
-    wait_fraction: float
-    utilisation: float
-    mean_utilisation: float
-    latency_share: float
-    in_use: float = 0.0
-    line_share: float = 0.0
+    kind: str  # ``pg.lock``, ``ssd``, ``cpu`` …
+    wait_fraction: float  # Its share of all waiting.
+    utilisation: float  # Of its busiest member, 0 to 1.
+    mean_utilisation: float  # Of all its members, 0 to 1.
+    latency_share: float  # Time that requests wait for it, over all the time that they take, 0 to 1.
+    in_use: float = 0.0  # Members in use at a time, on average.
+    line_share: float = 0.0  # Of the time that requests wait for it or have it, what they wait, 0 to 1.
 
     @property
     def is_limit(self) -> bool:

@@ -18,21 +18,14 @@ __all__ = ["Requested", "join_parts", "joined_requests", "joined_streams"]
 
 @dataclass(frozen=True)
 class Requested:
-    """The client's requests, parts joined, in order of issue.
+    """The client's requests, parts joined, in order of issue."""
 
-    Parameters
-    ----------
-    issued_ns, completed_ns : ndarray of int64, shape (n,)
-        First part issued, last part completed [ns]; else the worst that a part came to:
-        `FAILED`, `PENDING`.
-    lengths_bytes : ndarray of int64, shape (n,)
-    is_write : ndarray of bool, shape (n,)
-    """
-
+    # Shape (n,). First part issued, last part completed [ns]; else the worst that a part came to: `FAILED`,
+    # `PENDING`.
     issued_ns: IntArray
     completed_ns: IntArray
-    lengths_bytes: IntArray
-    is_write: npt.NDArray[np.bool_]
+    lengths_bytes: IntArray  # Shape (n,).
+    is_write: npt.NDArray[np.bool_]  # Shape (n,).
 
     @cached_property
     def done(self) -> npt.NDArray[np.bool_]:

@@ -20,23 +20,15 @@ _COMPLETIONS_MIN = 20
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a run that rates and latencies are of.
+    """The part of a run that rates and latencies are of."""
 
-    Parameters
-    ----------
-    start_ns, end_ns : float
-        Requests count that complete behind the start, up to the end [ns].
-    is_whole : bool
-        Whether nothing was left out: latencies are then of all requests that completed, those too that
-        completed after the last had been issued.
-    transient_ns : float
-        End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
-    """
-
+    # Requests count that complete behind the start, up to the end [ns].
     start_ns: float
     end_ns: float
+    # Whether nothing was left out: latencies are then of all requests that completed, those too that
+    # completed after the last had been issued.
     is_whole: bool
-    transient_ns: float
+    transient_ns: float  # End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
 
     def holds(self, requested: Requested) -> npt.NDArray[np.bool_]:
         """Tell which requests the latencies are of."""

@@ -51,21 +51,11 @@ STAGES_NS = {
 
 @dataclass(frozen=True)
 class Stage:
-    """A step of the calibration.
+    """A step of the calibration."""
 
-    Parameters
-    ----------
-    metrics : tuple of str
-        Counts or times that are fitted.
-    parameters : tuple of str
-        Model and field, such as ``messages.roll_forward_bytes``.
-    runs : tuple of str
-        Rows that it sees.
-    """
-
-    metrics: tuple[str, ...]
-    parameters: tuple[str, ...]
-    runs: tuple[str, ...]
+    metrics: tuple[str, ...]  # Counts or times that are fitted.
+    parameters: tuple[str, ...]  # Model and field, such as ``messages.roll_forward_bytes``.
+    runs: tuple[str, ...]  # Rows that it sees.
 
 
 STAGES = (

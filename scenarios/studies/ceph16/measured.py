@@ -55,22 +55,13 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Coded:
-    """The scheme of a row.
+    """The scheme of a row."""
 
-    Parameters
-    ----------
-    scheme : str
-        As the file calls it.
-    k, m : int
-        Data and parity chunks; k = 1 for replication, whose replicas are m + 1.
-    stripe_unit_bytes : int
-        Chunk of one stripe on one shard [B]; of no meaning for replication.
-    """
-
-    scheme: str
+    scheme: str  # As the file calls it.
+    # Data and parity chunks; k = 1 for replication, whose replicas are m + 1.
     k: int
     m: int
-    stripe_unit_bytes: int
+    stripe_unit_bytes: int  # Chunk of one stripe on one shard [B]; of no meaning for replication.
 
     @property
     def name(self) -> str:
@@ -80,40 +71,23 @@ class Coded:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRun:
-    """A run of the load generator.
+    """A run of the load generator."""
 
-    Parameters
-    ----------
-    where : str
-        File and line.
-    run_id : str
-    coded : Coded
-    op, pattern : str
-        ``write`` (pristine image), ``overwrite`` or ``read`` (prefilled); ``seq`` or ``rand``.
-    block_bytes, queue_depth, image_bytes : int
-    features : str
-        Of the image; ``default`` has an object map.
-    requests : Requests
-        The very offsets of the run.
-    measured : dict of str to float
-        Metric → bytes per client byte, or processor time [µs] and context switches per request of all OSDs,
-        without what they take when idle.
-    iops : float or None
-        Requests per second of the load generator.
-    """
-
-    where: str
+    where: str  # File and line.
     run_id: str
     coded: Coded
+    # ``write`` (pristine image), ``overwrite`` or ``read`` (prefilled); ``seq`` or ``rand``.
     op: str
     pattern: str
     block_bytes: int
     queue_depth: int
     image_bytes: int
-    features: str
-    requests: Requests
+    features: str  # Of the image; ``default`` has an object map.
+    requests: Requests  # The very offsets of the run.
+    # Metric → bytes per client byte, or processor time [µs] and context switches per request of all OSDs,
+    # without what they take when idle.
     measured: dict[str, float]
-    iops: float | None = None
+    iops: float | None = None  # Requests per second of the load generator.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,14 +124,7 @@ class MeasuredDegraded:
 
 @dataclass(frozen=True)
 class Measured:
-    """All of a folder.
-
-    Parameters
-    ----------
-    runs : tuple of MeasuredRun
-    repairs : tuple of MeasuredRepair
-    degraded : tuple of MeasuredDegraded
-    """
+    """All of a folder."""
 
     runs: tuple[MeasuredRun, ...]
     repairs: tuple[MeasuredRepair, ...]

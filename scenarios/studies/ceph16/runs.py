@@ -139,17 +139,9 @@ PHASES = "phases"
 
 @dataclass(frozen=True)
 class MeasuredTask:
-    """One measured row of a folder, to be simulated.
+    """One measured row of a folder, to be simulated."""
 
-    Parameters
-    ----------
-    kind : str
-        ``run``, ``repair``, ``degraded`` or `PHASES` (the moments of a repair, no count).
-    measured : MeasuredRun, MeasuredRepair or MeasuredDegraded
-    engine : str
-    """
-
-    kind: str
+    kind: str  # ``run``, ``repair``, ``degraded`` or `PHASES` (the moments of a repair, no count).
     measured: Any
     engine: str
     weight: float = 0.0

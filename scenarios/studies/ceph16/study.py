@@ -27,15 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Ceph16Result(StudyResult):
-    """What the study gives.
+    """What the study gives."""
 
-    Parameters
-    ----------
-    phases : polars.DataFrame
-        How long the phases of each repair took, measured and simulated: scheme, how, phase, measured_s,
-        simulated_s. No claims.
-    """
-
+    # How long the phases of each repair took, measured and simulated: scheme, how, phase, measured_s,
+    # simulated_s. No claims.
     phases: pl.DataFrame
 
     def to_json(self) -> dict[str, Any]:

@@ -224,120 +224,58 @@ Array = np.ndarray[Any, Any]
 
 
 class World(NamedTuple):
-    """All that the kernel touches; see the dtypes above for the records.
+    """All that the kernel touches; see the dtypes above for the records."""
 
-    Parameters
-    ----------
-    clock : ndarray of CLOCK, shape (1,)
-        Scalars.
-    steps : ndarray of STEP
-        Steps of all templates, one template after the other.
-    predecessors : ndarray of int16
-        Number of predecessors of each of `steps`.
-    successors : ndarray of int32
-        Successors of all steps, as steps of their template.
-    amounts : ndarray of int64, shape (steps, counters)
-        What each of `steps` accounts.
-    templates : ndarray of TEMPLATE
-    bindings : ndarray of int32
-        Resource of each role, row after row, ``clock.roles`` a row.
-    factors : ndarray of int64, shape (distributions, FACTOR_POINTS)
-    resources : ndarray of RESOURCE
-    requests : ndarray of REQUEST, shape (slots,)
-        Requests in flight.
-    free_slots : ndarray of int32, shape (slots,)
-        Slots of `requests` that nobody has; the first ``clock.slots_free`` count.
-    pending : ndarray of int16, shape (cells,)
-        Predecessors outstanding.
-    links : ndarray of int32, shape (cells,)
-        The next cell of the queue that a cell waits in.
-    ready : ndarray of int32, shape (cells,)
-        The ready list, a ring.
-    times_ns, cells : ndarray of int64, int32
-        The calendar, a heap with four children a node.
-    held : ndarray of int8, shape (groups,)
-        Whether requests to a placement group wait.
-    streams : ndarray of STREAM
-    plan : ndarray of int64, shape (streams, requests, 4)
-        What is planned and not yet issued: group, arrival time, template, binding.
-    log : ndarray of LOG
-        A row a request, in order of issue over all streams.
-    bins : ndarray of int64, shape (bins, counters)
-    sleep_bins : ndarray of int64, shape (bins, kinds)
-        How often servers and units became idle, by kind of resource.
-    specials : ndarray of SPECIAL, shape (steps,)
-        What each of `steps` has beyond the plain words.
-    once : ndarray of int64, shape (steps, counters)
-        What each of `steps` accounts once per service.
-    taken : ndarray of int64, shape (2 * streams, counters + 1)
-        What steps of templates that are not planned accounted, and their uses; by stream,
-        then by the stream of what each spawned.
-    spawned : ndarray of int64, shape (streams,)
-        How many requests those of each stream have spawned.
-    plan_keys : ndarray of KEYS, shape (streams, requests)
-        Key ranges of what stands in `plan`; no requests if no chunk has any.
-    keys : ndarray of KEYS, shape (slots,)
-        Key ranges of the requests in flight; empty if no chunk has any.
-    pins : ndarray of PIN
-        A hash table of the keys pinned, at most half full; a count of 0 is a free place.
-    parked : ndarray of PARKED
-        Requests that wait for their placement group; the first ``clock.parked`` count.
-    reports : ndarray of REPORT
-        What the director has not yet heard of; the first ``clock.reported`` count.
-    followed : ndarray of int32
-        Row of `ends_ns` of each request of the first stream, `NOBODY` where it is not followed; as long as
-        the last one that is.
-    ends_ns : ndarray of int64, shape (followed requests, steps)
-        When their steps completed.
-    shares : ndarray of SHARE
-        The queues that classes share.
-    lines : ndarray of LINE
-        The classes of each of `shares`, one share after the other.
-    looks : ndarray of int64, shape (power of two,)
-        A tree of when to look at which of `shares`; see ``compiled/shares.py``.
-    joined_ns : ndarray of int64, shape (cells,)
-        When each cell that waits in one of `shares` has joined it; empty if there are none.
-    since_ns : ndarray of int64, shape (cells,)
-        Since when the thread has had the core on which a cell is in service; empty if no core has a slice.
-    """
-
-    clock: Array
-    steps: Array
-    predecessors: Array
-    successors: Array
-    amounts: Array
+    clock: Array  # Shape (1,). Scalars.
+    steps: Array  # Steps of all templates, one template after the other.
+    predecessors: Array  # Number of predecessors of each of `steps`.
+    successors: Array  # Successors of all steps, as steps of their template.
+    amounts: Array  # Shape (steps, counters). What each of `steps` accounts.
     templates: Array
-    bindings: Array
-    factors: Array
+    bindings: Array  # Resource of each role, row after row, ``clock.roles`` a row.
+    factors: Array  # Shape (distributions, FACTOR_POINTS).
     resources: Array
-    requests: Array
+    requests: Array  # Shape (slots,). Requests in flight.
+    # Shape (slots,). Slots of `requests` that nobody has; the first ``clock.slots_free`` count.
     free_slots: Array
-    pending: Array
-    links: Array
-    ready: Array
+    pending: Array  # Shape (cells,). Predecessors outstanding.
+    links: Array  # Shape (cells,). The next cell of the queue that a cell waits in.
+    ready: Array  # Shape (cells,). The ready list, a ring.
+    # The calendar, a heap with four children a node.
     times_ns: Array
     cells: Array
-    held: Array
+    held: Array  # Shape (groups,). Whether requests to a placement group wait.
     streams: Array
+    # Shape (streams, requests, 4). What is planned and not yet issued: group, arrival time, template,
+    # binding.
     plan: Array
-    log: Array
-    bins: Array
-    sleep_bins: Array
-    specials: Array
-    once: Array
+    log: Array  # A row a request, in order of issue over all streams.
+    bins: Array  # Shape (bins, counters).
+    sleep_bins: Array  # Shape (bins, kinds). How often servers and units became idle, by kind of resource.
+    specials: Array  # Shape (steps,). What each of `steps` has beyond the plain words.
+    once: Array  # Shape (steps, counters). What each of `steps` accounts once per service.
+    # Shape (2 * streams, counters + 1). What steps of templates that are not planned accounted, and their
+    # uses; by stream, then by the stream of what each spawned.
     taken: Array
-    spawned: Array
+    spawned: Array  # Shape (streams,). How many requests those of each stream have spawned.
+    # Shape (streams, requests). Key ranges of what stands in `plan`; no requests if no chunk has any.
     plan_keys: Array
-    keys: Array
-    pins: Array
-    parked: Array
-    reports: Array
+    keys: Array  # Shape (slots,). Key ranges of the requests in flight; empty if no chunk has any.
+    pins: Array  # A hash table of the keys pinned, at most half full; a count of 0 is a free place.
+    parked: Array  # Requests that wait for their placement group; the first ``clock.parked`` count.
+    reports: Array  # What the director has not yet heard of; the first ``clock.reported`` count.
+    # Row of `ends_ns` of each request of the first stream, `NOBODY` where it is not followed; as long as the
+    # last one that is.
     followed: Array
-    ends_ns: Array
-    shares: Array
-    lines: Array
+    ends_ns: Array  # Shape (followed requests, steps). When their steps completed.
+    shares: Array  # The queues that classes share.
+    lines: Array  # The classes of each of `shares`, one share after the other.
+    # Shape (power of two,). A tree of when to look at which of `shares`; see ``compiled/shares.py``.
     looks: Array
+    # Shape (cells,). When each cell that waits in one of `shares` has joined it; empty if there are none.
     joined_ns: Array
+    # Shape (cells,). Since when the thread has had the core on which a cell is in service; empty if no core
+    # has a slice.
     since_ns: Array
 
 

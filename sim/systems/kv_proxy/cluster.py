@@ -28,21 +28,11 @@ RepairSources = Callable[[frozenset[int]], tuple[int, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class AdminCosts:
-    """What the scripts around the store do when a node comes or goes.
+    """What the scripts around the store do when a node comes or goes."""
 
-    Parameters
-    ----------
-    command_ns : float
-        One command of the scripts to one node, each a process of its own [ns].
-    line_bytes : int
-        Bytes that a node's answer spends on each node of the store [B].
-    loads_count : int
-        How often each node is asked for its view of the store.
-    """
-
-    command_ns: float
-    line_bytes: int
-    loads_count: int
+    command_ns: float  # One command of the scripts to one node, each a process of its own [ns].
+    line_bytes: int  # Bytes that a node's answer spends on each node of the store [B].
+    loads_count: int  # How often each node is asked for its view of the store.
 
 
 class StoreCluster:

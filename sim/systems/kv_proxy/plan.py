@@ -17,23 +17,12 @@ SLOTS = 1 << 14
 
 @dataclass(frozen=True)
 class Writes:
-    """Writes of the file system, in order.
+    """Writes of the file system, in order."""
 
-    Parameters
-    ----------
-    files : ndarray of int64, shape (writes,)
-        File of each write, ascending.
-    size_bytes : ndarray of int64, shape (writes,)
-        Data of each write [B].
-    stripes : ndarray of int64, shape (writes,)
-        Stripes that it touches, those it only completes included.
-    restored : ndarray of int64, shape (writes,)
-        Blocks of an earlier write in its first stripe, which have to be read back.
-    """
-
-    files: IntArray
-    size_bytes: IntArray
-    stripes: IntArray
+    files: IntArray  # Shape (writes,). File of each write, ascending.
+    size_bytes: IntArray  # Shape (writes,). Data of each write [B].
+    stripes: IntArray  # Shape (writes,). Stripes that it touches, those it only completes included.
+    # Shape (writes,). Blocks of an earlier write in its first stripe, which have to be read back.
     restored: IntArray
 
     def __len__(self) -> int:
@@ -72,24 +61,12 @@ def sequential(file_bytes: int, write_bytes: int, *, k: int) -> Writes:
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys that writes make: rows of one key for each position.
+    """Keys that writes make: rows of one key for each position."""
 
-    Parameters
-    ----------
-    writes : ndarray of int64, shape (rows,)
-        Write of each row.
-    files : ndarray of int64, shape (rows,)
-        File of each row, ascending.
-    stripes : ndarray of int64, shape (rows,)
-        Stripes under each key of the row.
-    width : int
-        Positions of a stripe.
-    """
-
-    writes: IntArray
-    files: IntArray
-    stripes: IntArray
-    width: int
+    writes: IntArray  # Shape (rows,). Write of each row.
+    files: IntArray  # Shape (rows,). File of each row, ascending.
+    stripes: IntArray  # Shape (rows,). Stripes under each key of the row.
+    width: int  # Positions of a stripe.
 
     @property
     def count(self) -> int:

@@ -39,25 +39,14 @@ class StoreError(ValueError):
 
 @dataclass(frozen=True)
 class Operations:
-    """What the proxy does, one after another.
+    """What the proxy does, one after another."""
 
-    Parameters
-    ----------
-    kinds : ndarray of int64, shape (operations,)
-        `WORK`, `SET`, `GET`, `EXISTS`, `MIGRATE` or `ADMIN`.
-    nodes : ndarray of int64, shape (operations,)
-        Node that is asked; 0 for `WORK`.
-    sent_bytes, answered_bytes : ndarray of int64, shape (operations,)
-        Payload to the node and back [B]; 0 for `WORK`.
-    work_ns : ndarray of int64, shape (operations,)
-        Time of the proxy's thread for `WORK` [ns], else 0.
-    """
-
-    kinds: IntArray
-    nodes: IntArray
+    kinds: IntArray  # Shape (operations,). `WORK`, `SET`, `GET`, `EXISTS`, `MIGRATE` or `ADMIN`.
+    nodes: IntArray  # Shape (operations,). Node that is asked; 0 for `WORK`.
+    # Shape (operations,). Payload to the node and back [B]; 0 for `WORK`.
     sent_bytes: IntArray
     answered_bytes: IntArray
-    work_ns: IntArray
+    work_ns: IntArray  # Shape (operations,). Time of the proxy's thread for `WORK` [ns], else 0.
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -77,17 +66,6 @@ class Operations:
 class StoreSystem:
     """A proxy and the nodes of a key-value store on one network.
 
-    Parameters
-    ----------
-    model : ProxyModel
-    aggregation : AggregationModel
-    nic : NicModel
-        Every interface.
-    nodes : int
-        Nodes of the store, at least 1.
-    command_bytes, reply_bytes : int
-        Bytes of a command beside its value, and of an answer without one [B].
-
     Raises
     ------
     StoreError
@@ -96,8 +74,9 @@ class StoreSystem:
 
     model: ProxyModel
     aggregation: AggregationModel
-    nic: NicModel
-    nodes: int
+    nic: NicModel  # Every interface.
+    nodes: int  # Nodes of the store, at least 1.
+    # Bytes of a command beside its value, and of an answer without one [B].
     command_bytes: int
     reply_bytes: int
 
@@ -206,20 +185,12 @@ class _Sequence:
 
 @dataclass(frozen=True)
 class SequenceRun:
-    """Operations that have run.
-
-    Parameters
-    ----------
-    operations : Operations
-    completed_ns : ndarray of int64, shape (operations,)
-        When each was done, from the begin of the run [ns].
-    traffic_bytes : ndarray of int64, shape (operations,)
-        Bytes of each on the proxy's interface, both directions, with headers and acknowledgements [B].
-    engine_run : EngineRun
-    """
+    """Operations that have run."""
 
     operations: Operations
-    completed_ns: IntArray
+    completed_ns: IntArray  # Shape (operations,). When each was done, from the begin of the run [ns].
+    # Shape (operations,). Bytes of each on the proxy's interface, both directions, with headers and
+    # acknowledgements [B].
     traffic_bytes: IntArray
     engine_run: EngineRun
 

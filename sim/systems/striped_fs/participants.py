@@ -47,41 +47,17 @@ class StripedSystemError(ValueError):
 
 @dataclass(frozen=True)
 class FileStream:
-    """One file, written record by record.
+    """One file, written record by record."""
 
-    Parameters
-    ----------
-    client : int
-        Client that writes it.
-    master : int
-        Server that encodes it and keeps the first block of each stripe; block j lies on server
-        ``(master + j) % servers``.
-    """
-
-    client: int = 0
+    client: int = 0  # Client that writes it.
+    # Server that encodes it and keeps the first block of each stripe; block j lies on server ``(master + j) %
+    # servers``.
     master: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class StripedSystem:
     """Clients, a metadata server and data servers on one network.
-
-    Parameters
-    ----------
-    model : StripedWriteModel
-    geometry : VolumeGeometry
-    network_bits_per_s : float
-        Line rate of every interface [bit/s].
-    servers, clients : int
-        Data servers, at least k + m; clients, at least 1.
-    kernel_factor : float
-        Time of the code's kernel over the calibrated one's; 0: nothing is encoded.
-    encode_at : str
-        ``master``: the client sends a record once; ``client``: it encodes and sends k + m blocks.
-    write_back : bool
-        Whether a record's transfer to the master runs while the record before it is distributed.
-    hdd : SlaveDiskModel, optional
-        Disks under the slaves; None: slaves answer from memory that never fills.
 
     Raises
     ------
@@ -91,12 +67,16 @@ class StripedSystem:
 
     model: StripedWriteModel
     geometry: VolumeGeometry
-    network_bits_per_s: float
+    network_bits_per_s: float  # Line rate of every interface [bit/s].
+    # Data servers, at least k + m; clients, at least 1.
     servers: int = 6
     clients: int = 1
-    kernel_factor: float = 1.0
+    kernel_factor: float = 1.0  # Time of the code's kernel over the calibrated one's; 0: nothing is encoded.
+    # ``master``: the client sends a record once; ``client``: it encodes and sends k + m blocks.
     encode_at: str = "master"
+    # Whether a record's transfer to the master runs while the record before it is distributed.
     write_back: bool = True
+    # Disks under the slaves; None: slaves answer from memory that never fills.
     hdd: SlaveDiskModel | None = None
 
     def __post_init__(self) -> None:

@@ -257,41 +257,22 @@ def _steps(at_ns: dict[str, int], system: StripedSystem, record_bytes: int) -> d
 
 @dataclass(frozen=True)
 class FilesRun:
-    """Files written at the same time.
+    """Files written at the same time."""
 
-    Parameters
-    ----------
-    elapsed_ns : int
-        From the first issue to the last reply [ns].
-    finished_ns : tuple of int
-        When each file was done [ns].
-    latency_mean_ns : float
-        Mean time of a record [ns].
-    throughput_bytes_per_s : float
-        Data bytes over `elapsed_ns` [B/s].
-    utilisation : dict of str to float
-        By kind of resource: busy time of the busiest one over its capacity and `elapsed_ns`.
-    bottleneck : str
-        Kind of the busiest resource; ``one record at a time`` where none is busy half of the time.
-    server_cpu_fraction : float
-        Mean utilisation of the cores of the files' masters (of the clients, where they encode).
-    public_net_bytes, private_net_bytes : float
-        Traffic per data byte, with and without a client at one end; messages without data are left out.
-    sha256 : str
-        Fingerprint of the completion times.
-    engine_run : EngineRun
-    """
-
-    elapsed_ns: int
-    finished_ns: tuple[int, ...]
-    latency_mean_ns: float
-    throughput_bytes_per_s: float
+    elapsed_ns: int  # From the first issue to the last reply [ns].
+    finished_ns: tuple[int, ...]  # When each file was done [ns].
+    latency_mean_ns: float  # Mean time of a record [ns].
+    throughput_bytes_per_s: float  # Data bytes over `elapsed_ns` [B/s].
+    # By kind of resource: busy time of the busiest one over its capacity and `elapsed_ns`.
     utilisation: dict[str, float]
+    # Kind of the busiest resource; ``one record at a time`` where none is busy half of the time.
     bottleneck: str
+    # Mean utilisation of the cores of the files' masters (of the clients, where they encode).
     server_cpu_fraction: float
+    # Traffic per data byte, with and without a client at one end; messages without data are left out.
     public_net_bytes: float
     private_net_bytes: float
-    sha256: str
+    sha256: str  # Fingerprint of the completion times.
     engine_run: EngineRun
 
 
