@@ -9,7 +9,7 @@ in bytes, commit 5a4ed80e).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Device = Literal["ssd", "hdd"]
@@ -23,6 +23,10 @@ CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = 63,
 # osd_recovery_cost: what the item that starts an object's recovery counts for before v18;
 # pushes and reads of other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).
 RECOVERY_ITEM_BYTES = 20 << 20
+
+
+# osd_mclock_iops_capacity_threshold_ssd and _hdd (v17.2.6, src/common/options/osd.yaml.in).
+CAPACITY_THRESHOLDS_IOPS: dict[Device, float] = {"ssd": 80_000, "hdd": 500}
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,17 @@ class MclockDefaults:
         if self.bytes_based:
             return max(item_bytes, int(capacity.bytes_per_s / capacity.iops), 1)
         return max(round(capacity.cost_per_io + capacity.cost_per_byte * item_bytes), 1)
+
+    def measured(self, iops: float, device: Device) -> MclockDefaults:
+        """Return the same for an OSD that measured so many random writes of 4 KiB at its first start [1/s].
+
+        What is above `CAPACITY_THRESHOLDS_IOPS` is not believed, and the default stays.
+        """
+        if iops > CAPACITY_THRESHOLDS_IOPS[device]:
+            return self
+        return replace(
+            self, capacities={**self.capacities, device: replace(self.capacities[device], iops=iops)}
+        )
 
     def rate(self, device: Device) -> float:
         """Return the whole capacity of an OSD, in cost a second."""

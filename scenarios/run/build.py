@@ -101,7 +101,7 @@ def build_models(scenario: Scenario) -> Models:
         kernel_backend=cluster.kernel_backend,
         encode_buffers=ceph_buffers() if cluster.encode_buffers else None,
         ec=ec_policy(scenario),
-        op_queue=_op_queue(scenario, "hdd" if drive.rotational else "ssd", threads.op_shards_count),
+        op_queue=_op_queue(scenario, drive, threads.op_shards_count),
     )
 
 
@@ -121,12 +121,15 @@ def kernel_warnings(scenario: Scenario) -> list[str]:
     return found
 
 
-def _op_queue(scenario: Scenario, device: Device, queues: int) -> OpQueue | None:
+def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads; None: in order of arrival."""
     cluster = scenario.cluster
     if cluster.op_queue == "mclock_scheduler":
+        device: Device = "hdd" if drive.rotational else "ssd"
+        iops = drive.servers * 1e9 / drive.write_ns(4096)
+        profile = cluster.mclock_profile
         try:
-            return mclock(scenario.generation, cluster.mclock_profile, device, queues=queues)
+            return mclock(scenario.generation, profile, device, queues=queues, measured_iops=iops)
         except ValueError as error:
             raise ValueError(f"{scenario.where('cluster', 'op_queue')}: {error}") from None
     if cluster.mclock_profile:

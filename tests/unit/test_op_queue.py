@@ -56,3 +56,11 @@ def test_the_queues_of_an_osd_share_its_capacity() -> None:
 def test_before_reef_an_object_counts_20_mib_once() -> None:
     assert mclock("quincy").recovery_item_bytes == 20 << 20
     assert mclock("reef").recovery_item_bytes == 0
+
+
+def test_an_osd_takes_what_its_drive_measures_for_its_capacity_unless_it_is_beyond_belief() -> None:
+    limit = mclock("quincy", measured_iops=3000).share.classes[RECOVERY].limit
+    assert limit == 3000
+    assert mclock("quincy", measured_iops=400_000).share == mclock("quincy").share
+    # In Reef an operation costs at least what one of the sequential bandwidth stands for.
+    assert mclock("reef", measured_iops=3000).cost(1) == 1200 * 2**20 // 3000

@@ -117,8 +117,8 @@ def test_a_journal_doubles_what_a_repair_writes():
     per_lost = "repair_device_write_bytes_per_lost_byte"
     once = repaired(result)[per_lost]
     twice = repaired(result, store=FileStoreModel.of(store))[per_lost]
-    # A shard of 4 MiB / 6 ends inside a block of the file, and other transactions share a sync.
-    assert twice - once == pytest.approx(1, abs=0.02)
+    # A shard of 4 MiB / 6 ends inside a block of the file.
+    assert twice - once == pytest.approx(1, abs=0.01)
 
 
 def test_disks_take_the_limits_of_their_class():

@@ -24,21 +24,11 @@ CLIENT, RECOVERY, BEST_EFFORT, IMMEDIATE = range(4)
 
 @dataclass(frozen=True)
 class OpQueue:
-    """How the worker threads of an OSD choose what comes next.
+    """How the worker threads of an OSD choose what comes next; `cost` is that of an item by its bytes [B].
 
-    Parameters
-    ----------
-    share : Share
-        Of the OSD's pool of worker threads.
-    cost : callable
-        Cost of an item by its bytes.
-    recovery_item_bytes : int
-        What the start of an object's recovery counts for, whatever the object; its messages are then
-        immediate. 0: every step counts for what it moves.
-
-    Notes
-    -----
-    Each of an OSD's queues has its part of the capacity (``mClockScheduler::update_configuration``).
+    `recovery_item_bytes` is what the start of an object's recovery counts for, whatever the object; its messages
+    are then immediate. 0: every step counts for what it moves. Each of an OSD's queues has its part of the
+    capacity (``mClockScheduler::update_configuration``).
     """
 
     share: Share
@@ -72,22 +62,21 @@ def _at_least_one(item_bytes: int) -> int:
 
 
 def mclock(
-    generation: str, profile: Profile | None = None, device: Device = "ssd", *, queues: int = 1
+    generation: str,
+    profile: Profile | None = None,
+    device: Device = "ssd",
+    *,
+    queues: int = 1,
+    measured_iops: float | None = None,
 ) -> OpQueue:
-    """Return mClock with a profile.
+    """Return a release's mClock with a profile; None: the release's default.
 
-    Parameters
-    ----------
-    generation : str
-        The release: costs and allocations differ.
-    profile : str, optional
-        None: the release's default.
-    device : str
-        Kind of device, for the capacity.
-    queues : int
-        Queues of operations of an OSD, among which the capacity is divided.
+    An OSD's capacity, by kind of device or as the drive was measured (random writes of 4 KiB a second), is
+    divided among its queues.
     """
     defaults = mclock_defaults(generation)
+    if measured_iops is not None:
+        defaults = defaults.measured(measured_iops, device)
     given = defaults.profiles[profile or defaults.profile]
     rate = defaults.rate(device) / queues
 
