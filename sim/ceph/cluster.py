@@ -328,21 +328,10 @@ class Cluster:
     def bind(self, acting: IntArray, primary_shards: IntArray, groups: IntArray) -> IntArray:
         """Bind roles to resources.
 
-        Parameters
-        ----------
-        acting : ndarray of int64, shape (n, width)
-            OSD of each shard; `NO_OSD` where there is none.
-        primary_shards : ndarray of int64, shape (n,)
-            Shard whose OSD is the primary.
-        groups : ndarray of int64, shape (n,)
-            Placement group of each row, for its lock.
-
-        Returns
-        -------
-        ndarray of int64, shape (n, roles)
-            Resource of each role; `UNBOUND` where there is none: shards without an OSD, and
-            the network between shards that share a host with the primary. Where clients are several,
-            theirs are `BY_CLIENT`: `client_rows` has them.
+        Rows have the OSD of each shard (`NO_OSD` where there is none), the shard that leads, and the
+        placement group for its lock. In the result a role is `UNBOUND` where there is none: shards without
+        an OSD, and the network between shards that share a host with the primary; where clients are
+        several, theirs are `BY_CLIENT`: `client_rows` has them.
         """
         rows = np.full((len(acting), roles.role_count(acting.shape[1])), UNBOUND, dtype=np.int64)
         primary = acting[np.arange(len(acting)), primary_shards]

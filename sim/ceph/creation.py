@@ -36,18 +36,10 @@ class _Tee:
 class CreationSource:
     """Plans writes on a pristine image as if creating an object went differently.
 
-    Parameters
-    ----------
-    pool : Pool
-    book : Book
-    workload : Workload
-        Writes that do not cross objects.
-    pause_ns : int
-        How long the first write into an object holds its placement group's lock before it is dispatched
-        [ns]; later writes into the object queue behind it. 0: no pause.
-    fill : str
-        ``gap``: a write past the object's end fills what lies between, as the planner has it. ``object``: the
-        first write fills the whole object. ``nothing``: no write fills anything, and no stripe is ever read.
+    The first write into an object holds its placement group's lock for `pause_ns` before it is dispatched;
+    later writes into the object queue behind it. `fill`: ``gap``: a write past the object's end fills what
+    lies between, as the planner has it; ``object``: the first write fills the whole object; ``nothing``: no
+    write fills anything, and no stripe is ever read.
 
     Notes
     -----
@@ -150,12 +142,7 @@ class CreationSource:
 def with_pause(template: Template, pause_ns: float) -> Template:
     """Return a template that waits once it holds its placement group's lock.
 
-    Parameters
-    ----------
-    template : Template
-        Of plain words only, with one lock.
-    pause_ns : float
-        How long [ns].
+    The template has plain words only and one lock.
 
     Raises
     ------

@@ -17,11 +17,6 @@ from stripesim.sim.engine.program import RequestChunk
 def heartbeat_peers(cluster: Cluster) -> IntArray:
     """List who pings whom: OSDs that share a placement group, and the neighbours by number.
 
-    Returns
-    -------
-    ndarray of int64, shape (pairs, 2)
-        The OSD that pings and the one that answers, ascending.
-
     References
     ----------
     Ceph v11.2.0, ``src/osd/OSD.cc``, ``maybe_update_heartbeat_peers``.
@@ -42,19 +37,8 @@ def heartbeat_peers(cluster: Cluster) -> IntArray:
 class HeartbeatSource:
     """Every OSD pings each of its peers once an interval, and each answers.
 
-    Parameters
-    ----------
-    pool : Pool
-    book : Book
-        Receives the one template and a binding row per pair.
-    interval_ns : int
-        Time between two pings of a pair [ns], above 0.
-    size_bytes : int
-        A ping or an answer, with the messenger's envelope [B].
-    until_ns : int
-        No ping starts at or after this time [ns].
-    seed : int
-        Of each OSD's moment within the interval.
+    No ping starts at or after `until_ns`; `size_bytes` is a ping or an answer with the messenger's
+    envelope; `seed` sets each OSD's moment within the interval.
 
     Notes
     -----

@@ -14,11 +14,6 @@ from stripesim.sim.ceph.pool import Book, Pool
 class Layout:
     """Views and bindings of a pool's placement groups, which may change during a run.
 
-    Parameters
-    ----------
-    pool : Pool
-        As it is in the beginning.
-
     Attributes
     ----------
     contexts : list of PathContext
@@ -64,18 +59,9 @@ class Layout:
     ) -> None:
         """Let a placement group look otherwise from now on.
 
-        Parameters
-        ----------
-        book : Book
-            Receives the binding row.
-        group : int
-        acting : sequence of int
-            OSD that serves each shard; `NO_OSD` where none does.
-        joining : sequence of int
-            OSD that is being brought up to date for each shard; `NO_OSD` where none is. Where the
-            shard is still served by another OSD, clients see that one.
-        primary : int
-            Shard whose OSD leads.
+        `acting` and `joining` are the OSD that serves each shard and the one that is brought up to date for
+        it, or `NO_OSD`; where a shard is still served by another OSD, clients see that one. `primary` is
+        the shard whose OSD leads.
         """
         members = [
             serves if serves != NO_OSD else joins for serves, joins in zip(acting, joining, strict=True)

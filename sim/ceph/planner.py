@@ -42,16 +42,7 @@ _WRITE, _VIEW, _OFFSET, _LENGTH, _SIZE, _HEAD, _TAIL = range(7)
 class Planned:
     """What the planner handed out, for the recording; one row per part of a request.
 
-    Parameters
-    ----------
-    owners : ndarray of int64, shape (parts,)
-        Client request that each part belongs to.
-    is_write : ndarray of bool, shape (parts,)
-    lengths_bytes : ndarray of int64, shape (parts,)
-    groups, objects : ndarray of int64, shape (parts,)
-        Placement group and object of each part; an object's number counts over all images.
-    clients : ndarray of int64, shape (parts,)
-        Client that issues each part.
+    An object's number counts over all images; `owners` has the client request that each part belongs to.
     """
 
     owners: IntArray
@@ -80,20 +71,9 @@ def _columns(planned: Planned) -> tuple[npt.NDArray[Any], ...]:
 class RequestPlanner:
     """Plans a workload on a pool, chunk by chunk, in the order of issue.
 
-    Parameters
-    ----------
-    pool : Pool
-    book : Book
-        Receives the templates.
-    workload : Workload
-    prefilled : bool
-        Whether every object of the image exists in full beforehand.
-    layout : Layout, optional
-        How the placement groups look, if that changes during the run; None: as the pool has it.
-    timeout_ns : int
-        Time after which a client gives a request up [ns]; 0: never.
-    beside : RequestPlanner, optional
-        Planner of another workload on the same pool, with which it shares templates and read caches.
+    `layout` is how the placement groups look, if that changes during the run; `beside` plans another
+    workload on the same pool, with which it shares templates and read caches. A client gives a request up
+    after `timeout_ns` (0: never).
 
     Notes
     -----

@@ -12,11 +12,6 @@ from stripesim.sim.engine.graph import IntArray
 class ReadCache:
     """A least-recently-used set of granules (allocation units of a replica, or stripes).
 
-    Parameters
-    ----------
-    capacity : int
-        Granules that fit, over all OSDs.
-
     Notes
     -----
     Reads fill it, writes drop what they touch. It is evaluated at planning, in the order
@@ -54,20 +49,8 @@ class ReadCache:
 def sizes_before(keys: IntArray, starts: IntArray, ends: IntArray, known: dict[int, int]) -> IntArray:
     """Object sizes before each write, given that every write extends its object to its end.
 
-    Parameters
-    ----------
-    keys : ndarray of int64, shape (n,)
-        Object that each request addresses.
-    starts, ends : ndarray of int64, shape (n,)
-        First byte and end of each write in its object [B]; a request that is no write has
-        an end of 0.
-    known : dict of int to int
-        Sizes so far [B]; updated to the sizes after the last request.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        Size of each request's object when it is issued [B].
+    A request that is no write has an end of 0. `known` (object → size) is updated to the sizes after the
+    last request.
     """
     order = np.argsort(keys, kind="stable")
     sorted_keys, sorted_ends = keys[order], ends[order]

@@ -14,13 +14,8 @@ from stripesim.sim.engine.graph import IntArray
 class SmallWrites:
     """Tells, for each write of a replicated pool, the states of its first and its last unit.
 
-    Parameters
-    ----------
-    store : ObjectStoreModel
-    depth : int
-        Requests in flight; what they wrote is still in memory. 0 (open loop): nothing is.
-    prefilled : bool
-        Whether every unit holds data beforehand.
+    What the `depth` requests in flight wrote is still in memory (0, an open loop: nothing is); `prefilled`:
+    every unit holds data beforehand.
 
     Notes
     -----
@@ -47,12 +42,7 @@ class SmallWrites:
     ) -> tuple[IntArray, IntArray]:
         """Return the states of the first and the last unit of each request; 0 for reads and whole units.
 
-        Parameters
-        ----------
-        requests : Requests
-        first_bytes : ndarray of int64, shape (n,)
-            Place of each request's first byte, the same space for all objects [B].
-        groups : ndarray of int64, shape (n,)
+        `first_bytes` is each request's place in a space that all objects share.
         """
         unit = self._unit
         heads, tails = np.zeros(len(requests), dtype=np.int64), np.zeros(len(requests), dtype=np.int64)

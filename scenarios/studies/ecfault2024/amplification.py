@@ -26,19 +26,9 @@ WRITTEN_OBJECTS = 4
 def mechanisms(scheme: RedundancyScheme, study: StudyModel, *, osds: int | None = None) -> dict[str, float]:
     """Bytes stored per byte written, separated by what asks for them.
 
-    Parameters
-    ----------
-    scheme : RedundancyScheme
-    study : StudyModel
-    osds : int, optional
-        OSDs of the cluster; the study's where left out.
-
-    Returns
-    -------
-    dict
-        ``redundancy`` (n / k), then what comes on top: ``padding``, ``allocation``, ``checksums``,
-        ``attributes`` and ``log``; they add up to what is stored. ``checksums`` and ``attributes`` lie in
-        the key-value store; ``log`` is the space that each OSD's log files take, whatever is written.
+    ``redundancy`` (n / k), then what comes on top; they add up to what is stored. ``checksums`` and
+    ``attributes`` lie in the key-value store; ``log`` is the space that each OSD's log files take, whatever
+    is written.
     """
     geometry = scheme.geometry(study.stripe_unit_bytes)
     size = study.object_bytes

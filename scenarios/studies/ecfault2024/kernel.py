@@ -10,14 +10,6 @@ from stripesim.models.kernel.cost import AffineKnee, KernelTable
 def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:
     """Return a table in which one family of codes takes another time.
 
-    Parameters
-    ----------
-    table : KernelTable
-    family : str
-        Begin of the schemes' names, such as ``clay``.
-    factor : float
-        What their durations are multiplied by.
-
     Notes
     -----
     The NumPy kernel looks products up in tables; Ceph's plugin calls jerasure's vectorised code on the same

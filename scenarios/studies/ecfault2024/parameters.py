@@ -17,24 +17,7 @@ _FILE = ParameterFile("ecfault2024")
 class StudyModel(MeasuredModel):
     """What the study knows of the source's cluster and of what a store adds to the data.
 
-    Parameters
-    ----------
-    objects_count, object_bytes, stripe_unit_bytes : int
-        The data that was written: objects, size of each [B], chunk [B].
-    raw_capacity_bytes : float
-        All devices together [B].
-    hosts_count, osds_per_host_count : int
-        Machines with OSDs, and OSDs on each.
-    osd_log_bytes, osd_log_fresh_bytes : int
-        What an OSD in use, and one just started, takes of its device without any data [B].
-    checksum_bytes_per_data_byte : float
-        Checksums kept with the metadata.
-    attribute_bytes : int
-        Attributes of one shard of one object [B].
-    min_alloc_bytes : int
-        Allocation unit [B].
-    clay_kernel_factor : float
-        Processor time of Clay's kernel in Ceph over that of the measured NumPy kernel.
+    Logs of an OSD, in use and just started, are what it takes of its device without any data.
     """
 
     clay_kernel_factor: float

@@ -53,20 +53,8 @@ class Failures(_Table):
 class Profile(_Table):
     """One configuration of the erasure-coded pool.
 
-    Parameters
-    ----------
-    name : str
-    dimension : str
-        Which row of the source's table it varies.
-    label : str
-        What it is set to, for figures.
-    codes : tuple of str
-        Schemes that it is run with.
-    set : dict
-        Keys of the scenario and their values.
-    cache, backend, failures, pg_autoscale, request_bytes
-        What a scenario has no key for: the shares of the cache, the store, the failure, whether the
-        autoscaler chooses the number of placement groups, and the size of a client's request [B].
+    `dimension` is the row of the source's table that it varies, `label` what it is set to; `set` changes
+    keys of the scenario, and the rest is what a scenario has no key for.
     """
 
     name: str

@@ -33,12 +33,7 @@ _MOMENTS = ("failed", "down", "out", "recovering", "clean")
 def models_of(told: Profile, scenario: Scenario, *, cache_bytes: int | None = None) -> Models:
     """Return the scenario's models with the profile's store and cache, and Clay's kernel as in Ceph.
 
-    Parameters
-    ----------
-    told : Profile
-    scenario : Scenario
-    cache_bytes : int, optional
-        Cache of an OSD [B] instead of the study's.
+    `cache_bytes` of an OSD replace the study's.
     """
     lookup = None
     if told.cache is not None:
@@ -73,16 +68,8 @@ def lookup_of(cache: BlueStoreCacheModel, scenario: Scenario) -> MetadataLookup 
 def failing_osds(pool: Pool, failures: Failures) -> list[int]:
     """Choose the OSDs that fail, so that the pool loses data whatever its number of placement groups.
 
-    Parameters
-    ----------
-    pool : Pool
-    failures : Failures
-
-    Returns
-    -------
-    list of int
-        First the OSD of the middle shard of placement group 0. Then, on other hosts, those of the
-        shards after it, or, on its host, the other OSDs by number.
+    First the OSD of the middle shard of placement group 0; then, on other hosts, those of the shards after
+    it, or, on its host, the other OSDs by number.
 
     Raises
     ------
@@ -144,21 +131,9 @@ def recover(
 ) -> Row:
     """Let OSDs fail under a profile and wait until all placement groups are clean.
 
-    Parameters
-    ----------
-    told : Profile
-    code : str
-    engine : str
-    sets : sequence of str
-        Further settings of the scenario, as ``--set`` takes them.
-    cache_bytes : int, optional
-        Cache of an OSD [B] instead of the study's; only with a profile of the cache.
-
-    Returns
-    -------
-    dict
-        A result row. ``checking_s`` is from the failure to the first recovery operation, ``recovery_s``
-        from there until all is clean, ``total_s`` both.
+    ``checking_s`` is from the failure to the first recovery operation, ``recovery_s`` from there until all
+    is clean, ``total_s`` both. `sets` change the scenario; `cache_bytes` (with a profile of the cache)
+    replace the study's.
     """
     # Limits of faults mean nothing before something fails.
     scenario = told.scenario(code, *(text for text in sets if not text.startswith("faults.")))

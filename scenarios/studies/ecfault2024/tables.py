@@ -46,15 +46,8 @@ def mechanism_table(rows: pl.DataFrame) -> Table:
 def implied_effect(share: float) -> float:
     """Effect of the largest stripe unit that padding alone gives, by the share of the checking period.
 
-    Parameters
-    ----------
-    share : float
-        Of the checking period in the whole time with a stripe unit of 4 MiB, 0 to 1.
-
-    Returns
-    -------
-    float
-        Whole time with 64 MiB over that with 4 MiB, if recovery takes as long as it has bytes to rebuild.
+    `share` is that of the checking period in the time with 4 MiB; the result is the time with 64 MiB over
+    that, if recovery takes as long as it has bytes to rebuild.
 
     Notes
     -----

@@ -79,18 +79,8 @@ class _Writer:
 class FaultDirector:
     """Makes things fail and lets the cluster deal with it, as Ceph's monitors and OSDs do.
 
-    Parameters
-    ----------
-    pool : Pool
-        In its healthy state.
-    book : Book
-    plan : FaultPlan
-    layout : Layout
-        What clients see of the placement groups; the director changes it.
-    clients : sequence of Client
-        The foreground's streams, the first streams of the run.
-    feed_stream : int
-        Number of the stream of the recovery operations.
+    The foreground's `clients` are the first streams of the run, recovery operations the stream
+    `feed_stream`.
 
     Notes
     -----

@@ -35,16 +35,8 @@ STATES = (
 class Copy:
     """One OSD's copy of one shard of a placement group.
 
-    Parameters
-    ----------
-    missing : set of int
-        Objects that it lacks, or has in an old version, and is known to.
-    corrupt : set of int
-        Objects that are bad and that nobody has noticed yet.
-    backfill : bool
-        Whether its log does not reach the others': it has to be scanned as a whole.
-    missed_writes : int
-        Writes since it fell behind.
+    It lacks the objects `missing`, and knows it; `corrupt` ones nobody has noticed. `backfill`: its log
+    does not reach the others', so that it has to be scanned as a whole.
     """
 
     missing: set[int] = field(default_factory=set)
@@ -57,14 +49,8 @@ class Copy:
 class Members:
     """Who serves a placement group in one interval.
 
-    Parameters
-    ----------
-    acting : tuple of int
-        OSD that serves each shard; `NO_OSD` where none is up to date.
-    joining : tuple of int
-        OSD that is to serve each shard and has to be brought up to date first.
-    leaders : tuple of int
-        Shards whose OSD may be the primary.
+    `acting` serves each shard, `joining` is to serve it and has to be brought up to date first (`NO_OSD`:
+    nobody); the OSD of one of `leaders` may be the primary.
     """
 
     acting: tuple[int, ...]
@@ -90,16 +76,7 @@ class Members:
 class Group:
     """A placement group: its objects, the copies of its shards, and its interval.
 
-    Parameters
-    ----------
-    number : int
-    scheme : RedundancyScheme
-    up : sequence of int
-        OSD of each shard in the beginning; `NO_OSD` in a hole.
-    objects : iterable of int
-        Objects that exist in the beginning.
-    leaders : tuple of int, optional
-        Shards whose OSD may be the primary; None: all.
+    `leaders` are the shards whose OSD may be the primary; None: all.
     """
 
     def __init__(

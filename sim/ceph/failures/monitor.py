@@ -27,18 +27,8 @@ class Change:
 class Monitor:
     """The map of who is up and in, and how it changes.
 
-    Parameters
-    ----------
-    model : RecoveryModel
-    agenda : Agenda
-    osd_hosts : ndarray of int64, shape (osds,)
-    osd_racks : ndarray of int64, shape (osds,), optional
-    on_map : callable
-        Called with the time [ns] and the changes of each new map.
-    note : callable
-        Called with the time [ns] and what to write into the timeline.
-    seed : int
-        Of the moments at which OSDs and the manager report statistics.
+    `on_map` gets each new map's changes, `note` what goes into the timeline; `seed` sets when OSDs and the
+    manager report statistics.
 
     Notes
     -----
@@ -206,13 +196,8 @@ def _next_tick(time_ns: int, phase_ns: int, period_ns: int) -> int:
 class Heartbeats:
     """Who pings whom and when; it turns an OSD's silence into reports.
 
-    Parameters
-    ----------
-    model : RecoveryModel
-    pairs : ndarray of int64, shape (pairs, 2)
-        The OSD that pings and the one that answers.
-    seed : int
-        Of each OSD's moment within the interval.
+    `pairs` has the OSD that pings and the one that answers; `seed` sets each OSD's moment within the
+    interval.
 
     Notes
     -----

@@ -19,20 +19,8 @@ from stripesim.sim.engine.program import Action, SetGroup, Start, Stop
 class Outages:
     """Carries out a plan of faults: what stops, who notices, what is gone for good.
 
-    Parameters
-    ----------
-    plan : FaultPlan
-    pool : Pool
-    agenda : Agenda
-        Gets the moments of the plan.
-    monitor : Monitor
-        Hears what peers report.
-    groups : sequence of Group
-    timeline : Timeline
-    act : callable
-        Takes what the engine is to do.
-    serve : callable
-        Called with time [ns] and placement group where members are to be decided on anew without peering.
+    `act` takes what the engine is to do; `serve` is called where members are to be decided on again without
+    peering.
     """
 
     def __init__(

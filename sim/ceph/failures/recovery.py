@@ -22,14 +22,7 @@ INACTIVE_PRIORITY, RECOVERY_PRIORITY, DEGRADED_PRIORITY, MOVE_PRIORITY = 220, 18
 class Work:
     """What one placement group has to recover in its interval.
 
-    Parameters
-    ----------
-    group : Group
-    lead : int
-        OSD that does the work and counts it: the primary.
-    targets : tuple of int
-        OSDs whose reservations are taken, in that order.
-    priority : int
+    `lead`, the primary, does the work and counts it; reservations of `targets` are taken in that order.
     """
 
     group: Group
@@ -45,18 +38,8 @@ class Work:
 class Recovery:
     """Hands out recovery operations under the limits of every OSD.
 
-    Parameters
-    ----------
-    model : RecoveryModel
-    agenda : Agenda
-    operations : OperationBook
-    feed : RecoveryFeed
-    osds : int
-    groups_count : int
-        Recovery operations belong to group ``number + groups_count``: clients may be held meanwhile.
-    is_up : callable
-    started, finished : callable
-        Called with time [ns] and group when its first operation may start, and when none is left.
+    Recovery operations belong to group ``number + groups_count``: clients may be held meanwhile. `started`
+    and `finished` are called when a group's first operation may start, and when none is left.
 
     References
     ----------

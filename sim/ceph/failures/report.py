@@ -24,23 +24,8 @@ def describe_faults(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what faults add to a result row, and the timeline.
 
-    Parameters
-    ----------
-    director : FaultDirector
-        After the run.
-    plan : FaultPlan
-    run : EngineRun
-    requested : Requested
-        The client's requests.
-    book : Book
-    feed : int
-        Number of the stream of recovery operations.
-
-    Returns
-    -------
-    tuple of dict
-        Row keys, and a document with ``events``, ``pg_states``, ``foreground``, ``recovery``,
-        ``unavailable`` and ``lost``.
+    The document has ``events``, ``pg_states``, ``phases``, ``foreground``, ``recovery``, ``unavailable``
+    and ``lost``; `feed` is the stream of recovery operations.
     """
     timeline = director.timeline
     row = _endings(run.streams[:feed], requested)

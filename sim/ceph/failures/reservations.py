@@ -8,11 +8,6 @@ import heapq
 class Reserver:
     """Grants so many reservations at a time; who waits comes by priority, then by when they asked.
 
-    Parameters
-    ----------
-    slots : int
-        Reservations granted at a time.
-
     Notes
     -----
     Deviation: a waiting request of higher priority does not take a granted slot away.

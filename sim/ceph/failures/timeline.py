@@ -29,13 +29,8 @@ def osd_names(osds: Sequence[int]) -> str:
 class Event:
     """One line of the timeline.
 
-    Parameters
-    ----------
-    time_ns : int
-    what : str
-        ``failed``, ``detected``, ``down``, ``out``, ``active``, ``recovering``, ``clean``, ``lost`` …
-    text : str
-        The same with who and why.
+    `what` is one word, such as ``failed``, ``detected``, ``down``, ``out``, ``recovering``, ``clean``;
+    `text` says who and why.
     """
 
     time_ns: int
@@ -47,12 +42,8 @@ class Event:
 class Timeline:
     """Events, and states of placement groups, as they came.
 
-    Parameters
-    ----------
-    groups : int
-        Number of placement groups; all begin clean.
-    narrow : int
-        Placement groups for which CRUSH never found enough OSDs: the cluster is whole without them.
+    All placement groups begin clean; for the `narrow` ones CRUSH never found enough OSDs, and the cluster
+    is whole without them.
     """
 
     groups: int
@@ -89,11 +80,7 @@ class Timeline:
     def series(self) -> tuple[IntArray, IntArray]:
         """Count placement groups by state over time.
 
-        Returns
-        -------
-        tuple of ndarray
-            Moments [ns], shape (n,), ascending from 0; from each on, how many groups are in each of
-            `STATES`, shape (n, states).
+        From each moment on [ns], ascending from 0, how many groups are in each of `STATES`.
         """
         times: list[int] = [0]
         counts = np.zeros(len(STATES), dtype=np.int64)
@@ -116,10 +103,7 @@ class Timeline:
     ) -> list[tuple[int, int, int | None, str]]:
         """List when which placement group was in one of some states.
 
-        Returns
-        -------
-        list of tuple
-            Group, from [ns], to [ns] (None: to the end of the run), state; by time.
+        Each is group, from [ns], to [ns] (None: to the end of the run) and state; by time.
         """
         found: list[tuple[int, int, int | None, str]] = []
         open_since: dict[int, tuple[int, str]] = {}

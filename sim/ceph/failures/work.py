@@ -20,14 +20,8 @@ from stripesim.sim.engine.program import RequestChunk
 class Operation:
     """The recovery of one object on one or several OSDs.
 
-    Parameters
-    ----------
-    group, item : int
-        Placement group and object.
-    shards : tuple of int
-        Shards that come into being; their OSDs are the members that join.
-    moves : bool
-        Whether a shard is copied from an OSD that still has it, instead of rebuilt.
+    Its `shards` come into being on the members that join. `moves`: a shard is copied from an OSD that still
+    has it, instead of rebuilt.
     """
 
     group: int
@@ -39,10 +33,7 @@ class Operation:
 class RecoveryFeed:
     """The stream of recovery operations, which the director fills.
 
-    Parameters
-    ----------
-    depth : int
-        Operations that may be in flight; the director never asks for more.
+    The director never asks for more than `depth` operations in flight.
     """
 
     reports = True
@@ -72,15 +63,7 @@ class RecoveryFeed:
 
 
 class OperationBook:
-    """Makes operations and compiles them, each kind once.
-
-    Parameters
-    ----------
-    pool : Pool
-    book : Book
-        Receives templates and binding rows.
-    layout : Layout
-    """
+    """Makes operations and compiles them, each kind once."""
 
     def __init__(self, pool: Pool, book: Book, layout: Layout) -> None:
         self._pool = pool

@@ -11,14 +11,7 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 def bare_path(context: PathContext, *, write: bool, length_bytes: int, device_bytes: int) -> Template:
     """Compile one transfer between a load generator and its local device.
 
-    Parameters
-    ----------
-    context : PathContext
-    write : bool
-    length_bytes : int
-        Size of the request [B].
-    device_bytes : int
-        What the device has to do for it [B]: whole blocks, or less where the host's cache holds the rest.
+    `device_bytes` are whole blocks, or less where the host's cache holds the rest.
 
     Notes
     -----

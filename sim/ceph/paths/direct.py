@@ -22,14 +22,7 @@ def direct_read_path(
 ) -> Template:
     """Compile one read that the client splits over the shards.
 
-    Parameters
-    ----------
-    context : PathContext
-    offset_bytes, length_bytes : int
-        Extent in the object [B]; for the name.
-    plan : ReadPlan
-    device_bytes : dict of int to int
-        What each shard's device reads [B].
+    The extent is for the name; `device_bytes` is what each shard's device reads.
 
     Notes
     -----

@@ -24,20 +24,8 @@ def optimised_write_path(
 ) -> Template:
     """Compile one write of an optimised pool.
 
-    Parameters
-    ----------
-    context : PathContext
-    offset_bytes, length_bytes : int
-        Extent in the object [B].
-    object_size_bytes : int
-        Size of the object before the write [B].
-    roll_forward : Template
-        From `roll_forward_path`, of the same context and of the shards that `written_shards` gives.
-
-    Returns
-    -------
-    Template
-        It wants two key ranges: the pages written, and the object.
+    `roll_forward` is `roll_forward_path` of the same context and of the shards that `written_shards` gives.
+    The template wants two key ranges: the pages written, and the object.
 
     Notes
     -----

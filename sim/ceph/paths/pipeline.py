@@ -27,23 +27,10 @@ def pipelined_write_path(
 ) -> Template:
     """Compile one erasure-coded write in the pipeline of its placement group.
 
-    Parameters
-    ----------
-    context : PathContext
-    offset_bytes, length_bytes : int
-        Extent in the object [B].
-    object_size_bytes : int
-        Size of the object before the write [B].
-    cached_stripes : frozenset of int
-        Stripes that need no device read (they lie in the read caches of the stores).
-    roll_forward : Template
-        From `roll_forward_path`, of the same context.
-
-    Returns
-    -------
-    Template
-        It wants two key ranges: the stripes written, and the partial stripe below the
-        object's end that is asked for first (the head if it is partial, else the tail).
+    `cached_stripes` lie in the read caches of the stores and need no device read; `roll_forward` is
+    `roll_forward_path` of the same context. The template wants two key ranges: the stripes written, and the
+    partial stripe below the object's end that is asked for first (the head if it is partial, else the
+    tail).
 
     Notes
     -----
@@ -99,11 +86,7 @@ def pipelined_write_path(
 def roll_forward_path(context: PathContext, shards: Sequence[int] | None = None) -> Template:
     """Compile the round that tells members to forget how to roll back: metadata only, no data.
 
-    Parameters
-    ----------
-    context : PathContext
-    shards : sequence of int, optional
-        Those that were written; None: all members.
+    `shards` are those that were written; None: all members.
 
     References
     ----------

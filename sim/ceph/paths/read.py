@@ -18,20 +18,8 @@ def read_path(
 ) -> Template:
     """Compile one read.
 
-    Parameters
-    ----------
-    context : PathContext
-    offset_bytes, length_bytes : int
-        Extent in the object [B].
-    object_size_bytes : int
-        Size of the object [B].
-    cached_head_bytes, cached_tail_bytes : int
-        What the read cache of each source holds of the beginning and the end of what it
-        is asked for [B].
-
-    Returns
-    -------
-    Template
+    `cached_head_bytes` and `cached_tail_bytes` are what the read cache of each source holds of the
+    beginning and the end of what it is asked for.
 
     Notes
     -----

@@ -14,14 +14,8 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes: int) -> Template:
     """Compile the repair of the lost shards of one object.
 
-    Parameters
-    ----------
-    context : PathContext
-        `missing` names shards that are neither sources nor targets.
-    lost : sequence of int
-        Shards to rebuild; in the binding they have their new OSDs.
-    object_size_bytes : int
-        Size of the object [B].
+    `missing` of the context names shards that are neither sources nor targets; those in `lost` have their
+    new OSDs in the binding.
 
     Notes
     -----
@@ -45,14 +39,7 @@ def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes:
 def move_path(context: PathContext, *, source: int, target: int, shard_bytes: int) -> Template:
     """Compile the move of one shard of an object from an OSD that still serves it to its new one.
 
-    Parameters
-    ----------
-    context : PathContext
-        Its `primary` leads; the binding has primary, source and target in their places.
-    source, target : int
-        Places of the OSDs in the binding; the source may be the primary.
-    shard_bytes : int
-        Size of the shard [B].
+    The binding has primary, source and target in their places; the source may be the primary.
 
     References
     ----------

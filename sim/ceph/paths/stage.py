@@ -35,19 +35,9 @@ class ObjectExtent(TypedDict):
 class PathContext:
     """Everything a path depends on, except for the request itself.
 
-    Parameters
-    ----------
-    models : Models
-    scheme : RedundancyScheme
-    geometry : StripeGeometry
-    primary : int
-        Shard whose OSD is the primary.
-    missing : frozenset of int
-        Shards that cannot be read from.
-    recovery_chunk_bytes : int
-        Most of an object that one round of its recovery moves [B].
-    catching_up : frozenset of int
-        Those of `missing` that take part in writes all the same: their OSDs are being brought up to date.
+    Shards that are `missing` cannot be read from; those `catching_up` among them take part in writes all
+    the same: their OSDs are being brought up to date. One round of a recovery moves at most
+    `recovery_chunk_bytes` of an object.
     """
 
     models: Models
@@ -112,13 +102,7 @@ class PathContext:
 
 
 class Stage:
-    """Adds the recurring groups of steps to a graph.
-
-    Parameters
-    ----------
-    graph : GraphBuilder
-    context : PathContext
-    """
+    """Adds the recurring groups of steps to a graph."""
 
     def __init__(self, graph: GraphBuilder, context: PathContext) -> None:
         self.graph = graph
@@ -362,19 +346,8 @@ class Stage:
     ) -> int:
         """A stage of the primary: under the placement group's own mutex, on a worker thread.
 
-        Parameters
-        ----------
-        cpu_ns : float
-            Processor time without coding [ns].
-        coding_ns : float
-            Processor time of encoding, decoding or rebuilding, on top [ns].
-        encode_bytes : int
-            Data coded [B].
-        shard : int
-            Shard for which the primary works here.
-        after_reply : bool
-            Whether the client is answered here; the step returned is then where the answer leaves, before
-            the thread and the placement group are given back.
+        `coding_ns` comes on top of `cpu_ns`. `after_reply`: the client is answered here; the step returned
+        is then where the answer leaves, before the thread and the placement group are given back.
         """
         graph = self.graph
         # A thread takes an operation from its queue, and then the placement group's mutex. Where threads are
@@ -519,26 +492,14 @@ class Stage:
 
     def ssd_read(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD read") -> int:
         """Read from a shard's device, in the pieces that the device makes of it."""
-        return self.graph.join(
-            [
-                self._linked(
-                    shard,
-                    pieces,
-                    self.graph.use(
-                        roles.shard_role(shard, roles.SSD),
-                        sum(self.models.ssd.read_ns(piece) for piece in pieces),
-                        after=after,
-                        label=label,
-                        spread=SSD_READ,
-                        phase=Phase.DEVICE,
-                        shard=shard,
-                        device_read_bytes=sum(pieces),
-                        device_read_ops=requests,
-                    ),
-                )
-                for pieces, requests in self._transfers(size_bytes)
-            ]
-        )
+        graph, ssd, role = self.graph, self.models.ssd, roles.shard_role(shard, roles.SSD)
+        read = partial(graph.use, role, after=after, label=label, phase=Phase.DEVICE, shard=shard)
+        ends = []
+        for pieces, requests in self._transfers(size_bytes):
+            read_ns, read_bytes = sum(map(ssd.read_ns, pieces)), sum(pieces)
+            step = read(read_ns, spread=SSD_READ, device_read_bytes=read_bytes, device_read_ops=requests)
+            ends.append(self._linked(shard, pieces, step))
+        return graph.join(ends)
 
     def _linked(self, shard: int, pieces: Sequence[int], after: int) -> int:
         """Bring what a drive has read to the host, where that way is a queue of its own."""
@@ -603,22 +564,15 @@ class Stage:
 
     def ssd_write(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD write") -> int:
         """Write to a shard's device, in the pieces that the device makes of it."""
-        return self.graph.join(
-            [
-                self.graph.use(
-                    roles.shard_role(shard, roles.SSD_WRITER),
-                    sum(self.models.ssd.write_ns(piece) for piece in pieces),
-                    after=after,
-                    label=label,
-                    spread=SSD_WRITE,
-                    phase=Phase.DEVICE,
-                    shard=shard,
-                    device_write_bytes=sum(pieces),
-                    device_write_ops=requests,
-                )
-                for pieces, requests in self._transfers(size_bytes)
-            ]
-        )
+        graph, ssd, role = self.graph, self.models.ssd, roles.shard_role(shard, roles.SSD_WRITER)
+        write = partial(graph.use, role, after=after, label=label, phase=Phase.DEVICE, shard=shard)
+        ends = []
+        for pieces, requests in self._transfers(size_bytes):
+            write_ns, write_bytes = sum(map(ssd.write_ns, pieces)), sum(pieces)
+            ends.append(
+                write(write_ns, spread=SSD_WRITE, device_write_bytes=write_bytes, device_write_ops=requests)
+            )
+        return graph.join(ends)
 
     def commit(self, shard: int, log_bytes: int, after: Iterable[int]) -> int:
         """Commit through the store's key-value log; return the commit.
@@ -668,10 +622,7 @@ class Stage:
     ) -> tuple[int, int]:
         """One member's part of a write: message, transaction, device, commit, acknowledgement.
 
-        Returns
-        -------
-        tuple of int
-            The step at which the primary knows of the commit, and the commit.
+        Return the step at which the primary knows of the commit, and the commit.
         """
         cpu, messages = self.models.cpu, self.models.messages
         step, work_ns = after, cpu.store_transaction_ns
@@ -722,21 +673,8 @@ class Stage:
 def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, what: str = "sub-read") -> int:
     """Read from several shards and bring the data to the primary.
 
-    Parameters
-    ----------
-    stage : Stage
-    sources : mapping of int to (int, int)
-        For each shard the bytes that its store returns and those that its device reads
-        [B]; the two differ by what a cache holds and by padding.
-    after : int
-        Step after which the primary may ask; its stage has paid for making the sub-reads.
-    what : str
-        For labels.
-
-    Returns
-    -------
-    int
-        The step at which the primary has all of it.
+    `sources` has for each shard the bytes that its store returns and those that its device reads; the two
+    differ by what a cache holds and by padding. The stage of `after` has paid for making the sub-reads.
     """
     cpu, messages = stage.models.cpu, stage.models.messages
     arrivals = []
@@ -766,10 +704,7 @@ def local_read(
 
     `in_group`: under the placement group's own mutex.
 
-    Returns
-    -------
-    tuple of int
-        The step after which the answer leaves, and that at which the thread is back.
+    Return the step after which the answer leaves, and that at which the thread is back.
     """
     graph = stage.graph
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)

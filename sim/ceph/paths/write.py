@@ -20,21 +20,8 @@ def write_path(
 ) -> Template:
     """Compile one write.
 
-    Parameters
-    ----------
-    context : PathContext
-    offset_bytes, length_bytes : int
-        Extent in the object [B].
-    object_size_bytes : int
-        Size of the object before the write [B].
-    cached_stripes : frozenset of int
-        Stripes that need no device read (they lie in the read caches).
-    unit_states : tuple of int, optional
-        What a store knows of the first and last unit of a replica's write.
-
-    Returns
-    -------
-    Template
+    `cached_stripes` lie in the read caches and need no device read; `unit_states` is what a store knows of
+    the first and last unit of a replica's write.
 
     Notes
     -----

@@ -26,9 +26,9 @@ CLIENT, RECOVERY, BEST_EFFORT, IMMEDIATE = range(4)
 class OpQueue:
     """How the worker threads of an OSD choose what comes next; `cost` is that of an item by its bytes [B].
 
-    `recovery_item_bytes` is what the start of an object's recovery counts for, whatever the object; its messages
-    are then immediate. 0: every step counts for what it moves. Each of an OSD's queues has its part of the
-    capacity (``mClockScheduler::update_configuration``).
+    `recovery_item_bytes` is what the start of an object's recovery counts for, whatever the object; its
+    messages are then immediate. 0: every step counts for what it moves. Each of an OSD's queues has its part
+    of the capacity (``mClockScheduler::update_configuration``).
     """
 
     share: Share
