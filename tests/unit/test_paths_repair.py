@@ -176,12 +176,14 @@ def test_the_fewer_at_a_time_the_longer(models, make_pool):
     targets = [[*row[:2], 5] for row in acting]
     pool = make_pool(models, "rep:3", osds=6, acting=acting, object_bytes=MIB)
 
-    def seconds(**limits):
-        plan = losing(acting, targets, lost=(4,), objects=32, max_backfills_count=1, **limits)
+    def seconds(backfills=1, **limits):
+        plan = losing(acting, targets, lost=(4,), objects=32, max_backfills_count=backfills, **limits)
         return simulate(pool, reads(), faults=plan).row["repair_s"]
 
     one = seconds(recovery_max_active_count=1)
-    assert seconds(recovery_max_active_count=4) < one
+    assert seconds(backfills=8, recovery_max_active_count=4) < one
+    # A placement group recovers one object at a time, so that one reservation has no use for more.
+    assert seconds(recovery_max_active_count=4) == one
     # One reservation on the one target: placement groups follow each other, and an OSD that leads begins an
     # object at most every 50 ms; at most eight times another OSD takes the lead.
     paused = seconds(recovery_max_active_count=1, recovery_sleep_ns=50_000_000)
