@@ -174,7 +174,7 @@ class RequestPlanner:
         )
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Plan requests anew, as their placement groups look now.
+        """Plan requests again, as their placement groups look now.
 
         Notes
         -----

@@ -30,18 +30,18 @@ FAILS_AT_S = 1.0
 _MOMENTS = ("failed", "down", "out", "recovering", "clean")
 
 
-def models_of(told: Profile, scenario: Scenario, *, cache_bytes: int | None = None) -> Models:
+def models_of(profile: Profile, scenario: Scenario, *, cache_bytes: int | None = None) -> Models:
     """Return the scenario's models with the profile's store and cache, and Clay's kernel as in Ceph.
 
     `cache_bytes` of an OSD replace the study's.
     """
     lookup = None
-    if told.cache is not None:
-        cache = cache_model(told.cache.model_dump())
+    if profile.cache is not None:
+        cache = cache_model(profile.cache.model_dump())
         if cache_bytes is not None:
             cache = replace(cache, cache_bytes=cache_bytes)
         lookup = lookup_of(cache, scenario)
-    return _models(scenario, told.backend, lookup)
+    return _models(scenario, profile.backend, lookup)
 
 
 def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> Models:
@@ -127,7 +127,7 @@ def _phases(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def recover(
-    told: Profile, code: str, engine: str, *, sets: Sequence[str] = (), cache_bytes: int | None = None
+    profile: Profile, code: str, engine: str, *, sets: Sequence[str] = (), cache_bytes: int | None = None
 ) -> Row:
     """Let OSDs fail under a profile and wait until all placement groups are clean.
 
@@ -136,13 +136,13 @@ def recover(
     replace the study's.
     """
     # Limits of faults mean nothing before something fails.
-    scenario = told.scenario(code, *(text for text in sets if not text.startswith("faults.")))
-    models = models_of(told, scenario, cache_bytes=cache_bytes)
+    scenario = profile.scenario(code, *(text for text in sets if not text.startswith("faults.")))
+    models = models_of(profile, scenario, cache_bytes=cache_bytes)
     pool = build_pool(scenario, parse_scheme(code), models)
-    osds = failing_osds(pool, told.failures)
+    osds = failing_osds(pool, profile.failures)
     event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="{FAILURE_KIND}"}}]'
-    failing = told.scenario(code, *sets, f"faults.events={event}")
-    row, times = _run(failing, engine, told.backend, models.lookup)
+    failing = profile.scenario(code, *sets, f"faults.events={event}")
+    row, times = _run(failing, engine, profile.backend, models.lookup)
     lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
     return {
         **times,
@@ -155,11 +155,11 @@ def recover(
         "bottleneck": row["bottleneck"],
         "engine_wall_s": row["engine_wall_s"],
         "scheme": code,
-        "profile": told.name,
-        "dimension": told.dimension,
-        "label": told.label,
-        "failures": told.failures.count,
-        "failure_hosts": told.failures.hosts,
+        "profile": profile.name,
+        "dimension": profile.dimension,
+        "label": profile.label,
+        "failures": profile.failures.count,
+        "failure_hosts": profile.failures.hosts,
         "failure_domain": scenario.cluster.failure_domain_erasure,
         "pg_num": scenario.cluster.pg_num,
         "stripe_unit_bytes": scenario.cluster.stripe_unit_bytes,

@@ -28,17 +28,17 @@ DOWN_OUT_S = (0, 300, 600, 900)
 
 def profile_rows(setting: Setting) -> Iterator[Row]:
     """Recover every profile with each of its codes."""
-    for told in profiles():
-        for code in told.codes:
-            yield {"experiment": "profiles", **recover(told, code, setting.engine)}
+    for one in profiles():
+        for code in one.codes:
+            yield {"experiment": "profiles", **recover(one, code, setting.engine)}
 
 
 def cache_rows(setting: Setting) -> Iterator[Row]:
     """Recover with ever less cache, under each scheme of sharing it."""
     for cache_bytes in CACHE_BYTES:
-        for told in _of("cache"):
-            for code in told.codes:
-                row = recover(told, code, setting.engine, cache_bytes=cache_bytes)
+        for one in _of("cache"):
+            for code in one.codes:
+                row = recover(one, code, setting.engine, cache_bytes=cache_bytes)
                 yield {"experiment": "scarce cache", "cache_bytes": cache_bytes, **row}
 
 
@@ -70,14 +70,14 @@ def storage_rows(setting: Setting) -> Iterator[Row]:
 
 def domain_rows(setting: Setting) -> Iterator[Row]:
     """Let several OSDs fail where shards of one object may share a host."""
-    for told in _of("failures"):
-        for code in told.codes:
-            row = recover(told, code, setting.engine, sets=('cluster.failure_domain_erasure="osd"',))
+    for one in _of("failures"):
+        for code in one.codes:
+            row = recover(one, code, setting.engine, sets=('cluster.failure_domain_erasure="osd"',))
             yield {"experiment": "failures, domain osd", **row}
 
 
 def _of(dimension: str) -> list[Profile]:
-    return [told for told in profiles() if told.dimension == dimension]
+    return [one for one in profiles() if one.dimension == dimension]
 
 
 EXPERIMENTS: dict[str, Callable[[Setting], Iterator[Row]]] = {

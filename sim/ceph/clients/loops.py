@@ -19,11 +19,6 @@ _ROUNDS_MIN = 16
 class ClientLoops:
     """Plans the closed loops of all clients of a workload, so many requests of each at a time.
 
-    Parameters
-    ----------
-    planner : RequestPlanner
-    workload : SyntheticLoops
-
     Notes
     -----
     One round plans the next requests of every client in turn, in one go. A client that is faster than the
@@ -69,15 +64,7 @@ def _rows(chunk: RequestChunk, rows: IntArray | slice) -> RequestChunk:
 
 
 class ClientStream:
-    """The closed loop of one client.
-
-    Parameters
-    ----------
-    loops : ClientLoops
-        Plans for all clients.
-    depth : int
-        Requests that the client has outstanding.
-    """
+    """The closed loop of one client."""
 
     reports = False
     feed = False

@@ -79,7 +79,7 @@ class Workload(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """What a load generator such as fio is told.
+    """What a load generator such as fio gets as its job.
 
     Parameters
     ----------
