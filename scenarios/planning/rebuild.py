@@ -135,10 +135,8 @@ def _share_of_objects(scenario: Scenario, scheme: str, osd: int, models: Models)
 
 
 def _rebuild(scenario: Scenario, cell: Cell, models: Models, engine: str) -> Rebuild:
-    setting = build_cell(scenario, cell, models)
-    result = simulate(
-        setting.pool, setting.workload, faults=setting.faults, seed=scenario.seed, engine=engine
-    )
+    inputs = build_cell(scenario, cell, models)
+    result = simulate(inputs.pool, inputs.workload, faults=inputs.faults, seed=scenario.seed, engine=engine)
     return measured_rebuild(scenario, {"scheme": cell.scheme, **result.row})
 
 

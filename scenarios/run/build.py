@@ -52,7 +52,7 @@ POOL_ID = 1
 
 
 @dataclass(frozen=True)
-class Setting:
+class CellInputs:
     """What one cell of a scenario runs on.
 
     newest_only: see `stripesim.sim.engine.program.Program`.
@@ -228,7 +228,7 @@ def _device(scenario: Scenario) -> DeviceModel:
         raise ParameterSetError(f"{place}: {error}" if place not in str(error) else str(error)) from None
 
 
-def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> Setting:
+def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> CellInputs:
     """Build what one cell runs on."""
     scheme = parse_scheme(cell.scheme)
     models = models or build_models(scenario)
@@ -247,7 +247,7 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
         faults = repair_plan(
             scenario, lambda out: up_sets(scenario, scheme, out), rotational=models.ssd.rotational
         )
-    return Setting(
+    return CellInputs(
         pool=pool,
         workload=build_loads(scenario, cell),
         prefilled=workload.image == "prefilled",

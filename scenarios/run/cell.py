@@ -36,15 +36,15 @@ def run_cell(
     followed: IntArray | None = None,
 ) -> RunResult:
     """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
-    setting = build_cell(scenario, cell, models)
+    inputs = build_cell(scenario, cell, models)
     return simulate(
-        setting.pool,
-        setting.workload,
-        prefilled=setting.prefilled,
-        until_ns=setting.until_ns if until_ns is None else until_ns,
-        faults=setting.faults,
-        timeout_ns=setting.timeout_ns,
-        newest_only=setting.newest_only,
+        inputs.pool,
+        inputs.workload,
+        prefilled=inputs.prefilled,
+        until_ns=inputs.until_ns if until_ns is None else until_ns,
+        faults=inputs.faults,
+        timeout_ns=inputs.timeout_ns,
+        newest_only=inputs.newest_only,
         seed=scenario.seed,
         engine=engine,
         followed=followed,

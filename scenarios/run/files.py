@@ -63,3 +63,8 @@ def cached_by_content(maxsize: int) -> Callable[[F], F]:
         return cast("F", cached)
 
     return decorate
+
+
+def first_line(error: BaseException | None) -> str:
+    """Say in one line what an error says, or else what kind it is."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

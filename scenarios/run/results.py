@@ -21,6 +21,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from stripesim.scenarios.run.columns import COLUMNS, ci_text
+from stripesim.scenarios.run.files import first_line
 from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.observe.limits import NEAR
 
@@ -49,7 +50,7 @@ def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
         )
     except (TypeError, pl.exceptions.PolarsError) as error:
         raise ResultsError(
-            f"result rows: got {_first_line(error)}, wanted the types of RESULT_SCHEMA"
+            f"result rows: got {first_line(error)}, wanted the types of RESULT_SCHEMA"
         ) from None
     return frame
 
@@ -85,10 +86,6 @@ def write_results(
     return write_files(out_dir, contents)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
 def _buffer(write: Callable[[BytesIO], object]) -> bytes:
     buffer = BytesIO()
     write(buffer)
@@ -106,7 +103,7 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
     try:
         text = json.dumps(dict(provenance), indent=2, ensure_ascii=False, allow_nan=False, default=plain)
     except (TypeError, ValueError) as error:
-        raise ResultsError(f"provenance: got {_first_line(error)}, wanted JSON values") from None
+        raise ResultsError(f"provenance: got {first_line(error)}, wanted JSON values") from None
     return (text + "\n").encode()
 
 

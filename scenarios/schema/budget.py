@@ -56,7 +56,8 @@ def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
     return rate_per_s * load.duration_s
 
 
-def _loads(scenario: Scenario) -> list[tuple[KeyPath, WorkloadSpec]]:
+def loads_with_keys(scenario: Scenario) -> list[tuple[KeyPath, WorkloadSpec]]:
+    """List the workloads with the keys that they stand under."""
     if scenario.workloads:
         return [(("workloads", index), load) for index, load in enumerate(scenario.loads)]
     return [(("workload",), scenario.workload)]
@@ -128,7 +129,7 @@ def _cluster(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[
 
 
 def _requests(scenario: Scenario) -> Iterator[Problem]:
-    for place, load in _loads(scenario):
+    for place, load in loads_with_keys(scenario):
         expected = requests_of(scenario, load)
         if expected <= REQUESTS_MAX:
             continue
@@ -178,7 +179,7 @@ def _memory(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
         ("cluster", "pg_num"): cluster.pg_num * _width(schemes) * _BYTES_PER_PG_SHARD,
         ("cluster", "hosts"): osds * _BYTES_PER_OSD + (osds**2 if scenario.faults is not None else 0),
     }
-    for place, load in _loads(scenario):
+    for place, load in loads_with_keys(scenario):
         clients = load.clients
         # How long a closed loop runs is not known; what an image or a queue needs is.
         known = requests_of(scenario, load) if load.requests is not None or load.kind == "open" else 0.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stripesim.scenarios.schema.budget import budget_rules
+from stripesim.scenarios.schema.budget import budget_rules, loads_with_keys
 from stripesim.scenarios.schema.durability_checks import durability_rules, stands_alone
 from stripesim.scenarios.schema.fault_checks import fault_rules
 from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, domains_of_osds, failure_domain
-from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec, names_file
+from stripesim.scenarios.schema.keys import Scenario, names_file
 from stripesim.scenarios.schema.problems import Problem
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.scenarios.schema.units import format_size
@@ -30,15 +30,8 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     ]
 
 
-def _places(scenario: Scenario) -> list[tuple[KeyPath, WorkloadSpec]]:
-    """List the workloads with the keys that they stand under."""
-    if not scenario.workloads:
-        return [(("workload",), scenario.workload)]
-    return [(("workloads", index), load) for index, load in enumerate(scenario.loads)]
-
-
 def _bound(scenario: Scenario) -> Iterator[Problem]:
-    for place, workload in _places(scenario):
+    for place, workload in loads_with_keys(scenario):
         path, other = (*place, "requests"), (*place, "duration_s")
         given = (workload.requests is not None) + (workload.duration_s is not None)
         if given == 2:
@@ -54,7 +47,7 @@ def _bound(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _mix(scenario: Scenario) -> Iterator[Problem]:
-    for place, workload in _places(scenario):
+    for place, workload in loads_with_keys(scenario):
         if workload.read_fraction is not None and "ops" in workload.model_fields_set:
             yield Problem(
                 (*place, "read_fraction"),
@@ -67,13 +60,13 @@ def _mix(scenario: Scenario) -> Iterator[Problem]:
 def _newest(scenario: Scenario) -> Iterator[Problem]:
     """A client that waits for its newest request is not simulated where requests are sent again."""
     for table in ("faults", "repair"):
-        for place, workload in _places(scenario):
+        for place, workload in loads_with_keys(scenario):
             if workload.completions == "newest" and getattr(scenario, table) is not None:
                 yield Problem((*place, "completions"), f'"newest" with [{table}]', '"each"', ((table,),))
 
 
 def _arrivals(scenario: Scenario) -> Iterator[Problem]:
-    for place, workload in _places(scenario):
+    for place, workload in loads_with_keys(scenario):
         path, kind = (*place, "rate_per_s"), (*place, "kind")
         if workload.kind == "open" and workload.rate_per_s is None:
             yield Problem(path, "nothing", 'an arrival rate, since workload.kind is "open"', (kind,))
@@ -160,7 +153,7 @@ def _sizes(scenario: Scenario) -> Iterator[Problem]:
             f"at most cluster.object_bytes ({format_size(cluster.object_bytes)})",
             (("cluster", "object_bytes"),),
         )
-    for place, workload in _places(scenario):
+    for place, workload in loads_with_keys(scenario):
         for index, block_size_bytes in enumerate(workload.block_sizes_bytes):
             if workload.kind != "trace" and block_size_bytes > workload.image_bytes:
                 yield Problem(

@@ -29,14 +29,15 @@ def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterat
             )
         return
     yield from _alone(scenario)
-    yield from _targets(scenario)
+    targets = list(_targets(scenario))
+    yield from targets
     yield from _drawn(scenario)
     yield from _replay(scenario)
-    if scenario.cluster.crush_map is None:
-        faults = list(_overlaps(scenario))
-        yield from faults
-        if not faults:
-            yield from _room(scenario, schemes)
+    cluster = scenario.cluster
+    racks_divide = cluster.racks is None or cluster.rack_names is not None
+    if cluster.crush_map is None and racks_divide and not targets:
+        overlaps = list(_overlaps(scenario))
+        yield from overlaps or _room(scenario, schemes)
 
 
 def _alone(scenario: Scenario) -> Iterator[Problem]:
@@ -148,28 +149,12 @@ def _overlaps(scenario: Scenario) -> Iterator[Problem]:
 
     faults, cluster = scenario.faults, scenario.cluster
     assert faults is not None
-    if cluster.racks is not None and cluster.rack_names is None:
-        return
     places = Places.of(cluster)
-    failures = []
-    for event in faults.events:
-        limits = (
-            (event.osds, len(places.osd_hosts)),
-            (event.hosts, cluster.host_count),
-            (event.racks, domain_count(scenario, "rack")),
-        )
-        if any(number >= count for numbers, count in limits for number in numbers):
-            return
-        failures.append(places.failure(event))
+    failures = [places.failure(event) for event in faults.events]
     try:
         check_failures(failures, len(places.osd_hosts), cluster.host_count)
     except FaultError as error:
-        event = faults.events[error.event]
-        # What a single event says about itself is reported where it stands.
-        if (event.osds or event.hosts or event.racks) and (
-            event.return_s is None or event.return_s > event.at_s
-        ):
-            yield Problem(("faults", "events", error.event, "at_s"), error.got, error.wanted, _COUNTS)
+        yield Problem(("faults", "events", error.event, "at_s"), error.got, error.wanted, _COUNTS)
 
 
 def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
@@ -178,12 +163,6 @@ def _room(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Pro
 
     faults, cluster = scenario.faults, scenario.cluster
     assert faults is not None
-    if any(number >= cluster.osd_count for event in faults.events for number in event.osds):
-        return
-    if any(number >= cluster.host_count for event in faults.events for number in event.hosts):
-        return
-    if any(event.racks for event in faults.events) and cluster.rack_names is None:
-        return
     places = Places.of(cluster)
     gone = [event for event in faults.events if event.return_s is None]
     if not gone:

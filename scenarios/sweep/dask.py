@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from stripesim.scenarios.run.files import first_line
 from stripesim.scenarios.sweep.plan import SweepError
 from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha256
 
@@ -58,7 +59,7 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
             if future.status == "finished":
                 yield future.result()
             elif future.status == "error":
-                yield Outcome(task, None, _reason(future.exception()))
+                yield Outcome(task, None, first_line(future.exception()))
             elif watch.gave_up:
                 raise SweepLostError(
                     f"--dask: {address}: got no worker for {timeout_s:g} s, wanted one or more; "
@@ -70,7 +71,7 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
             future.release()
     except (OSError, distributed.CancelledError) as error:
         raise SweepLostError(
-            f"--dask: {address}: got {_reason(error)}, wanted a scheduler that stays"
+            f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
         ) from None
     finally:
         watch.stop()
@@ -89,7 +90,7 @@ def map_dask(address: str, work: Callable[[int], Result], numbers: Iterable[int]
         return found
     except OSError as error:
         raise SweepLostError(
-            f"--dask: {address}: got {_reason(error)}, wanted a scheduler that stays"
+            f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
         ) from None
     finally:
         client.close(timeout=5)
@@ -160,7 +161,7 @@ def _connect(distributed: Any, address: str) -> Any:
     try:
         return distributed.Client(**how, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise SweepError(f"--dask: {address}: got {_reason(error)}, {wanted}") from None
+        raise SweepError(f"--dask: {address}: got {first_line(error)}, {wanted}") from None
 
 
 def _check_workers(client: Any, address: str) -> None:
@@ -172,14 +173,10 @@ def _check_workers(client: Any, address: str) -> None:
         found = client.run(code_sha256)
     except ImportError as error:
         raise SweepError(
-            f"--dask: {address}: got workers without stripesim ({_reason(error)}), wanted it installed there"
+            f"--dask: {address}: got workers without stripesim ({first_line(error)}), wanted it there"
         ) from None
     others = sorted(worker for worker, code in found.items() if code != code_sha256())
     if others:
         raise SweepError(
             f"--dask: {address}: got another stripesim at {', '.join(others)}, wanted the same on all workers"
         )
-
-
-def _reason(error: BaseException | None) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

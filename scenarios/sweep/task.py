@@ -14,7 +14,7 @@ from stripesim._version import __version__
 from stripesim.models.kernel.tables import table_to_json
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import row_of, run_cell
-from stripesim.scenarios.run.files import file_sha256
+from stripesim.scenarios.run.files import file_sha256, first_line
 from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, names_file
 from stripesim.scenarios.sweep.stats import unsteady_reason
 from stripesim.sim.ceph.cluster import Models
@@ -160,14 +160,10 @@ def attempt(task: SweepTask) -> Outcome:
     try:
         return Outcome(task, run_task(task), None)
     except (ValueError, OSError) as error:
-        return Outcome(task, None, _first_line(error))
+        return Outcome(task, None, first_line(error))
     except Exception as error:
         # A fault in stripesim itself: one cell must not take the others' rows away.
-        return Outcome(task, None, f"{type(error).__name__}: {_first_line(error)}")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        return Outcome(task, None, f"{type(error).__name__}: {first_line(error)}")
 
 
 def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
