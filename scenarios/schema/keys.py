@@ -46,6 +46,16 @@ SET_SUFFIX: Final = ".toml"
 #: Streams that the engine's records can number, with room for the background.
 CLIENTS_MAX = 100_000
 
+#: What a scenario that names no parameter set has where it says nothing: an AMD EPYC 7742, a PM983 for each OSD
+#: (scenarios/studies/nvme/data/clusters.toml). The defaults of the keys are those of Koh et al. (2017).
+TODAY_GENERATION: Final = "reef"
+TODAY_CLUSTER: Final = {
+    "ssd": "samsung-pm983",
+    "cores_per_host": 128,
+    "public_gbit_per_s": 100.0,
+    "private_gbit_per_s": 100.0,
+}
+
 
 def names_file(key: str, value: object) -> bool:
     """Whether what a key holds is the path of a file that a run reads."""
@@ -149,7 +159,7 @@ class ClusterSpec(Table):
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map to place by."""
     cores_per_host: Count = 24
-    """CPU cores of each storage host [count]."""
+    """CPU cores of each storage host; with the set nvme its hardware threads [count]."""
     op_shards: Count | None = None
     """Queues of operations of one OSD (osd_op_num_shards) [count]; leave out to take what the parameter set
     or the generation has."""
@@ -179,8 +189,9 @@ class ClusterSpec(Table):
     out to take that of the device parameter set."""
     drive_rated_days: PositiveFloat = 1825.0
     """Life that drive_rated_write_bytes is rated for [days]."""
-    parameters: str = Field(default="koh2017", min_length=1)
-    """Name of the calibrated parameter set."""
+    parameters: str = Field(default="nvme", min_length=1)
+    """Name of the calibrated parameter set. A scenario that names none is of today: what it leaves out of
+    generation, ssd, cores_per_host and network rates is as in the measurements of nvme, not as written here."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs; empty takes the one that ships."""
     kernel_backend: str | None = Field(default=None, min_length=1)

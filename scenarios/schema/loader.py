@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import TODAY_CLUSTER, TODAY_GENERATION, Scenario
 from stripesim.scenarios.schema.problems import (
     Problem,
     is_list_key,
@@ -212,6 +212,11 @@ def _finished(document: _Document, base_dir: Path | None, sets: Sequence[str], s
                 table = value_at(document.values, other[:-1])
                 if isinstance(table, dict):
                     table.pop(other[-1], None)
+    cluster = document.values.setdefault("cluster", {})
+    if isinstance(cluster, dict) and "parameters" not in cluster:
+        # What a scenario of today leaves out is the hardware of the set that it takes.
+        document.values.setdefault("generation", TODAY_GENERATION)
+        cluster |= {key: value for key, value in TODAY_CLUSTER.items() if key not in cluster}
     scenario = _validate(document)
     scenario._base_dir = Path() if base_dir is None else base_dir
     scenario._places = document.places

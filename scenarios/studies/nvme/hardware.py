@@ -93,7 +93,7 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
         problems.append(f"{where}: public_gbit_per_s: got nothing, wanted a number")
     if problems:
         raise NvmeDataError("\n".join(problems))
-    threads = _threads_per_core(row.hardware, table)
+    threads = int(table.get("threads_per_core", 2))
     return Hardware(
         threads_per_node=threads * int(cores or 1),
         threads_per_core=threads,
@@ -106,11 +106,6 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
         sheet=sheet,
         sheet_source=sheet_source,
     )
-
-
-def _threads_per_core(name: str, table: Mapping[str, Any]) -> int:
-    """Return the hardware threads of a core; two, unless it is known otherwise."""
-    return int(table.get("threads_per_core", _processors()["threads_per_core"].get(name, 2)))
 
 
 def _processor(name: str, table: Mapping[str, Any], where: str, problems: list[str]) -> tuple[float, str]:
