@@ -47,6 +47,7 @@ _DEFAULT_TOML = """
 name = "explain"
 generation = "kraken"
 [cluster]
+parameters = "koh2017"
 osds_per_host = 1
 pg_num = 64
 [workload]

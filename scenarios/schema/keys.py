@@ -46,7 +46,7 @@ SET_SUFFIX: Final = ".toml"
 #: Streams that the engine's records can number, with room for the background.
 CLIENTS_MAX = 100_000
 
-#: What a scenario that names no parameter set has where it says nothing: an AMD EPYC 7742, a PM983 for each OSD
+#: What a scenario that names no parameter set has where it says nothing: AMD EPYC 7742, a PM983 for each OSD
 #: (scenarios/studies/nvme/data/clusters.toml). The defaults of the keys are those of Koh et al. (2017).
 TODAY_GENERATION: Final = "reef"
 TODAY_CLUSTER: Final = {
@@ -191,7 +191,7 @@ class ClusterSpec(Table):
     """Life that drive_rated_write_bytes is rated for [days]."""
     parameters: str = Field(default="nvme", min_length=1)
     """Name of the calibrated parameter set. A scenario that names none is of today: what it leaves out of
-    generation, ssd, cores_per_host and network rates is as in the measurements of nvme, not as written here."""
+    generation, ssd, cores_per_host and network rates is as nvme was measured, not as written here."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs; empty takes the one that ships."""
     kernel_backend: str | None = Field(default=None, min_length=1)

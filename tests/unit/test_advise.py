@@ -7,6 +7,7 @@ from stripesim.scenarios.schema.loader import parse_scenario
 
 TEXT = """schemes = ["rep:3"]
 [cluster]
+parameters = "koh2017"
 hosts = 4
 osds_per_host = 2
 pg_num = 128

@@ -89,7 +89,7 @@ def test_quickstart_lies_outside_in_scheme_cluster_and_depth():
 
 def test_what_a_workload_does_not_use_is_not_asked_about():
     text = (
-        'schemes = ["rep:3"]\n[workload]\nkind = "open"\nrate_per_s = 10.0\nqueue_depth = 1\nrequests = 1\n'
+        'schemes = ["rep:3"]\n[workload]\nkind = "open"\nrate_per_s = 10.0\nqueue_depth = 999\nrequests = 1\n'
     )
     keys = [line.partition(":")[0] for line in warnings_of(parse_scenario(text))]
     assert keys == ["workload.kind"]

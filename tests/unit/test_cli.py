@@ -17,6 +17,7 @@ hosts = 4
 osds_per_host = 2
 pg_num = 16
 failure_domain_erasure = "osd"
+parameters = "koh2017"
 
 [workload]
 ops = ["write"]
@@ -336,7 +337,7 @@ def test_faults_in_a_file_come_with_their_lines_all_at_once(refused, tmp_path):
     text = SCENARIO.replace("hosts = 4", "hosts = -4").replace("queue_depth = 8", "queue_dept = 8")
     (tmp_path / "bad.toml").write_text(text.replace('["rand"]', '["rand", "zigzag"]'))
     lines = refused("run", "bad.toml", "--json", "-")
-    assert [line.split(": ")[0] for line in lines] == ["bad.toml:4", "bad.toml:11", "bad.toml:13"]
+    assert [line.split(": ")[0] for line in lines] == ["bad.toml:4", "bad.toml:12", "bad.toml:14"]
     assert "cluster.hosts: got -4, wanted a number of at least 1" in lines[0]
     assert 'got "zigzag"' in lines[1]
     assert 'unknown key "queue_dept", wanted "queue_depth"' in lines[2]

@@ -24,6 +24,7 @@ from stripesim.sim.run import simulate
 SCENARIO = """
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
+parameters = "koh2017"
 hosts = 7
 osds_per_host = 1
 pg_num = 64

@@ -13,6 +13,7 @@ TEXT = """
 name = "buy"
 schemes = ["rep:3", "rs:4,2"]
 [cluster]
+parameters = "koh2017"
 ssd = "nvme-tlc"
 pg_num = 64
 [workload]

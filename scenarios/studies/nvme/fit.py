@@ -47,9 +47,7 @@ SHORT_ROUNDS = 4
 
 @dataclass(frozen=True)
 class Stage:
-    """A step of the calibration: what it searches, as (start, least, highest), the rows that it sees, and the
-    most steps of the search.
-    """
+    """A step: what it searches, as (start, least, highest), the rows that it sees, and its most steps."""
 
     parameters: Mapping[str, tuple[float, float, float]]
     rows: tuple[str, ...]

@@ -563,11 +563,14 @@ class Stage:
         return step
 
     def ssd_write(self, shard: int, size_bytes: int, after: Iterable[int], label: str = "SSD write") -> int:
-        """Write to a shard's device, in the pieces that the device makes of it."""
+        """Write to a shard's device: at once into a buffer that takes all of it, else in its pieces."""
         graph, ssd, role = self.graph, self.models.ssd, roles.shard_role(shard, roles.SSD_WRITER)
         write = partial(graph.use, role, after=after, label=label, phase=Phase.DEVICE, shard=shard)
+        transfers = self._transfers(size_bytes)
+        if ssd.write_servers_count:
+            transfers = [((size_bytes,), len(ssd.pieces_bytes(size_bytes)))]
         ends = []
-        for pieces, requests in self._transfers(size_bytes):
+        for pieces, requests in transfers:
             write_ns, write_bytes = sum(map(ssd.write_ns, pieces)), sum(pieces)
             ends.append(
                 write(write_ns, spread=SSD_WRITE, device_write_bytes=write_bytes, device_write_ops=requests)
