@@ -18,6 +18,14 @@ BENCHMARKS = {
     "bench_kernel.py": "erasure-code kernels beside a copy, a null code, cold buffers and plain loops",
     "bench_durability.py": "durability: splitting beside plain Monte Carlo, a year of a million OSDs",
 }
+BENCHMARKS = (
+    ("engines: textbook SimPy, our SimPy engine, the compiled one, a C++ loop", "bench_engine.py"),
+    ("placement: mappings per second beside crushtool", "bench_crush.py"),
+    ("trace readers beside plain loops", "bench_traces.py"),
+    ("erasure-code kernels beside a copy", "bench_kernel.py"),
+    ("durability: splitting beside plain Monte Carlo", "bench_durability.py"),
+    ("scale: time and memory of a cell as clusters grow", "bench_scale.py"),
+)
 
 
 def main(names: list[str]) -> int:

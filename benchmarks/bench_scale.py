@@ -1,0 +1,92 @@
+"""What a cell costs as clusters grow: time and memory against OSDs, placement groups, clients, requests in flight.
+
+Each line is a process of its own, so that memory is that cell's. ``--small`` leaves out what takes over 10 s.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+#: OSDs on hosts of 10 (20 above 1,000), placement groups, clients, requests each has in flight, requests.
+SIZES = (
+    # OSDs from 24 to 100,000.
+    (24, 1024, 10, 100, 20_000),
+    (120, 4096, 10, 100, 20_000),
+    (630, 32_768, 10, 100, 20_000),
+    (2_000, 65_536, 10, 100, 20_000),
+    (10_000, 131_072, 10, 100, 20_000),
+    (100_000, 1_048_576, 10, 100, 20_000),
+    # Clients from 1 to 10,000.
+    (120, 4096, 1, 100, 20_000),
+    (120, 4096, 100, 100, 20_000),
+    (120, 4096, 1_000, 10, 20_000),
+    (120, 4096, 10_000, 1, 20_000),
+    # The largest published cluster under its load.
+    (630, 32_768, 500, 100, 500_000),
+)
+SMALL_MOST = 2_000
+
+
+def measure(osds: int, groups: int, clients: int, depth: int, requests: int) -> dict[str, float]:
+    """Simulate one cell of random 4 KiB reads; return where its time and memory went."""
+    from stripesim.scenarios.run.build import build_cell, build_models
+    from stripesim.scenarios.schema.keys import cells
+    from stripesim.scenarios.schema.loader import parse_scenario
+    from stripesim.sim.run import simulate
+
+    per_host = 10 if osds % 10 == 0 and osds <= 1_000 else 20 if osds > 1_000 else 6
+    scenario = parse_scenario(
+        f"""schemes = ["rep:3"]
+[cluster]
+hosts = {osds // per_host}
+osds_per_host = {per_host}
+pg_num = {groups}
+[workload]
+ops = ["read"]
+patterns = ["rand"]
+clients = {clients}
+queue_depth = {depth}
+requests = {requests}
+image_bytes = "{max(64, 16 * groups // clients)}MiB"
+"""
+    )
+    cell = cells(scenario)[0]
+    started_s = time.process_time()
+    setting = build_cell(scenario, cell, build_models(scenario))
+    built_s = time.process_time()
+    result = simulate(setting.pool, setting.workload, prefilled=setting.prefilled)
+    done_s = time.process_time()
+    return {
+        "build_s": built_s - started_s,
+        "run_s": done_s - built_s,
+        "engine_s": result.engine_run.wall_s,
+        "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "iops": float(result.row["iops"]),
+    }
+
+
+def main(arguments: list[str]) -> None:
+    """Print a line for each size."""
+    if arguments and arguments[0] == "--one":
+        print(json.dumps(measure(*map(int, arguments[1:]))))
+        return
+    print(f"{'OSDs':>8} {'PGs':>9} {'clients':>8} {'in flight':>9} {'requests':>9}"
+          f" {'build, s':>9} {'run, s':>7} {'MiB':>7} {'simulated IOPS':>15}")  # fmt: skip
+    for size in SIZES:
+        osds, groups, clients, depth, requests = size
+        if "--small" in arguments and (osds > SMALL_MOST or requests > 100_000):
+            continue
+        text = subprocess.run(
+            [sys.executable, __file__, "--one", *map(str, size)], check=True, capture_output=True, text=True
+        ).stdout
+        found = json.loads(text)
+        print(f"{osds:8,} {groups:9,} {clients:8,} {clients * depth:9,} {requests:9,} {found['build_s']:9.2f} "
+              f"{found['run_s']:7.2f} {found['memory_mib']:7,.0f} {found['iops']:15,.0f}", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
