@@ -50,7 +50,9 @@ def changed(model: Any, **numbers: Any) -> Any:
 @pytest.fixture(scope="session")
 def models() -> Models:
     """The models of the cluster of Koh et al., without spread in the service times, locked to the commit."""
-    built = build_models(parse_scenario('schemes = ["rep:3"]', sets=["workload.requests=1"]))
+    built = build_models(
+        parse_scenario('schemes = ["rep:3"]', sets=["workload.requests=1", 'cluster.parameters="koh2017"'])
+    )
     flat = (1.0,) * 256
     return replace(
         built,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
@@ -68,6 +68,7 @@ def _by(
 def _millions(axes: Axes) -> None:
     axes.set_ylabel("10⁶ requests per second")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _threads(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
@@ -82,6 +83,7 @@ def _threads(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]
     axes = figure.subplots()
     _curves(axes, curves)
     axes.set_ylim(bottom=0)
+    axes.set_xticks(sorted({point[0] for points in curves.values() for point in points}))
     axes.set_xlabel("hardware threads per OSD")
     _millions(axes)
     axes.legend()
@@ -116,8 +118,12 @@ def _groups(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]])
     _curves(axes, curves)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.set_xticks(sorted({point[0] for points in curves.values() for point in points}))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.tick_params(axis="x", labelrotation=30)
     axes.set_xlabel("placement groups of the pool")
     _millions(axes)
+    axes.yaxis.set_major_locator(FixedLocator([1e5, 2e5, 5e5, 1e6, 2e6, 5e6]))
     axes.legend()
     axes.set_title("4 KiB at random, 3 replicas")
     return CaptionedFigure(
@@ -142,9 +148,9 @@ def _response(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]
     panels = {title: curves for title, curves in panels.items() if curves}
     if not panels:
         return None
-    figure = new_figure((5.6 * len(panels), 5.2))
+    figure = new_figure((8.5, 5.0 * len(panels)))
     for axes, (title, curves) in zip(
-        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+        figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels.items(), strict=True
     ):
         for index, (label, points) in enumerate(curves.items()):
             colour = _COLOURS[index % len(_COLOURS)]
@@ -153,22 +159,23 @@ def _response(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]
                 [row.measured["latency_mean_ms"] for row in points],
                 "--" + _MARKERS[index % len(_MARKERS)],
                 color=colour,
-                label=f"{label}, measured",
+                label=label,
             )
             axes.plot(
                 [found[row.id]["iops"] / 1e3 for row in points],
                 [found[row.id]["latency_mean_ms"] for row in points],
                 "-",
                 color=colour,
-                label=f"{label}, simulated",
             )
         axes.set_yscale("log")
         axes.set_xlim(left=0)
+        axes.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("10³ requests per second")
         axes.set_ylabel("mean latency, ms")
-        axes.set_title(title)
-        axes.legend(fontsize=8)
+        axes.set_title(f"{title}: measured dashed, simulated solid")
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return CaptionedFigure(
         figure,
         "Mean latency against requests per second as the number in flight grows. Dashed with markers: "
@@ -196,21 +203,22 @@ def _coding(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]])
         if bases and len(cell) > 1:
             base = cell[bases[0]]
             bars += [
-                (f"{name}\n{op} {size // 1024}K\n{cluster}", one[0] / base[0], one[1] / base[1])
+                (f"{name}, {op} {size // 1024}K, {cluster}", one[0] / base[0], one[1] / base[1])
                 for name, one in cell.items()
                 if name != bases[0]
             ]
     if not bars:
         return None
-    figure = new_figure((max(7.0, 1.3 * len(bars)), 5.4))
+    figure = new_figure((8.5, 1.2 + 0.46 * len(bars)))
     axes = figure.subplots()
-    x = range(len(bars))
-    axes.bar([at - 0.2 for at in x], [bar[1] for bar in bars], 0.38, color=_COLOURS[0], label="measured")
-    axes.bar([at + 0.2 for at in x], [bar[2] for bar in bars], 0.38, color=_COLOURS[1], label="simulated")
-    axes.set_xticks(list(x), [bar[0] for bar in bars], fontsize=7)
-    axes.set_ylabel("requests per second over replication")
-    axes.axhline(1, color="0.5", linewidth=0.8)
-    axes.legend()
+    y = range(len(bars))
+    axes.barh([at - 0.2 for at in y], [bar[1] for bar in bars], 0.38, color=_COLOURS[0], label="measured")
+    axes.barh([at + 0.2 for at in y], [bar[2] for bar in bars], 0.38, color=_COLOURS[1], label="simulated")
+    axes.set_yticks(list(y), [bar[0] for bar in bars], fontsize=10)
+    axes.invert_yaxis()
+    axes.set_xlabel("requests per second over those of replication")
+    axes.axvline(1, color="0.5", linewidth=0.8)
+    axes.legend(loc="lower right")
     axes.set_title("Erasure coding over replication")
     return CaptionedFigure(
         figure,
