@@ -17,15 +17,8 @@ BENCHMARKS = {
     "bench_traces.py": "trace readers beside the CSV reader of Polars, and the memory of a long stream",
     "bench_kernel.py": "erasure-code kernels beside a copy, a null code, cold buffers and plain loops",
     "bench_durability.py": "durability: splitting beside plain Monte Carlo, a year of a million OSDs",
+    "bench_scale.py": "scale: time and memory of a cell as clusters and clients grow",
 }
-BENCHMARKS = (
-    ("engines: textbook SimPy, our SimPy engine, the compiled one, a C++ loop", "bench_engine.py"),
-    ("placement: mappings per second beside crushtool", "bench_crush.py"),
-    ("trace readers beside plain loops", "bench_traces.py"),
-    ("erasure-code kernels beside a copy", "bench_kernel.py"),
-    ("durability: splitting beside plain Monte Carlo", "bench_durability.py"),
-    ("scale: time and memory of a cell as clusters grow", "bench_scale.py"),
-)
 
 
 def main(names: list[str]) -> int:
