@@ -1,4 +1,4 @@
-"""What a cell costs as clusters grow: time and memory against OSDs, placement groups, clients, requests in flight.
+"""What a cell costs as clusters grow: time and memory against OSDs, placement groups and clients.
 
 Each line is a process of its own, so that memory is that cell's. ``--small`` leaves out what takes over 10 s.
 """
@@ -84,8 +84,12 @@ def main(arguments: list[str]) -> None:
             [sys.executable, __file__, "--one", *map(str, size)], check=True, capture_output=True, text=True
         ).stdout
         found = json.loads(text)
-        print(f"{osds:8,} {groups:9,} {clients:8,} {clients * depth:9,} {requests:9,} {found['build_s']:9.2f} "
-              f"{found['run_s']:7.2f} {found['memory_mib']:7,.0f} {found['iops']:15,.0f}", flush=True)  # fmt: skip
+        print(
+            f"{osds:8,} {groups:9,} {clients:8,} {clients * depth:9,} {requests:9,} "
+            f"{found['build_s']:9.2f} {found['run_s']:7.2f} {found['memory_mib']:7,.0f} "
+            f"{found['iops']:15,.0f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

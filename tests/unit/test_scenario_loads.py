@@ -11,7 +11,10 @@ from stripesim.scenarios.run.sentences import load_sentences
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 
-CLUSTER = '[cluster]\nparameters = "koh2017"\nhosts = 3\nosds_per_host = 2\npg_num = 64\nfailure_domain_erasure = "osd"\n'
+CLUSTER = (
+    '[cluster]\nparameters = "koh2017"\nhosts = 3\nosds_per_host = 2\npg_num = 64\n'
+    'failure_domain_erasure = "osd"\n'
+)
 ONE_CELL = 'ops = ["read"]\npatterns = ["rand"]\nblock_sizes_bytes = ["4k"]\nimage_bytes = "1GiB"\n'
 TWO = f"""schemes = ["rep:3"]
 {CLUSTER}
