@@ -11,37 +11,21 @@ import numpy as np
 
 @dataclass(frozen=True)
 class FittedParameter:
-    """A parameter after a fit.
-
-    Parameters
-    ----------
-    name : str
-    value : float
-        In the parameter's unit.
-    confidence_interval : tuple of float
-        95 %, from the curvature at the optimum with each row's tolerance as its standard
-        deviation: what the rows can tell apart, not what the model leaves out.
-    """
+    """A parameter after a fit."""
 
     name: str
-    value: float
+    value: float  #: In the parameter's unit
+    #: 95 %, from the curvature at the optimum with each row's tolerance as its standard deviation: what the
+    #: rows can tell apart, not what the model leaves out
     confidence_interval: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The outcome of a fit.
-
-    Parameters
-    ----------
-    parameters : tuple of FittedParameter
-    errors : dict of str to float
-        Simulated over published − 1, by row.
-    evaluations : int
-    """
+    """The outcome of a fit."""
 
     parameters: tuple[FittedParameter, ...]
-    errors: dict[str, float]
+    errors: dict[str, float]  #: Simulated over published − 1, by row
     evaluations: int
 
 

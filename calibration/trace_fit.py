@@ -21,30 +21,15 @@ from stripesim.traces.failures.columns import FailureTrace
 
 @dataclass(frozen=True)
 class TraceFit:
-    """What could be fitted, and why the rest could not.
+    """What could be fitted, and why the rest could not."""
 
-    Parameters
-    ----------
-    source : str
-        The trace.
-    service : tuple of ServiceFit
-        Service times of reads and writes, or, where the format records none, response times.
-    interference : tuple of Interference
-        Service times by what else was in flight.
-    workload : WorkloadFit or None
-        Arrivals, sizes, places.
-    survival : tuple of SurvivalFit
-        Times to failure and to repair.
-    missing : tuple of str
-        One line for each part that the trace does not allow.
-    """
-
-    source: str
+    source: str  #: The trace
+    #: Service times of reads and writes, or, where the format records none, response times
     service: tuple[ServiceFit, ...] = ()
-    interference: tuple[Interference, ...] = ()
-    workload: WorkloadFit | None = None
-    survival: tuple[SurvivalFit, ...] = ()
-    missing: tuple[str, ...] = ()
+    interference: tuple[Interference, ...] = ()  #: Service times by what else was in flight
+    workload: WorkloadFit | None = None  #: Arrivals, sizes, places
+    survival: tuple[SurvivalFit, ...] = ()  #: Times to failure and to repair
+    missing: tuple[str, ...] = ()  #: One line for each part that the trace does not allow
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""

@@ -11,60 +11,6 @@ from stripesim.models.provenance import MeasuredModel
 class CpuModel(MeasuredModel):
     """Cores of a storage host and the processor time of each kind of work.
 
-    Parameters
-    ----------
-    cores_per_host : int
-        Cores of one storage host; its hardware threads, where two share a core.
-    message_base_ns : float
-        Messenger thread: sending or receiving one message (each side pays it) [ns].
-    message_ns_per_byte : float
-        Messenger thread: copy and checksum of a message's payload, each side [ns/B].
-    op_prepare_ns : float
-        Primary, under the placement group's lock: a client's operation from dispatch to the point
-        where sub-operations are made [ns].
-    sub_op_send_ns : float
-        Primary, under the lock: making one sub-read, one push or one roll-forward, which has no log entry
-        and no data, for another member [ns].
-    sub_write_send_ns : float
-        The same for one sub-write: a transaction of its own, with log entry and statistics [ns].
-    ec_rollback_wait_ns : float
-        Time, not processor time, that an erasure-coded write waits for each stripe that it overwrites,
-        so that the old content can be brought back [ns]; appended and filled stripes need none.
-    sub_op_prepare_ns : float
-        Other members: from dispatch to the point where the store is asked [ns].
-    sub_reply_ns : float
-        Primary, under the lock: taking note of one sub-operation's reply [ns].
-    op_finish_ns : float
-        Primary, under the lock: from the last commit to the reply [ns].
-    after_reply_ns : float
-        Worker thread, after an operation or a sub-read has been answered, or a write's sub-writes have left,
-        and still with what it holds [ns]: nobody waits for it, but the thread, its core and, at the primary,
-        the placement group are busy.
-    store_read_ns : float
-        Object store: one read, without the device [ns].
-    store_ns_per_byte : float
-        Object store: checksum and copies of what is read or written [ns/B].
-    store_transaction_ns : float
-        Object store, worker thread: preparing one transaction [ns].
-    kv_transaction_ns : float
-        Object store, the one key-value thread of an OSD: one transaction before its commit [ns].
-    kv_finish_ns : float
-        The same thread: one transaction after its commit; no request waits for it, but the next
-        transactions of that OSD do [ns].
-    ec_kv_finish_factor : float
-        `kv_finish_ns` of an erasure-coded pool's transaction over that of a replica's: it also makes
-        or deletes a rollback object.
-    ec_copy_ns_per_byte : float
-        Primary of an erasure-coded pool: copies and checksums around the encoding of a byte of data,
-        beyond what the kernel takes [ns/B].
-    paired_slowdown_fraction : float
-        What work takes longer while the other hardware thread of its core works too, as a share of its time
-        alone, 0 to 3. 0: a core has one thread, or the other times hold it.
-    user_fraction : float
-        Share of processor time spent in user mode, 0 to 1.
-    switches_per_handoff_count : float
-        Context switches that one hand-off between threads costs.
-
     Notes
     -----
     Every term is a plain sum, so each can be set to zero for an ablation. A stage is one stay on a
@@ -80,27 +26,47 @@ class CpuModel(MeasuredModel):
     finishes all transactions).
     """
 
-    cores_per_host: int
-    message_base_ns: float
+    cores_per_host: int  #: Cores of one storage host; its hardware threads, where two share a core
+    message_base_ns: float  #: Messenger thread: sending or receiving one message (each side pays it) [ns]
+    #: Messenger thread: copy and checksum of a message's payload, each side [ns/B]
     message_ns_per_byte: float
+    #: Primary, under the placement group's lock: a client's operation from dispatch to the point where sub-
+    #: operations are made [ns]
     op_prepare_ns: float
+    #: Primary, under the lock: making one sub-read, one push or one roll-forward, which has no log entry and
+    #: no data, for another member [ns]
     sub_op_send_ns: float
+    #: The same for one sub-write: a transaction of its own, with log entry and statistics [ns]
     sub_write_send_ns: float
+    #: Time, not processor time, that an erasure-coded write waits for each stripe that it overwrites, so that
+    #: the old content can be brought back [ns]; appended and filled stripes need none
     ec_rollback_wait_ns: float
-    sub_op_prepare_ns: float
-    sub_reply_ns: float
-    op_finish_ns: float
+    sub_op_prepare_ns: float  #: Other members: from dispatch to the point where the store is asked [ns]
+    sub_reply_ns: float  #: Primary, under the lock: taking note of one sub-operation's reply [ns]
+    op_finish_ns: float  #: Primary, under the lock: from the last commit to the reply [ns]
+    #: Worker thread, after an operation or a sub-read has been answered, or a write's sub-writes have left,
+    #: and still with what it holds [ns]: nobody waits for it, but the thread, its core and, at the primary,
+    #: the placement group are busy
     after_reply_ns: float
-    store_read_ns: float
-    store_ns_per_byte: float
-    store_transaction_ns: float
+    store_read_ns: float  #: Object store: one read, without the device [ns]
+    store_ns_per_byte: float  #: Object store: checksum and copies of what is read or written [ns/B]
+    store_transaction_ns: float  #: Object store, worker thread: preparing one transaction [ns]
+    #: Object store, the one key-value thread of an OSD: one transaction before its commit [ns]
     kv_transaction_ns: float
+    #: The same thread: one transaction after its commit; no request waits for it, but the next transactions
+    #: of that OSD do [ns]
     kv_finish_ns: float
+    #: `kv_finish_ns` of an erasure-coded pool's transaction over that of a replica's: it also makes or
+    #: deletes a rollback object
     ec_kv_finish_factor: float
+    #: Primary of an erasure-coded pool: copies and checksums around the encoding of a byte of data, beyond
+    #: what the kernel takes [ns/B]
     ec_copy_ns_per_byte: float
+    #: What work takes longer while the other hardware thread of its core works too, as a share of its time
+    #: alone, 0 to 3. 0: a core has one thread, or the other times hold it.
     paired_slowdown_fraction: float
-    user_fraction: float
-    switches_per_handoff_count: float
+    user_fraction: float  #: Share of processor time spent in user mode, 0 to 1
+    switches_per_handoff_count: float  #: Context switches that one hand-off between threads costs
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,28 +85,16 @@ class CpuModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ClientModel(MeasuredModel):
-    """The machine that issues requests.
+    """The machine that issues requests."""
 
-    Parameters
-    ----------
-    submit_threads_count : int
-        Requests whose submission the client works on at the same time. One for a single
-        load generator on a block-device library, whose dispatch is one thread.
-    submit_ns : float
-        Time that one request holds such a thread, submission and completion together [ns].
-    submit_write_ns : float
-        The same beyond that of a write [ns].
-    submit_ns_per_byte : float
-        The same for each byte read or written [ns/B].
-    processor_ns : float
-        Processor time of library and load generator for one request, of any thread [ns]; it counts where
-        clients run on the storage hosts.
-    """
-
+    #: Requests whose submission the client works on at the same time. One for a single load generator on a
+    #: block-device library, whose dispatch is one thread.
     submit_threads_count: int
-    submit_ns: float
-    submit_write_ns: float
-    submit_ns_per_byte: float
+    submit_ns: float  #: Time that one request holds such a thread, submission and completion together [ns]
+    submit_write_ns: float  #: The same beyond that of a write [ns]
+    submit_ns_per_byte: float  #: The same for each byte read or written [ns/B]
+    #: Processor time of library and load generator for one request, of any thread [ns]; it counts where
+    #: clients run on the storage hosts
     processor_ns: float
 
     def __post_init__(self) -> None:

@@ -12,15 +12,9 @@ SECONDS_PER_DAY: Final = 86_400
 
 @dataclass(frozen=True, kw_only=True)
 class DriveCapacity(MeasuredModel):
-    """How much a drive holds.
+    """How much a drive holds."""
 
-    Parameters
-    ----------
-    drive_bytes : float
-        Capacity of one drive [B].
-    """
-
-    drive_bytes: float
+    drive_bytes: float  #: Capacity of one drive [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -29,18 +23,10 @@ class DriveCapacity(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class DriveEndurance(MeasuredModel):
-    """How much a drive's maker lets the host write to it.
+    """How much a drive's maker lets the host write to it."""
 
-    Parameters
-    ----------
-    rated_write_bytes : float
-        Host writes over the rated life [B] (sold as "TBW").
-    rated_days : float
-        Rated life [d]; with the above it gives the rated writes per day.
-    """
-
-    rated_write_bytes: float
-    rated_days: float
+    rated_write_bytes: float  #: Host writes over the rated life [B] (sold as "TBW")
+    rated_days: float  #: Rated life [d]; with the above it gives the rated writes per day
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,18 +48,10 @@ class DriveEndurance(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class FillLimits(MeasuredModel):
-    """How full an OSD may get.
+    """How full an OSD may get."""
 
-    Parameters
-    ----------
-    full_ratio : float
-        Share of an OSD's capacity at which the cluster refuses writes, 0 to 1.
-    nearfull_ratio : float
-        Share at which it warns, 0 to 1.
-    """
-
-    full_ratio: float
-    nearfull_ratio: float
+    full_ratio: float  #: Share of an OSD's capacity at which the cluster refuses writes, 0 to 1
+    nearfull_ratio: float  #: Share at which it warns, 0 to 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

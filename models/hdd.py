@@ -21,25 +21,6 @@ _SPREAD_POINTS = 512
 class HddModel(MeasuredModel):
     r"""Service times of one disk under an object store.
 
-    Parameters
-    ----------
-    raid0_drives : int
-        Disks striped together behind one OSD; each serves one request at a time.
-    read_track_seek_ns, write_track_seek_ns : float
-        Seek to the neighbouring track [ns].
-    read_mean_seek_ns, write_mean_seek_ns : float
-        Seek between two places drawn at random, settling included [ns].
-    rotation_ns : float
-        One revolution [ns].
-    read_ns_per_byte, write_ns_per_byte : float
-        Transfer, mean over the zones of the disk [ns/B].
-    flush_base_ns : float
-        What a flush adds to a commit [ns].
-    run_bytes : int
-        Most bytes of one extent that are moved before the head serves another request [B].
-    block_bytes : int
-        Smallest unit that the host reads or writes [B].
-
     Notes
     -----
     A seek over the part :math:`x` of the stroke takes :math:`s(x) = s_1 + (s_f - s_1) \sqrt x`, and the
@@ -74,17 +55,21 @@ class HddModel(MeasuredModel):
     16.99712
     """
 
-    raid0_drives: int
+    raid0_drives: int  #: Disks striped together behind one OSD; each serves one request at a time
+    #: `read_track_seek_ns`, `write_track_seek_ns`: seek to the neighbouring track [ns]
     read_track_seek_ns: float
     write_track_seek_ns: float
+    #: `read_mean_seek_ns`, `write_mean_seek_ns`: seek between two places drawn at random, settling included
+    #: [ns]
     read_mean_seek_ns: float
     write_mean_seek_ns: float
-    rotation_ns: float
+    rotation_ns: float  #: One revolution [ns]
+    #: `read_ns_per_byte`, `write_ns_per_byte`: transfer, mean over the zones of the disk [ns/B]
     read_ns_per_byte: float
     write_ns_per_byte: float
-    flush_base_ns: float
-    run_bytes: int
-    block_bytes: int
+    flush_base_ns: float  #: What a flush adds to a commit [ns]
+    run_bytes: int  #: Most bytes of one extent that are moved before the head serves another request [B]
+    block_bytes: int  #: Smallest unit that the host reads or writes [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,13 +167,6 @@ class HddModel(MeasuredModel):
 class HddWithLogModel(HddModel):
     """A hard disk whose log and key-value store lie on a drive of their own.
 
-    Parameters
-    ----------
-    log_write_base_ns : float
-        Part of the time of a write to that drive that does not depend on the size [ns].
-    log_write_ns_per_byte : float
-        Part that grows with the size [ns/B].
-
     Notes
     -----
     What a commit waits for is on the drive; data are on the disk. Deviation: the drive has one queue for each
@@ -196,8 +174,9 @@ class HddWithLogModel(HddModel):
     service times is that of the disk.
     """
 
+    #: Part of the time of a write to that drive that does not depend on the size [ns]
     log_write_base_ns: float
-    log_write_ns_per_byte: float
+    log_write_ns_per_byte: float  #: Part that grows with the size [ns/B]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -11,34 +11,24 @@ from stripesim.models.provenance import MeasuredModel
 class MessageModel(MeasuredModel):
     """Bytes of messages beyond the data that they carry.
 
-    Parameters
-    ----------
-    request_header_bytes, reply_bytes : int
-        A client's request without its data, and a reply without data [B].
-    sub_write_header_bytes : int
-        A sub-write without its data: transaction, log entry, attributes [B].
-    ec_sub_write_extra_bytes : int
-        What a sub-write of an erasure-coded pool carries beyond a replicated one [B]: how to roll back,
-        the rollback object, the attributes of the shard.
-    sub_reply_bytes : int
-        Acknowledgement of a sub-write or a push [B].
-    sub_read_request_bytes, sub_read_reply_header_bytes : int
-        A sub-read and its reply without the data [B].
-    roll_forward_bytes : int
-        The message of an erasure-coded pool that lets members forget how to roll back [B].
-
     References
     ----------
     Ceph v16.2.15, ``src/osd/ECTransaction.cc`` (``generate_transactions``), ``src/osd/ECMsgTypes.h``.
     """
 
+    #: `request_header_bytes`, `reply_bytes`: a client's request without its data, and a reply without data
+    #: [B]
     request_header_bytes: int
     reply_bytes: int
-    sub_write_header_bytes: int
+    sub_write_header_bytes: int  #: A sub-write without its data: transaction, log entry, attributes [B]
+    #: What a sub-write of an erasure-coded pool carries beyond a replicated one [B]: how to roll back, the
+    #: rollback object, the attributes of the shard
     ec_sub_write_extra_bytes: int
-    sub_reply_bytes: int
+    sub_reply_bytes: int  #: Acknowledgement of a sub-write or a push [B]
+    #: `sub_read_request_bytes`, `sub_read_reply_header_bytes`: a sub-read and its reply without the data [B]
     sub_read_request_bytes: int
     sub_read_reply_header_bytes: int
+    #: The message of an erasure-coded pool that lets members forget how to roll back [B]
     roll_forward_bytes: int
 
     def __post_init__(self) -> None:

@@ -11,21 +11,6 @@ from stripesim.models.provenance import MeasuredModel
 class NicModel(MeasuredModel):
     r"""One full-duplex interface and the way to its peer.
 
-    Parameters
-    ----------
-    rate_bits_per_s : float
-        Line rate in each direction [bit/s].
-    frame_payload_bytes : int
-        Bytes of a message that fit one frame [B]; 1448 for TCP over an MTU of 1500.
-    frame_overhead_bytes : int
-        Bytes on the wire that a frame adds to its payload [B]: TCP, IP and Ethernet
-        headers, preamble, check sequence, gap between frames.
-    frame_header_bytes : int
-        The part of the overhead that an operating system counts as traffic [B]: IP and TCP
-        headers. Counters of interfaces and of this simulator include it.
-    latency_ns : float
-        One way, beyond serialisation: stack, switch, wire [ns].
-
     Notes
     -----
     A message of `n` bytes takes
@@ -38,11 +23,15 @@ class NicModel(MeasuredModel):
     buffers, interrupts (those are CPU time, see `stripesim.models.cpu`).
     """
 
-    rate_bits_per_s: float
-    frame_payload_bytes: int
+    rate_bits_per_s: float  #: Line rate in each direction [bit/s]
+    frame_payload_bytes: int  #: Bytes of a message that fit one frame [B]; 1448 for TCP over an MTU of 1500
+    #: Bytes on the wire that a frame adds to its payload [B]: TCP, IP and Ethernet headers, preamble, check
+    #: sequence, gap between frames
     frame_overhead_bytes: int
+    #: The part of the overhead that an operating system counts as traffic [B]: IP and TCP headers. Counters
+    #: of interfaces and of this simulator include it.
     frame_header_bytes: int
-    latency_ns: float
+    latency_ns: float  #: One way, beyond serialisation: stack, switch, wire [ns]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,15 +13,6 @@ SCOPES = ("commit", "coded", "dispatch", "none")
 class PgLockModel(MeasuredModel):
     """What serialises operations on one placement group.
 
-    Parameters
-    ----------
-    scope : str
-        ``commit``: the lock is held from dispatch until all members have committed (as
-        Koh et al. 2017, section II.B, state). ``dispatch``: held while the primary
-        processes the operation; sub-operations and commits of several operations overlap
-        (as the code of v11.2.0 has it). ``coded``: to the commit in erasure-coded pools, to
-        dispatch in replicated ones. ``none``: no lock (ablation).
-
     Notes
     -----
     A thread is held only while it works: in ``commit`` scope the lock, not the thread,
@@ -34,6 +25,10 @@ class PgLockModel(MeasuredModel):
     (``ShardedOpWQ::_process``); Koh et al., IISWC 2017, section II.B.
     """
 
+    #: ``commit``: the lock is held from dispatch until all members have committed (as Koh et al. 2017,
+    #: section II.B, state). ``dispatch``: held while the primary processes the operation; sub-operations and
+    #: commits of several operations overlap (as the code of v11.2.0 has it). ``coded``: to the commit in
+    #: erasure-coded pools, to dispatch in replicated ones. ``none``: no lock (ablation).
     scope: str
 
     def __post_init__(self) -> None:

@@ -28,23 +28,15 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Provenance:
-    """Origin of one number.
+    """Origin of one number."""
 
-    Parameters
-    ----------
-    kind : str
-        One of `KINDS`: ``measured`` (which command, which CPU), ``code`` (constant of the
-        modelled system: file and version), ``datasheet``, ``published`` (source, table),
-        ``fitted`` (which rows, which objective), ``given`` (the configuration of the
-        modelled cluster) or ``assumed`` (no source found; say why this value).
-    source : str
-        The source itself, in enough words to find it again.
-    confidence_interval : tuple of float, optional
-        95 % interval, in the unit of the number; only for ``fitted`` and ``measured``.
-    """
-
+    #: One of `KINDS`: ``measured`` (which command, which CPU), ``code`` (constant of the modelled system:
+    #: file and version), ``datasheet``, ``published`` (source, table), ``fitted`` (which rows, which
+    #: objective), ``given`` (the configuration of the modelled cluster) or ``assumed`` (no source found; say
+    #: why this value)
     kind: str
-    source: str
+    source: str  #: The source itself, in enough words to find it again
+    #: 95 % interval, in the unit of the number; only for ``fitted`` and ``measured``
     confidence_interval: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -70,11 +62,6 @@ def unit_of(name: str) -> str:
 class MeasuredModel:
     """Base of every model: numbers, and for each the place it comes from.
 
-    Parameters
-    ----------
-    provenance : mapping of str to Provenance
-        One entry for each field of the model that holds a number.
-
     Raises
     ------
     ValueError
@@ -82,7 +69,7 @@ class MeasuredModel:
         model does not have.
     """
 
-    provenance: Mapping[str, Provenance]
+    provenance: Mapping[str, Provenance]  #: One entry for each field of the model that holds a number
 
     def __post_init__(self) -> None:
         numbers = set(self.number_names())

@@ -31,18 +31,11 @@ CAPACITY_THRESHOLDS_IOPS: dict[Device, float] = {"ssd": 80_000, "hdd": 500}
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a profile gives one class.
+    """What a profile gives one class."""
 
-    Parameters
-    ----------
-    reservation_fraction, limit_fraction : float
-        Of the OSD's capacity, at least and at most; 0: none.
-    weight : int
-        Share of the rest.
-    """
-
+    #: `reservation_fraction`, `limit_fraction`: of the OSD's capacity, at least and at most; 0: none
     reservation_fraction: float
-    weight: int
+    weight: int  #: Share of the rest
     limit_fraction: float
 
 
@@ -57,45 +50,28 @@ class Allocations:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What an OSD is taken to be capable of, on one kind of device.
+    """What an OSD is taken to be capable of, on one kind of device."""
 
-    Parameters
-    ----------
-    iops : float
-        Random writes of 4 KiB a second (``osd_mclock_max_capacity_iops_*``). The default stands here; an OSD
-        of Ceph replaces it by what it measures at its first start.
-    bytes_per_s : float
-        Sequential bandwidth (``osd_mclock_max_sequential_bandwidth_*``) [B/s]; since v18.
-    cost_per_io, cost_per_byte : float
-        Before v18 (``osd_mclock_cost_per_io_usec_*``, ``…_byte_usec_*``), in ms on SSDs, in s on HDDs.
-    """
-
+    #: Random writes of 4 KiB a second (``osd_mclock_max_capacity_iops_*``). The default stands here; an OSD
+    #: of Ceph replaces it by what it measures at its first start.
     iops: float
+    #: Sequential bandwidth (``osd_mclock_max_sequential_bandwidth_*``) [B/s]; since v18
     bytes_per_s: float = 0.0
+    #: `cost_per_io`, `cost_per_byte`: before v18 (``osd_mclock_cost_per_io_usec_*``, ``…_byte_usec_*``), in
+    #: ms on SSDs, in s on HDDs
     cost_per_io: float = 0.0
     cost_per_byte: float = 0.0
 
 
 @dataclass(frozen=True)
 class MclockDefaults:
-    """mClock as a release has it.
+    """mClock as a release has it."""
 
-    Parameters
-    ----------
-    profile : str
-        The one that is active by default.
-    bytes_based : bool
-        Whether costs are bytes (since v18) and rates bytes a second, or scaled times and operations a second.
-    profiles : dict
-        Allocations by profile.
-    capacities : dict
-        By kind of device.
-    """
-
-    profile: Profile
+    profile: Profile  #: The one that is active by default
+    #: Whether costs are bytes (since v18) and rates bytes a second, or scaled times and operations a second
     bytes_based: bool
-    profiles: dict[Profile, Allocations]
-    capacities: dict[Device, Capacity]
+    profiles: dict[Profile, Allocations]  #: Allocations by profile
+    capacities: dict[Device, Capacity]  #: By kind of device
 
     def cost(self, item_bytes: int, device: Device) -> int:
         """Return what an item costs (``mClockScheduler::calc_scaled_cost``).

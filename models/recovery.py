@@ -16,53 +16,6 @@ SECOND_NS = 1_000_000_000
 class RecoveryModel(MeasuredModel):
     """Clocks and limits of detection, peering and recovery.
 
-    Parameters
-    ----------
-    grace_from : str
-        What the grace period counts from: the peer's ``last_reply``, or the ``first_unanswered`` ping.
-    heartbeat_interval_ns, heartbeat_grace_ns : int
-        Time between two pings of a pair, and silence after which a peer is reported [ns].
-    osd_tick_ns : int
-        An OSD looks for silent peers, and reports them, once in this time [ns].
-    min_down_reporters_count : int
-        Reporters, each on a host of its own, that the monitor wants before it believes them.
-    report_timeout_ns : int
-        An OSD that too few peers can report is marked down after this time of silence [ns].
-    down_out_interval_ns : int
-        Time down after which an OSD is marked out [ns].
-    monitor_tick_ns : int
-        The monitor looks for OSDs to mark out once in this time [ns].
-    min_in_fraction : float
-        No OSD is marked out automatically if that leaves a smaller share of the OSDs in.
-    propose_interval_ns, propose_min_wait_ns : int
-        Least time between two maps, and the wait before a map when the last one is older [ns].
-    boot_ns : int
-        From the start of an OSD's process to its asking to be marked up [ns].
-    peering_rounds_count : int
-        Questions, one after another, that a primary asks the members before it knows the history.
-    max_backfills_count : int
-        Reservations for recovery that an OSD grants as a primary, and as many again as a target.
-    recovery_max_active_count : int
-        Objects that one OSD rebuilds as primary at the same time.
-    recovery_sleep_ns : int
-        Least time between the starts of two such objects [ns].
-    recovery_chunk_bytes : int
-        Most bytes of an object that one round moves [B].
-    log_entries_count : int
-        Writes that a placement group's log holds; what an OSD missed beyond it takes a backfill.
-    async_recovery_min_count : int
-        Objects missed up to which an OSD that returns is recovered as a member of the acting set;
-        above, beside it.
-    stats_period_ns, digest_period_ns : int
-        An OSD reports its placement groups to the manager, and the manager to the monitors, once in this
-        time [ns]: what an operator sees lags behind. The monitors keep each digest, as they keep a map. 0: at
-        once, and nothing but maps is kept.
-    read_lease_fraction : float
-        Of the grace period: so long a primary may serve reads on the word of its members
-        (``osd_pool_default_read_lease_ratio``). 0: no leases.
-    scrub_interval_ns : int
-        Every placement group is read and compared once in this time [ns] (``osd_deep_scrub_interval``).
-
     Notes
     -----
     The sleep profile paces recovery as ``osd_recovery_sleep`` does: starts of objects on one OSD lie so far
@@ -74,28 +27,47 @@ class RecoveryModel(MeasuredModel):
     Ceph, ``src/common/options`` and ``src/common/config_opts.h``; v11.2.0 and v16.2.15.
     """
 
+    #: What the grace period counts from: the peer's ``last_reply``, or the ``first_unanswered`` ping
     grace_from: GraceFrom
+    #: `heartbeat_interval_ns`, `heartbeat_grace_ns`: time between two pings of a pair, and silence after
+    #: which a peer is reported [ns]
     heartbeat_interval_ns: int
     heartbeat_grace_ns: int
-    osd_tick_ns: int
+    osd_tick_ns: int  #: An OSD looks for silent peers, and reports them, once in this time [ns]
+    #: Reporters, each on a host of its own, that the monitor wants before it believes them
     min_down_reporters_count: int
+    #: An OSD that too few peers can report is marked down after this time of silence [ns]
     report_timeout_ns: int
-    down_out_interval_ns: int
-    monitor_tick_ns: int
+    down_out_interval_ns: int  #: Time down after which an OSD is marked out [ns]
+    monitor_tick_ns: int  #: The monitor looks for OSDs to mark out once in this time [ns]
+    #: No OSD is marked out automatically if that leaves a smaller share of the OSDs in
     min_in_fraction: float
+    #: `propose_interval_ns`, `propose_min_wait_ns`: least time between two maps, and the wait before a map
+    #: when the last one is older [ns]
     propose_interval_ns: int
     propose_min_wait_ns: int
-    boot_ns: int
+    boot_ns: int  #: From the start of an OSD's process to its asking to be marked up [ns]
+    #: Questions, one after another, that a primary asks the members before it knows the history
     peering_rounds_count: int
+    #: Reservations for recovery that an OSD grants as a primary, and as many again as a target
     max_backfills_count: int
-    recovery_max_active_count: int
-    recovery_sleep_ns: int
-    recovery_chunk_bytes: int
+    recovery_max_active_count: int  #: Objects that one OSD rebuilds as primary at the same time
+    recovery_sleep_ns: int  #: Least time between the starts of two such objects [ns]
+    recovery_chunk_bytes: int  #: Most bytes of an object that one round moves [B]
+    #: Writes that a placement group's log holds; what an OSD missed beyond it takes a backfill
     log_entries_count: int
+    #: Objects missed up to which an OSD that returns is recovered as a member of the acting set; above,
+    #: beside it
     async_recovery_min_count: int
+    #: Every placement group is read and compared once in this time [ns] (``osd_deep_scrub_interval``)
     scrub_interval_ns: int
+    #: `stats_period_ns`, `digest_period_ns`: an OSD reports its placement groups to the manager, and the
+    #: manager to the monitors, once in this time [ns]: what an operator sees lags behind. The monitors keep
+    #: each digest, as they keep a map. 0: at once, and nothing but maps is kept.
     stats_period_ns: int
     digest_period_ns: int
+    #: Of the grace period: so long a primary may serve reads on the word of its members
+    #: (``osd_pool_default_read_lease_ratio``). 0: no leases.
     read_lease_fraction: float
 
     def __post_init__(self) -> None:

@@ -18,35 +18,6 @@ PART_BYTES = 32 * 1024
 class SsdModel(MeasuredModel):
     r"""Service times of one drive under an object store.
 
-    Parameters
-    ----------
-    channels : int
-        Requests that one drive serves at the same time.
-    raid0_drives : int
-        Drives striped together behind one OSD; servers are ``channels * raid0_drives``.
-    read_base_ns, write_base_ns : float
-        Part of a service time that does not depend on the size [ns].
-    read_ns_per_byte, write_ns_per_byte : float
-        Part that grows with the size [ns/B].
-    flush_base_ns : float
-        Time of a cache flush that a synchronous commit waits for [ns]. Near zero for
-        drives with power-loss protection.
-    steady_state_write_factor : float
-        Mean write service time after preconditioning over that of a fresh drive.
-    ftl_write_factor : float
-        Bytes programmed into flash per byte that the host wrote; wear only, not time.
-    block_bytes : int
-        Smallest unit that the host reads or writes [B].
-    write_servers_count : int
-        Writes that the drive's flash takes at a time, apart from reads; 0: directions share the channels. A
-        drive that answers from a protected buffer has one queue that empties at the rate of a data sheet.
-    link_ns_per_byte : float
-        Time that a read holds the drive's one way to the host after its channel [ns/B]; 0: the channels'
-        slope has it.
-    read_quantiles, write_quantiles : tuple of float
-        `FACTOR_POINTS` factors, ascending, of mean 1: the distribution of a service time
-        around its mean, as equally likely values. All ones: no spread.
-
     Notes
     -----
     Mean service time of `n` bytes, rounded up to whole blocks,
@@ -64,18 +35,29 @@ class SsdModel(MeasuredModel):
     read/write interference beyond sharing the channels.
     """
 
-    channels: int
-    raid0_drives: int
+    channels: int  #: Requests that one drive serves at the same time
+    raid0_drives: int  #: Drives striped together behind one OSD; servers are ``channels * raid0_drives``
+    #: `read_base_ns`, `write_base_ns`: part of a service time that does not depend on the size [ns]
     read_base_ns: float
+    #: `read_ns_per_byte`, `write_ns_per_byte`: part that grows with the size [ns/B]
     read_ns_per_byte: float
     write_base_ns: float
     write_ns_per_byte: float
+    #: Time of a cache flush that a synchronous commit waits for [ns]. Near zero for drives with power-loss
+    #: protection.
     flush_base_ns: float
+    #: Mean write service time after preconditioning over that of a fresh drive
     steady_state_write_factor: float
-    ftl_write_factor: float
-    block_bytes: int
+    ftl_write_factor: float  #: Bytes programmed into flash per byte that the host wrote; wear only, not time
+    block_bytes: int  #: Smallest unit that the host reads or writes [B]
+    #: Writes that the drive's flash takes at a time, apart from reads; 0: directions share the channels. A
+    #: drive that answers from a protected buffer has one queue that empties at the rate of a data sheet.
     write_servers_count: int
+    #: Time that a read holds the drive's one way to the host after its channel [ns/B]; 0: the channels' slope
+    #: has it
     link_ns_per_byte: float
+    #: `read_quantiles`, `write_quantiles`: `FACTOR_POINTS` factors, ascending, of mean 1: the distribution of
+    #: a service time around its mean, as equally likely values. All ones: no spread.
     read_quantiles: tuple[float, ...]
     write_quantiles: tuple[float, ...]
 

@@ -11,48 +11,6 @@ from stripesim.models.provenance import MeasuredModel
 class ThreadModel(MeasuredModel):
     """Threads of one OSD by class, and what it costs when one has to be woken.
 
-    Parameters
-    ----------
-    op_shards_count : int
-        Queues of operations; a placement group belongs to one.
-    op_threads_per_shard_count : int
-        Threads that serve one queue.
-    messenger_threads_count : int
-        Threads that send and receive messages; 0: a message needs a core, but no thread of its own class.
-    wake_ns : float
-        Processor time of waking a thread that sleeps, and of its going to sleep again [ns]; a thread that
-        finds more work when it is done costs nothing.
-    sync_wakes_count : float
-        Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
-        finish transactions and make the callbacks; beside that of the key-value thread, which bears
-        their time.
-    read_wakes_count : float
-        Wake-ups of one device read, for which a thread waits: of the thread that collects what the device
-        has done, and of the one that waits.
-    write_wakes_count : float
-        Wake-ups of one transaction that writes data outside the log: of the thread that collects what the
-        device has done.
-    ec_wakes_count : float
-        Wake-ups that a transaction of an erasure-coded pool takes beside a replica's.
-    peer_acks_count : int
-        Acknowledgements of one message between OSDs, each of which a messenger thread of the sender
-        receives; clients' connections have none.
-    preemptions_per_wake_count : float
-        Threads that lose their core to one that was woken, for each wake-up: involuntary switches.
-    lock_waits_per_thread_count : int
-        With a `PgLockModel` of scope ``dispatch``. 1: an operation needs nothing of its placement group but
-        the mutex that each of its stages takes; 0: a client's operation also takes the group's lock before
-        it queues for a thread, and keeps it while it is dispatched. Who waits for the mutex is decided
-        elsewhere: a worker thread where threads are modelled apart (`messenger_threads_count` above 0, or
-        a queue with classes), otherwise the operation, without a thread.
-    slice_ns : float
-        How long a thread that finds more work keeps its core while others wait [ns]; 0: for one stage.
-        With it, one thread submits and syncs the key-value pairs of an OSD, batch by batch, and another
-        finishes them.
-    hand_over_ns : float
-        Time, not processor time, after an operation has been answered until its thread and what it holds
-        serve the next [ns].
-
     Notes
     -----
     A thread goes to sleep when nothing waits for its class as it finishes: that is one voluntary context
@@ -67,18 +25,40 @@ class ThreadModel(MeasuredModel):
     (``handle_message_ack``; ``write_event`` sends what is due of a connection that is not lossy).
     """
 
-    op_shards_count: int
-    op_threads_per_shard_count: int
+    op_shards_count: int  #: Queues of operations; a placement group belongs to one
+    op_threads_per_shard_count: int  #: Threads that serve one queue
+    #: Threads that send and receive messages; 0: a message needs a core, but no thread of its own class
     messenger_threads_count: int
+    #: Processor time of waking a thread that sleeps, and of its going to sleep again [ns]; a thread that
+    #: finds more work when it is done costs nothing
     wake_ns: float
+    #: Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
+    #: finish transactions and make the callbacks; beside that of the key-value thread, which bears their time
     sync_wakes_count: float
+    #: Wake-ups of one device read, for which a thread waits: of the thread that collects what the device has
+    #: done, and of the one that waits
     read_wakes_count: float
+    #: Wake-ups of one transaction that writes data outside the log: of the thread that collects what the
+    #: device has done
     write_wakes_count: float
-    ec_wakes_count: float
+    ec_wakes_count: float  #: Wake-ups that a transaction of an erasure-coded pool takes beside a replica's
+    #: Acknowledgements of one message between OSDs, each of which a messenger thread of the sender receives;
+    #: clients' connections have none
     peer_acks_count: int
+    #: Threads that lose their core to one that was woken, for each wake-up: involuntary switches
     preemptions_per_wake_count: float
+    #: With a `PgLockModel` of scope ``dispatch``. 1: an operation needs nothing of its placement group but
+    #: the mutex that each of its stages takes; 0: a client's operation also takes the group's lock before it
+    #: queues for a thread, and keeps it while it is dispatched. Who waits for the mutex is decided elsewhere:
+    #: a worker thread where threads are modelled apart (`messenger_threads_count` above 0, or a queue with
+    #: classes), otherwise the operation, without a thread.
     lock_waits_per_thread_count: int
+    #: Time, not processor time, after an operation has been answered until its thread and what it holds serve
+    #: the next [ns]
     hand_over_ns: float
+    #: How long a thread that finds more work keeps its core while others wait [ns]; 0: for one stage. With
+    #: it, one thread submits and syncs the key-value pairs of an OSD, batch by batch, and another finishes
+    #: them.
     slice_ns: float
 
     def __post_init__(self) -> None:

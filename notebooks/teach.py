@@ -32,18 +32,13 @@ _SCREEN_DPI = 110
 class Draw:
     """Choices that depend on a seed and a name only, not on how many were drawn before.
 
-    Parameters
-    ----------
-    seed : int or str
-        Such as a student's number: each gets numbers of their own, the same in every run.
-
     Examples
     --------
     >>> Draw(1).choose("size", [4, 8]) == Draw(1).choose("size", [4, 8])
     True
     """
 
-    seed: int | str
+    seed: int | str  #: Such as a student's number: each gets numbers of their own, the same in every run
 
     def choose(self, name: str, options: Sequence[Item]) -> Item:
         """Choose one of several; a `ValueError` if there is nothing to choose from."""
@@ -61,34 +56,16 @@ class Draw:
 
 @dataclass(eq=False)
 class Question:
-    """A question whose answer is computed.
+    """A question whose answer is computed."""
 
-    Parameters
-    ----------
-    name : str
-        By which a lesson asks it.
-    text : str
-    answer : callable
-        Computes the answer; called at most once, when somebody wants to know.
-    unit : str
-    tolerance : float
-        Relative error of a number that still counts as right, 0 to below 1.
-    hint : str
-        A step towards the answer.
-    why : callable, optional
-        From the answer to a sentence or two of explanation.
-    points : int
-        What a right answer is worth.
-    """
-
-    name: str
+    name: str  #: By which a lesson asks it
     text: str
-    answer: Callable[[], Answer]
+    answer: Callable[[], Answer]  #: Computes the answer; called at most once, when somebody wants to know
     unit: str = ""
-    tolerance: float = 0.1
-    hint: str = ""
-    why: Callable[[Any], str] | None = None
-    points: int = 2
+    tolerance: float = 0.1  #: Relative error of a number that still counts as right, 0 to below 1
+    hint: str = ""  #: A step towards the answer
+    why: Callable[[Any], str] | None = None  #: From the answer to a sentence or two of explanation
+    points: int = 2  #: What a right answer is worth
     #: What the student did so far: right, hints, revealed.
     record: set[str] = field(default_factory=set)
 
@@ -166,18 +143,6 @@ class Question:
 class Lesson:
     """The questions of a lesson, for one seed.
 
-    Parameters
-    ----------
-    title : str
-    seed : int or str
-        Of the numbers in the questions.
-    numbers : mapping
-        Name → options that each seed draws one from.
-    write : callable
-        From the numbers drawn, and what the lesson hands over later, to its questions.
-    rubric : sequence of (str, int)
-        How the open exercise is marked: criterion and points.
-
     Examples
     --------
     >>> lesson = Lesson("Copies", 7, {"n": [3]}, lambda d: [Question("bytes", "4 KiB?", lambda: d.n * 4096)])
@@ -186,10 +151,11 @@ class Lesson:
     """
 
     title: str
-    seed: int | str
-    numbers: Mapping[str, Sequence[Any]]
+    seed: int | str  #: Of the numbers in the questions
+    numbers: Mapping[str, Sequence[Any]]  #: Name → options that each seed draws one from
+    #: From the numbers drawn, and what the lesson hands over later, to its questions
     write: Callable[[SimpleNamespace], Iterable[Question]]
-    rubric: Sequence[tuple[str, int]] = ()
+    rubric: Sequence[tuple[str, int]] = ()  #: How the open exercise is marked: criterion and points
 
     def __post_init__(self) -> None:
         draw = Draw(self.seed)

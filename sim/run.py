@@ -39,52 +39,24 @@ class Foreground(RequestSource, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """One run.
+    """One run."""
 
-    Parameters
-    ----------
-    row : dict
-        The numbers of the result row, see `stripesim.sim.observe.recording.describe`.
-    load_rows : tuple of dict
-        The same of each workload, where there are several.
-    requested : Requested
-        Every foreground request, of all clients, in order of issue.
-    first : Requested
-        Those of the first stream, whose steps can be followed.
-    engine_run : EngineRun
-    book : Book
-        Templates and bindings that the run's requests name.
-    foreground : Foreground
-        The first of the clients' streams, as it planned.
-    background : tuple of dict
-        For each background stream, in the order given, what its completed requests account.
-    uses : int
-        Uses of resources completed.
-    sha256 : str
-        Fingerprint of the completion times.
-    resources : tuple of ResourceUse
-        Use of each class of resource.
-    limits : tuple of dict
-        Classes near their limit; see `stripesim.sim.observe.limits.limits_of_run`.
-    window : Window or None
-        The part of the run that `row` measures; None if no request completed.
-    timeline : dict, optional
-        Of a run under faults, see `stripesim.sim.ceph.failures.report.describe_faults`.
-    """
-
-    row: dict[str, Any]
-    load_rows: tuple[dict[str, Any], ...]
-    requested: Requested
-    first: Requested
+    row: dict[str, Any]  #: The numbers of the result row, see `stripesim.sim.observe.recording.describe`
+    load_rows: tuple[dict[str, Any], ...]  #: The same of each workload, where there are several
+    requested: Requested  #: Every foreground request, of all clients, in order of issue
+    first: Requested  #: Those of the first stream, whose steps can be followed
     engine_run: EngineRun
-    book: Book
-    foreground: Foreground
+    book: Book  #: Templates and bindings that the run's requests name
+    foreground: Foreground  #: The first of the clients' streams, as it planned
+    #: For each background stream, in the order given, what its completed requests account
     background: tuple[dict[str, int], ...]
-    uses: int
-    sha256: str
-    resources: tuple[ResourceUse, ...]
+    uses: int  #: Uses of resources completed
+    sha256: str  #: Fingerprint of the completion times
+    resources: tuple[ResourceUse, ...]  #: Use of each class of resource
+    #: Classes near their limit; see `stripesim.sim.observe.limits.limits_of_run`
     limits: tuple[dict[str, Any], ...]
-    window: Window | None
+    window: Window | None  #: The part of the run that `row` measures; None if no request completed
+    #: Of a run under faults, see `stripesim.sim.ceph.failures.report.describe_faults`
     timeline: dict[str, Any] | None = None
 
 

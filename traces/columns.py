@@ -61,36 +61,22 @@ class Chunk:
 
 @dataclass(frozen=True)
 class BlockTrace:
-    """A block trace in memory.
+    """A block trace in memory."""
 
-    Parameters
-    ----------
-    requests : polars.DataFrame
-        One row per request, sorted by issue (ties in file order): `issue_ns` (0 at the first request),
-        `dispatch_ns` (given to the device; null where not recorded), `complete_ns` (null likewise), `device`,
-        `offset_bytes`, `length_bytes`, `is_write`.
-    commands : polars.DataFrame or None
-        One row per command the device saw: the same columns without `issue_ns`. The block layer merges and
-        splits, so commands and requests differ; service times belong to commands. None where the format
-        does not tell. A command may start below 0: the trace can begin amid traffic.
-    format : str
-        Name of the format it was read as.
-    source : str
-        File it was read from.
-    origin_ns : int
-        Reading of the trace's own clock at the first request [ns] (for MSR since 1601-01-01 UTC).
-    faults : Faults
-        What was wrong in the file.
-    counts : mapping of str to int
-        What was recognised but is no request of its own: flushes, merges, summary lines and the like.
-    """
-
+    #: One row per request, sorted by issue (ties in file order): `issue_ns` (0 at the first request),
+    #: `dispatch_ns` (given to the device; null where not recorded), `complete_ns` (null likewise), `device`,
+    #: `offset_bytes`, `length_bytes`, `is_write`
     requests: pl.DataFrame
+    #: One row per command the device saw: the same columns without `issue_ns`. The block layer merges and
+    #: splits, so commands and requests differ; service times belong to commands. None where the format does
+    #: not tell. A command may start below 0: the trace can begin amid traffic.
     commands: pl.DataFrame | None
-    format: str
-    source: str
+    format: str  #: Name of the format it was read as
+    source: str  #: File it was read from
+    #: Reading of the trace's own clock at the first request [ns] (for MSR since 1601-01-01 UTC)
     origin_ns: int = 0
-    faults: Faults = field(default_factory=Faults)
+    faults: Faults = field(default_factory=Faults)  #: What was wrong in the file
+    #: What was recognised but is no request of its own: flushes, merges, summary lines and the like
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -11,11 +11,6 @@ from stripesim.models.coding.errors import require
 class StripeGeometry:
     """How an object's bytes are dealt out to its data shards.
 
-    Parameters
-    ----------
-    k, stripe_unit_bytes : int
-        Data chunks per stripe, and the size of one [B]; both at least 1.
-
     Notes
     -----
     Byte ``x`` of an object lies in stripe ``x // (k * u)``, on data shard
@@ -34,6 +29,7 @@ class StripeGeometry:
     (24576, (0, 2))
     """
 
+    #: `k`, `stripe_unit_bytes`: data chunks per stripe, and the size of one [B]; both at least 1
     k: int
     stripe_unit_bytes: int
 

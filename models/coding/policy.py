@@ -17,31 +17,23 @@ PAGE_BYTES = 4096
 class EcPolicy:
     """Which shards a read or a write of an erasure-coded object moves.
 
-    Parameters
-    ----------
-    writes : str
-        ``stripes``: a stripe that is covered in part is read whole, and all k + m chunks of every touched
-        stripe are written. ``shards`` (FastEC): the touched data shards and the parities are written, and
-        parities come from the rest of the stripe or from what changes, whichever reads fewer shards.
-    reads : str
-        What a read is widened to: whole ``stripes``, the ``chunks`` that hold wanted bytes, or their 4 KiB
-        ``pages``.
-    tie : str
-        Which way of computing parities a ``shards`` write takes if both read as many shards:
-        ``reconstruct`` or ``delta``.
-    direct_reads : bool
-        Whether clients may read the shards themselves.
-
     References
     ----------
     Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``), ``src/osd/ECCommon.cc``
     (``get_min_want_to_read_shards``); v20.2.0 by counters of a running cluster.
     """
 
+    #: ``stripes``: a stripe that is covered in part is read whole, and all k + m chunks of every touched
+    #: stripe are written. ``shards`` (FastEC): the touched data shards and the parities are written, and
+    #: parities come from the rest of the stripe or from what changes, whichever reads fewer shards.
     writes: Writes = "stripes"
+    #: What a read is widened to: whole ``stripes``, the ``chunks`` that hold wanted bytes, or their 4 KiB
+    #: ``pages``
     reads: Reads = "stripes"
+    #: Which way of computing parities a ``shards`` write takes if both read as many shards: ``reconstruct``
+    #: or ``delta``
     tie: Tie = "reconstruct"
-    direct_reads: bool = False
+    direct_reads: bool = False  #: Whether clients may read the shards themselves
 
     @property
     def optimised(self) -> bool:

@@ -41,42 +41,30 @@ class ShardExtent:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What one client write makes the shards do.
+    """What one client write makes the shards do."""
 
-    Parameters
-    ----------
-    reads, writes : tuple of ShardExtent
-        Extents to fetch before encoding, and extents to write.
-    read_stripes, write_stripes
-        The stripes behind `reads`, as (first, stop): what a cache of extents in flight looks up; and those
-        written, (0, 0) where the scheme has no stripes.
-    encode_stripes, encode_data_bytes : int
-        Stripes encoded (Ceph calls the kernel once for each), and data bytes that pass through it [B].
-    fill_bytes : int
-        Object bytes in the stripes written as zeros only because the write begins beyond the end [B].
-    object_size_after_bytes : int
-        Size of the object afterwards, as the client sees it [B].
-    decode_stripes, decode_data_bytes, erasures : int
-        Stripes and bytes [B] decoded to complete `reads` when data shards are missing, and how many are.
-    metadata_shards : tuple of int
-        Shards that get a transaction without data: object info and log.
-    method : str
-        How parities are computed: ``full stripe`` (nothing is read), ``read-modify-write`` (of whole
-        stripes), ``reconstruct``, ``parity delta``; empty for replication.
-    """
-
+    #: `reads`, `writes`: extents to fetch before encoding, and extents to write
     reads: tuple[ShardExtent, ...]
     writes: tuple[ShardExtent, ...]
+    #: `read_stripes`, `write_stripes`: the stripes behind `reads`, as (first, stop): what a cache of extents
+    #: in flight looks up; and those written, (0, 0) where the scheme has no stripes
     read_stripes: tuple[tuple[int, int], ...]
     write_stripes: tuple[int, int]
+    #: `encode_stripes`, `encode_data_bytes`: stripes encoded (Ceph calls the kernel once for each), and data
+    #: bytes that pass through it [B]
     encode_stripes: int
     encode_data_bytes: int
+    #: Object bytes in the stripes written as zeros only because the write begins beyond the end [B]
     fill_bytes: int
-    object_size_after_bytes: int
+    object_size_after_bytes: int  #: Size of the object afterwards, as the client sees it [B]
+    #: `decode_stripes`, `decode_data_bytes`, `erasures`: stripes and bytes [B] decoded to complete `reads`
+    #: when data shards are missing, and how many are
     decode_stripes: int = 0
     decode_data_bytes: int = 0
     erasures: int = 0
-    metadata_shards: tuple[int, ...] = ()
+    metadata_shards: tuple[int, ...] = ()  #: Shards that get a transaction without data: object info and log
+    #: How parities are computed: ``full stripe`` (nothing is read), ``read-modify-write`` (of whole stripes),
+    #: ``reconstruct``, ``parity delta``; empty for replication
     method: str = ""
 
 

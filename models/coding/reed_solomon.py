@@ -25,13 +25,6 @@ from stripesim.models.coding.protocol import (
 class ReedSolomon(RedundancyScheme):
     """A systematic maximum-distance-separable code over GF(2^8).
 
-    Parameters
-    ----------
-    k : int
-        Data shards, at least 1.
-    m : int
-        Parity shards, at least 1; k + m at most 256.
-
     Notes
     -----
     Writes follow Ceph v11.2.0: the shards of an object all have the same
@@ -63,8 +56,8 @@ class ReedSolomon(RedundancyScheme):
     (24576, 36864)
     """
 
-    k: int
-    m: int
+    k: int  #: Data shards, at least 1
+    m: int  #: Parity shards, at least 1; k + m at most 256
 
     def __post_init__(self) -> None:
         require(self.k >= 1, f"{self.name}: k", self.k, "at least 1")

@@ -22,13 +22,6 @@ from stripesim.models.coding.protocol import (
 class Replication(RedundancyScheme):
     """``copies`` identical copies of each object.
 
-    Parameters
-    ----------
-    copies : int
-        Copies in all, 1 to 256.
-    bare : bool
-        One copy straight on a device, written ``none`` in scenarios. Plans are those of one copy.
-
     Notes
     -----
     A write goes to every copy as it came and reads nothing. Objects may have
@@ -44,7 +37,8 @@ class Replication(RedundancyScheme):
     Ceph v11.2.0, ``src/osd/ReplicatedBackend.cc``.
     """
 
-    copies: int
+    copies: int  #: Copies in all, 1 to 256
+    #: One copy straight on a device, written ``none`` in scenarios. Plans are those of one copy.
     bare: bool = False
     k: int = field(default=1, init=False, repr=False, compare=False)
     m: int = field(init=False, repr=False, compare=False)

@@ -18,16 +18,9 @@ Device = Literal["ssd", "hdd"]
 
 @dataclass(frozen=True, kw_only=True)
 class OpThreads(MeasuredModel):
-    """Threads of one OSD that process operations.
+    """Threads of one OSD that process operations."""
 
-    Parameters
-    ----------
-    shards_count : int
-        Queues of operations; a placement group belongs to one.
-    threads_per_shard_count : int
-    """
-
-    shards_count: int
+    shards_count: int  #: Queues of operations; a placement group belongs to one
     threads_per_shard_count: int
 
     def __post_init__(self) -> None:
@@ -46,29 +39,16 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """A release of Ceph: what it does, and its defaults.
+    """A release of Ceph: what it does, and its defaults."""
 
-    Parameters
-    ----------
-    name, version, summary : str
-        As scenarios name it; the version that was read; what is special about it.
-    pg_lock_scope : str
-        See `stripesim.models.pg_lock.PgLockModel`.
-    grace_from : str
-        See `stripesim.models.recovery.RecoveryModel`.
-    ec : EcPolicy
-        How erasure-coded pools are read and written.
-    numbers : mapping of str to mapping of str to Number
-        Defaults by table (``recovery``, ``op_threads``) and name.
-    """
-
+    #: `name`, `version`, `summary`: as scenarios name it; the version that was read; what is special about it
     name: str
     version: str
     summary: str
-    pg_lock_scope: str
-    grace_from: GraceFrom
-    ec: EcPolicy
-    numbers: Mapping[str, Mapping[str, Number]]
+    pg_lock_scope: str  #: See `stripesim.models.pg_lock.PgLockModel`
+    grace_from: GraceFrom  #: See `stripesim.models.recovery.RecoveryModel`
+    ec: EcPolicy  #: How erasure-coded pools are read and written
+    numbers: Mapping[str, Mapping[str, Number]]  #: Defaults by table (``recovery``, ``op_threads``) and name
 
     def recovery(self, device: Device = "ssd") -> RecoveryModel:
         """Return the constants of detection and recovery, on this kind of device."""

@@ -11,13 +11,6 @@ from stripesim.models.provenance import MeasuredModel
 class EncodeBufferModel(MeasuredModel):
     r"""Time of one encode call beside the kernel itself.
 
-    Parameters
-    ----------
-    shard_ns : float
-        For each shard of a call: its buffer, its place in the lists [ns].
-    output_ns_per_byte : float
-        For each byte of parity written into memory that was not used before [ns/B].
-
     Notes
     -----
     .. math:: t = (k + m) s + b \, x m / k \tag{1}
@@ -33,8 +26,8 @@ class EncodeBufferModel(MeasuredModel):
     ``src/osd/ECUtil.cc`` (``encode``: one call per stripe).
     """
 
-    shard_ns: float
-    output_ns_per_byte: float
+    shard_ns: float  #: For each shard of a call: its buffer, its place in the lists [ns]
+    output_ns_per_byte: float  #: For each byte of parity written into memory that was not used before [ns/B]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -54,36 +54,25 @@ class AffineKnee:
 
 @dataclass(frozen=True, slots=True)
 class KernelCost:
-    """The cost of one operation of one code on one CPU.
+    """The cost of one operation of one code on one CPU."""
 
-    Parameters
-    ----------
-    backend, scheme : str
-        Library and technique, such as ``isa_l_rs_vand``, and code, such as ``rs:6,3``.
-    op : {"encode", "decode", "reconstruct"}
-        ``decode`` gives back all data; ``reconstruct`` gives one shard.
-    erasures : int
-        Shards absent: 0 for encode, 1 for reconstruct.
-    total, copy, net : AffineKnee
-        Fits to the whole call, to the same call of the null code, which copies and computes nothing, and to
-        the difference of the two: a fit of its own, for the difference of two fits would magnify their
-        residuals. The last two are None where they were not measured.
-    size_min_bytes, size_max_bytes : int
-        Range of data sizes measured [B], of `points` sizes; beyond it a duration is extrapolated.
-    residual_median, residual_max : float
-        Relative residuals of the `total` fit, |fit / measured - 1|.
-    """
-
+    #: `backend`, `scheme`: library and technique, such as ``isa_l_rs_vand``, and code, such as ``rs:6,3``
     backend: str
     scheme: str
-    op: Op
-    erasures: int
+    op: Op  #: ``decode`` gives back all data; ``reconstruct`` gives one shard
+    erasures: int  #: Shards absent: 0 for encode, 1 for reconstruct
+    #: `total`, `copy`, `net`: fits to the whole call, to the same call of the null code, which copies and
+    #: computes nothing, and to the difference of the two: a fit of its own, for the difference of two fits
+    #: would magnify their residuals. The last two are None where they were not measured.
     total: AffineKnee
     copy: AffineKnee | None
     net: AffineKnee | None
+    #: `size_min_bytes`, `size_max_bytes`: range of data sizes measured [B], of `points` sizes; beyond it a
+    #: duration is extrapolated
     size_min_bytes: int
     size_max_bytes: int
     points: int
+    #: `residual_median`, `residual_max`: relative residuals of the `total` fit, |fit / measured - 1|
     residual_median: float
     residual_max: float
 

@@ -24,20 +24,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Interpolated:
-    """A table with a code that was never timed.
+    """A table with a code that was never timed."""
 
-    Parameters
-    ----------
-    table : KernelTable
-        The same with costs of the code added.
-    codes : int
-        Timed codes behind the fit [count].
-    error_median, error_max : float
-        |predicted / measured − 1| of encoding a timed code from all the others, over codes and sizes.
-    """
-
-    table: KernelTable
-    codes: int
+    table: KernelTable  #: The same with costs of the code added
+    codes: int  #: Timed codes behind the fit [count]
+    #: `error_median`, `error_max`: |predicted / measured − 1| of encoding a timed code from all the others,
+    #: over codes and sizes
     error_median: float
     error_max: float
 

@@ -11,25 +11,6 @@ from stripesim.models.provenance import MeasuredModel
 class BlueStoreCacheModel(MeasuredModel):
     r"""The cache of one OSD, split among key-value blocks, metadata and data.
 
-    Parameters
-    ----------
-    cache_bytes : int
-        Memory for all three [B].
-    kv_fraction, meta_fraction, data_fraction : float
-        Their shares; no more than 1 in sum. With `autotune` they are only where it starts.
-    autotune : bool
-        Whether the store moves memory to where it is needed.
-    onode_bytes : int
-        Memory of an object's onode without its extents [B].
-    extent_bytes_per_data_byte : float
-        Memory of extents, blobs and checksums for each byte of data.
-    kv_bytes_per_data_byte : float
-        The same as the key-value store holds it, encoded.
-    kv_onode_bytes : int
-        An onode as the key-value store holds it [B].
-    kv_block_bytes : int
-        What the key-value store reads from the device at a time [B].
-
     Notes
     -----
     Metadata of :math:`N` objects of :math:`s` bytes each take :math:`N (o + e s)` in memory; where that is
@@ -49,16 +30,18 @@ class BlueStoreCacheModel(MeasuredModel):
     ``_set_cache_sizes``).
     """
 
-    cache_bytes: int
+    cache_bytes: int  #: Memory for all three [B]
+    #: `kv_fraction`, `meta_fraction`, `data_fraction`: their shares; no more than 1 in sum. With `autotune`
+    #: they are only where it starts.
     kv_fraction: float
     meta_fraction: float
     data_fraction: float
-    autotune: bool
-    onode_bytes: int
-    extent_bytes_per_data_byte: float
-    kv_bytes_per_data_byte: float
-    kv_onode_bytes: int
-    kv_block_bytes: int
+    autotune: bool  #: Whether the store moves memory to where it is needed
+    onode_bytes: int  #: Memory of an object's onode without its extents [B]
+    extent_bytes_per_data_byte: float  #: Memory of extents, blobs and checksums for each byte of data
+    kv_bytes_per_data_byte: float  #: The same as the key-value store holds it, encoded
+    kv_onode_bytes: int  #: An onode as the key-value store holds it [B]
+    kv_block_bytes: int  #: What the key-value store reads from the device at a time [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()

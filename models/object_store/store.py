@@ -37,26 +37,6 @@ class ObjectStoreModel(MeasuredModel):
 
     A term that is zero is one that a release lacks.
 
-    Parameters
-    ----------
-    min_alloc_bytes : int
-        Allocation unit [B]. Smaller pieces over existing data are read, merged and
-        written through the log (deferred).
-    metadata_bytes : int
-        Log bytes of one transaction beyond any deferred data [B].
-    ec_metadata_extra_bytes : int
-        Log bytes of a sub-write of an erasure-coded pool beyond a replicated one [B].
-    roll_forward_log_bytes : int
-        Log bytes of a transaction that only rolls forward [B].
-    sync_log_bytes : int
-        Log bytes of one key-value sync, however many transactions it serves [B]: the block in which the
-        log's end lies is written again, and the file system that holds the log notes its new size.
-    deferred_batch_count : int
-        Deferred writes that are collected before they go to their place; those of one unit become one.
-        0: none is collected, each goes by itself.
-    read_cache_bytes : int
-        Read cache of one OSD [B]: blocks read stay cached, blocks written are dropped.
-
     Notes
     -----
     A write of `[o, o+n)` over existing data touches at most two partial units. For each,
@@ -78,13 +58,20 @@ class ObjectStoreModel(MeasuredModel):
     ``src/os/bluestore/BlueFS.cc`` (``_flush_range``, ``_flush_and_sync_log``).
     """
 
+    #: Allocation unit [B]. Smaller pieces over existing data are read, merged and written through the log
+    #: (deferred).
     min_alloc_bytes: int
-    metadata_bytes: int
+    metadata_bytes: int  #: Log bytes of one transaction beyond any deferred data [B]
+    #: Log bytes of a sub-write of an erasure-coded pool beyond a replicated one [B]
     ec_metadata_extra_bytes: int
-    roll_forward_log_bytes: int
+    roll_forward_log_bytes: int  #: Log bytes of a transaction that only rolls forward [B]
+    #: Log bytes of one key-value sync, however many transactions it serves [B]: the block in which the log's
+    #: end lies is written again, and the file system that holds the log notes its new size
     sync_log_bytes: int
+    #: Deferred writes that are collected before they go to their place; those of one unit become one. 0: none
+    #: is collected, each goes by itself.
     deferred_batch_count: int
-    read_cache_bytes: int
+    read_cache_bytes: int  #: Read cache of one OSD [B]: blocks read stay cached, blocks written are dropped
 
     def __post_init__(self) -> None:
         super().__post_init__()

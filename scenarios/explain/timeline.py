@@ -60,62 +60,42 @@ class Hold:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One request, explained.
+    """One request, explained."""
 
-    Parameters
-    ----------
-    scheme, op, state, generation : str
-    size_bytes, offset_bytes : int
-        Extent in the image [B]; of a repair the object's size.
-    width, data_shards, primary : int
-        Shards, data shards (copies: 1), and the shard that is the primary.
-    missing : tuple of int
-        Shards that cannot be reached; of a repair those that are rebuilt.
-    osds : tuple of int
-        OSD of each shard; −1 where there is none.
-    latency_ns, end_ns : int
-        Reply, and end of what happens behind it [ns].
-    steps : tuple of TimelineStep
-        By start.
-    holds : tuple of Hold
-        By start.
-    path : tuple of int
-        Positions in `steps` of the critical path: each began when the one before it was complete.
-    shard_reads, shard_writes : int
-        Shards that data is read from and written to.
-    metadata_reads, metadata_writes : int
-        Shards that are asked for the object info only, and those that get a transaction without data.
-    method : str
-        How a write computes parities, see `stripesim.models.coding.WritePlan`; of a read ``direct`` or
-        ``primary``.
-    kernel_notes : tuple of str
-        Says so where the code was never timed and its kernel costs are interpolated from others.
-    parameters : dict
-        Each parameter that a step names, with unit, provenance and source.
-    """
-
+    #: `scheme`, `op`, `state`, `generation`:
     scheme: str
     op: Op
     state: str
     generation: str
+    #: `size_bytes`, `offset_bytes`: extent in the image [B]; of a repair the object's size
     size_bytes: int
     offset_bytes: int
+    #: `width`, `data_shards`, `primary`: shards, data shards (copies: 1), and the shard that is the primary
     width: int
     data_shards: int
     primary: int
-    missing: tuple[int, ...]
-    osds: tuple[int, ...]
+    missing: tuple[int, ...]  #: Shards that cannot be reached; of a repair those that are rebuilt
+    osds: tuple[int, ...]  #: OSD of each shard; −1 where there is none
+    #: `latency_ns`, `end_ns`: reply, and end of what happens behind it [ns]
     latency_ns: int
     end_ns: int
-    steps: tuple[TimelineStep, ...]
-    holds: tuple[Hold, ...]
+    steps: tuple[TimelineStep, ...]  #: By start
+    holds: tuple[Hold, ...]  #: By start
+    #: Positions in `steps` of the critical path: each began when the one before it was complete
     path: tuple[int, ...]
+    #: Each parameter that a step names, with unit, provenance and source
     parameters: dict[str, dict[str, Any]]
+    #: `shard_reads`, `shard_writes`: shards that data is read from and written to
     shard_reads: int = 0
     shard_writes: int = 0
+    #: `metadata_reads`, `metadata_writes`: shards that are asked for the object info only, and those that get
+    #: a transaction without data
     metadata_reads: int = 0
     metadata_writes: int = 0
+    #: How a write computes parities, see `stripesim.models.coding.WritePlan`; of a read ``direct`` or
+    #: ``primary``
     method: str = ""
+    #: Says so where the code was never timed and its kernel costs are interpolated from others
     kernel_notes: tuple[str, ...] = ()
 
     def totals(self) -> dict[str, int]:

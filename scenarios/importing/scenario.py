@@ -163,13 +163,8 @@ def answer(
 ) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
     """Say what a cluster is and holds, and make the scenarios of its pools.
 
-    Parameters
-    ----------
-    cluster : ImportedCluster
-    pools : sequence of str
-        Pools to make scenarios of; none: the largest.
-    path : Path
-        Where one scenario would be written; of several, each has its pool's name in its own.
+    `pools`: pools to make scenarios of; none: the largest.
+    `path`: where one scenario would be written; of several, each has its pool's name in its own.
 
     Returns
     -------

@@ -172,17 +172,10 @@ def waterfall(
 ) -> tuple[Step, ...]:
     """List the steps from raw to usable capacity.
 
-    Parameters
-    ----------
-    raw_bytes : float
-        Of all OSDs [B].
-    largest_bytes : float
-        Of the largest failure domain [B].
-    overhead : float
-        Bytes stored for each client byte by the scheme alone, 1 or more.
-    padded : float
-        The same with padding to whole stripes by the objects' size, `overhead` or more.
-    fill : FillLimits
+    `raw_bytes`: of all OSDs [B].
+    `largest_bytes`: of the largest failure domain [B].
+    `overhead`: bytes stored for each client byte by the scheme alone, 1 or more.
+    `padded`: the same with padding to whole stripes by the objects' size, `overhead` or more.
 
     Examples
     --------

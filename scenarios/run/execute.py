@@ -22,50 +22,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """All rows of a scenario.
+    """All rows of a scenario."""
 
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        One row per cell; see `stripesim.sim.observe.recording.describe` for what the columns mean.
-    provenance : dict
-    completions_sha256 : str
-        Fingerprint of all completion times of all cells.
-    requests, uses : int
-        Requests completed, uses of resources completed.
-    engine_wall_s : float
-        Wall-clock time inside the engine [s].
-    parameters : list of dict
-        Every number with its provenance.
-    warnings : list of str
-        Where the scenario lies outside what its parameter set was calibrated on.
-    resources : list of dict
-        For each cell and class of resource: utilisation of its busiest member and share of all waiting.
-    timelines : list of dict
-        Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`.
-    holes : tuple of str
-        Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing.
-    stopped : bool
-        Whether a KeyboardInterrupt ended the run: rows are those of the cells that were done.
-    limits : tuple of tuple of dict
-        Of each row, the classes of resources near their limit.
-    advice : list of dict
-        Of a run with advice, what each purchase brings; see `stripesim.scenarios.run.advise.Gain`.
-    """
-
+    #: One row per cell; see `stripesim.sim.observe.recording.describe` for what the columns mean
     rows: pl.DataFrame
     provenance: dict[str, Any]
-    completions_sha256: str
+    completions_sha256: str  #: Fingerprint of all completion times of all cells
+    #: `requests`, `uses`: requests completed, uses of resources completed
     requests: int
     uses: int
-    engine_wall_s: float
-    parameters: list[dict[str, Any]]
-    warnings: list[str]
+    engine_wall_s: float  #: Wall-clock time inside the engine [s]
+    parameters: list[dict[str, Any]]  #: Every number with its provenance
+    warnings: list[str]  #: Where the scenario lies outside what its parameter set was calibrated on
+    #: For each cell and class of resource: utilisation of its busiest member and share of all waiting
     resources: list[dict[str, Any]]
+    #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`
     timelines: list[dict[str, Any]] = field(default_factory=list)
+    #: Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing
     holes: tuple[str, ...] = ()
+    #: Whether a KeyboardInterrupt ended the run: rows are those of the cells that were done
     stopped: bool = False
+    #: Of each row, the classes of resources near their limit
     limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    #: Of a run with advice, what each purchase brings; see `stripesim.scenarios.run.advise.Gain`
     advice: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

@@ -50,10 +50,7 @@ class SizeError(ValueError):
 def parse_size_bytes(value: int | str) -> int:
     """Read a size given as a number of bytes or as text with a unit.
 
-    Parameters
-    ----------
-    value
-        Bytes as an integer, or text such as ``4k``, ``4KiB``, ``1.5 MiB``, ``100GB``.
+    `value`: bytes as an integer, or text such as ``4k``, ``4KiB``, ``1.5 MiB``, ``100GB``.
 
     Returns
     -------
@@ -95,10 +92,7 @@ def parse_size_bytes(value: int | str) -> int:
 def format_size(size_bytes: int) -> str:
     """Write a size exactly, in the unit that needs the fewest digits.
 
-    Parameters
-    ----------
-    size_bytes
-        Size [bytes], 0 … 2⁶³ − 1.
+    `size_bytes`: size [bytes], 0 … 2⁶³ − 1.
 
     Returns
     -------

@@ -77,26 +77,13 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyResult:
-    """What a study gives; one with more to give derives from it.
+    """What a study gives; one with more to give derives from it."""
 
-    Parameters
-    ----------
-    ledger : Ledger
-        Claims and verdicts.
-    rows : polars.DataFrame
-        One row per run, or per measured case.
-    provenance : dict
-        How the rows came about; JSON values.
-    sets : tuple of str
-        What was changed, in the form of ``--set``.
-    ablated : mapping of str to StudyResult
-        The same study under each ablation that was asked for.
-    """
-
-    ledger: Ledger
-    rows: pl.DataFrame
-    provenance: dict[str, Any]
-    sets: tuple[str, ...] = ()
+    ledger: Ledger  #: Claims and verdicts
+    rows: pl.DataFrame  #: One row per run, or per measured case
+    provenance: dict[str, Any]  #: How the rows came about; JSON values
+    sets: tuple[str, ...] = ()  #: What was changed, in the form of ``--set``
+    #: The same study under each ablation that was asked for
     ablated: Mapping[str, StudyResult] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -257,20 +244,13 @@ class Study:
     ) -> StudyResult:
         """Run the study.
 
-        Parameters
-        ----------
-        engine : str
-            ``compiled`` or ``simpy``; both give the same rows.
-        sets : sequence of str
-            ``KEY=VALUE``: a parameter by the name that the ledger lists, or a key of the study's scenario.
-        ablate : sequence of str
-            Names from `ablations`, or ``all``.
-        jobs : int, optional
-            Worker processes [count]; left out: as the study prefers.
-        progress : callable, optional
-            Called after each task with a few words about it and the number of tasks in all.
-        **options
-            The study's own, see `options`.
+        `engine`: ``compiled`` or ``simpy``; both give the same rows.
+        `sets`: ``KEY=VALUE``: a parameter by the name that the ledger lists, or a key of the study's
+          scenario.
+        `ablate`: names from `ablations`, or ``all``.
+        `jobs`: worker processes [count]; left out: as the study prefers.
+        `progress`: called after each task with a few words about it and the number of tasks in all.
+        `**options`: the study's own, see `options`.
 
         Raises
         ------

@@ -23,35 +23,18 @@ from stripesim.scenarios.sweep.task import Outcome, SweepTask, attempt, code_sha
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep gave, complete or not.
+    """What a sweep gave, complete or not."""
 
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        A row for each task that has one, in the order of the plan; see `sweep_frame`.
-    aggregated : polars.DataFrame
-        Means and intervals over replications, see `aggregate`.
-    failed : list of dict
-        Tasks without a row that were tried: coordinates and ``reason``.
-    kept, executed : int
-        Rows that were there before; rows computed now.
-    damaged : int
-        Rows on disk that could not be used and were computed again.
-    stopped : str or None
-        Why the sweep ended early.
-    provenance : dict
-    warnings : list of str
-        Where points lie outside of what their parameter sets were calibrated on, each line once.
-    """
-
-    rows: pl.DataFrame
-    aggregated: pl.DataFrame
-    failed: list[dict[str, Any]]
+    rows: pl.DataFrame  #: A row for each task that has one, in the order of the plan; see `sweep_frame`
+    aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
+    failed: list[dict[str, Any]]  #: Tasks without a row that were tried: coordinates and ``reason``
+    #: `kept`, `executed`: rows that were there before; rows computed now
     kept: int
     executed: int
-    damaged: int
-    stopped: str | None
+    damaged: int  #: Rows on disk that could not be used and were computed again
+    stopped: str | None  #: Why the sweep ended early
     provenance: dict[str, Any]
+    #: Where points lie outside of what their parameter sets were calibrated on, each line once
     warnings: list[str]
 
     def to_json(self) -> dict[str, Any]:

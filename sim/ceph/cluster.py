@@ -124,35 +124,20 @@ class Models:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """Hosts with OSDs, clients, and a pool of placement groups.
+    """Hosts with OSDs, clients, and a pool of placement groups."""
 
-    Parameters
-    ----------
-    osd_hosts : ndarray of int64, shape (osds,)
-        Host of each OSD.
-    acting : ndarray of int64, shape (groups, width)
-        OSD of each shard of each placement group; `NO_OSD` where there is none.
-    models : Models
-    recovery_chunk_bytes : int
-        Most of an object that one round of its recovery moves [B].
-    client_hosts : ndarray of int64, shape (clients,)
-        Machine of each client, from 0; clients on one machine share its network.
-    clients_on_osd_hosts : bool
-        Whether those machines are the storage hosts, whose processors and public network the clients then
-        share.
-    one_network : bool
-        Whether one interface of a host carries public and private traffic.
-    host_cores : ndarray of int64, shape (hosts,), optional
-        Cores of each host; None: as many as the processor model has.
-    """
-
-    osd_hosts: IntArray
+    osd_hosts: IntArray  #: Host of each OSD, shape (osds,)
+    #: OSD of each shard of each placement group; `NO_OSD` where there is none, shape (groups, width)
     acting: IntArray
     models: Models
-    recovery_chunk_bytes: int = 8 << 20
+    recovery_chunk_bytes: int = 8 << 20  #: Most of an object that one round of its recovery moves [B]
+    #: Machine of each client, from 0; clients on one machine share its network, shape (clients,)
     client_hosts: IntArray = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    #: Whether those machines are the storage hosts, whose processors and public network the clients then
+    #: share
     clients_on_osd_hosts: bool = False
-    one_network: bool = False
+    one_network: bool = False  #: Whether one interface of a host carries public and private traffic
+    #: Cores of each host; None: as many as the processor model has, shape (hosts,)
     host_cores: IntArray | None = None
 
     @property

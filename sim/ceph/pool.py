@@ -21,23 +21,13 @@ class UnavailableError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """A pool of objects under one scheme.
+    """A pool of objects under one scheme."""
 
-    Parameters
-    ----------
-    cluster : Cluster
-        Its `acting` sets belong to this pool.
-    scheme : RedundancyScheme
-    stripe_unit_bytes : int
-        Chunk of one stripe on one shard [B]; a code whose chunks consist of parts rounds it up.
-    object_bytes : int
-        Size at which an image is cut into objects [B].
-    """
-
-    cluster: Cluster
+    cluster: Cluster  #: Its `acting` sets belong to this pool
     scheme: RedundancyScheme
+    #: Chunk of one stripe on one shard [B]; a code whose chunks consist of parts rounds it up
     stripe_unit_bytes: int
-    object_bytes: int
+    object_bytes: int  #: Size at which an image is cut into objects [B]
 
     def __post_init__(self) -> None:
         # Whoever asks the pool for its chunk gets the one that the scheme really stores.

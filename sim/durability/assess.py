@@ -52,12 +52,8 @@ def assess(
 ) -> dict[str, Any]:
     """Answer a question about durability by one method.
 
-    Parameters
-    ----------
-    system : System
-    method : {"markov", "splitting", "burst"}
-    seed, batches, walks, spread
-        As for `stripesim.sim.durability.splitting.split`.
+    `method`: {"markov", "splitting", "burst"}.
+    `seed`, `batches`, `walks`, `spread`: as for `stripesim.sim.durability.splitting.split`.
 
     Returns
     -------

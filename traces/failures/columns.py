@@ -39,39 +39,24 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class FailureTrace:
-    """A record of what failed when.
+    """A record of what failed when."""
 
-    Parameters
-    ----------
-    events : polars.DataFrame
-        `time_s` (Unix-like seconds; some sources hold local time), `component` (what fails), `node` (where it
-        sits), `rack` (the smallest group above the node that the source tells: rack, cluster or system), `up`
-        (state from then on), `reason` (of going down, in the source's words). Unknown cells are null.
-    spans : polars.DataFrame or None
-        Times of one state: from `start_s` to `stop_s`. `left_cut`: it had begun before the record did;
-        `right_cut`: its end was not seen. `entry_age_s`: age of the component at the start, where recorded.
-        None where the source tells failures alone.
-    format, source : str
-        How it was read, and from what file.
-    population : int or None
-        How many components were watched, those that never failed included; None where the source
-        does not say.
-    observed_s : float or None
-        Component-seconds watched; None likewise.
-    faults : Faults
-        What was wrong in the file.
-    counts : mapping of str to int
-        What was recognised but is no event.
-    """
-
+    #: `time_s` (Unix-like seconds; some sources hold local time), `component` (what fails), `node` (where it
+    #: sits), `rack` (the smallest group above the node that the source tells: rack, cluster or system), `up`
+    #: (state from then on), `reason` (of going down, in the source's words). Unknown cells are null.
     events: pl.DataFrame
+    #: Times of one state: from `start_s` to `stop_s`. `left_cut`: it had begun before the record did;
+    #: `right_cut`: its end was not seen. `entry_age_s`: age of the component at the start, where recorded.
+    #: None where the source tells failures alone.
     spans: pl.DataFrame | None
+    #: `format`, `source`: how it was read, and from what file
     format: str
     source: str
+    #: How many components were watched, those that never failed included; None where the source does not say
     population: int | None = None
-    observed_s: float | None = None
-    faults: Faults = field(default_factory=Faults)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    observed_s: float | None = None  #: Component-seconds watched; None likewise
+    faults: Faults = field(default_factory=Faults)  #: What was wrong in the file
+    counts: Mapping[str, int] = field(default_factory=dict)  #: What was recognised but is no event
 
     def __len__(self) -> int:
         return self.events.height

@@ -39,57 +39,35 @@ class Number:
 class DelimitedFormat:
     """A text format of one request per line with a fixed number of columns.
 
-    Parameters
-    ----------
-    name : str
-        Name for `--format`.
-    columns : tuple of str
-        Names, in order, as the publication has them.
-    row : re.Pattern
-        Matches a line of this format and of no other; only used to tell formats apart.
-    time, offset, length : Number
-        The columns that hold them.
-    op : str
-        Column that holds the operation.
-    is_write : callable
-        Takes the column's expression; true for writes, false for reads, null for anything else.
-    ops : str
-        What the operation may be, for messages.
-    separator : str
-        `,`, `;` or a blank, which stands for any run of blanks.
-    device : tuple of str
-        Columns whose cells, joined by a dot, name the device; empty when there is but one.
-    response : Number, optional
-        Time from issue to completion.
-    ordered : bool
-        Whether lines are published in order of time. Where they are, a line earlier than the one above it is
-        a fault (and kept); where they are not, it is counted.
-    header, preamble_end : re.Pattern, optional
-        Match a heading that may stand as first line; the last line of a text that may stand before the rows.
-    skipped : callable, optional
-        Takes the operation's expression; true where a row is sound but no request (counted, not listed).
-
     Notes
     -----
     A block of text in which nothing is odd is parsed by Polars' CSV reader; as soon as a cell is missing, no
     number or out of range, each of the block's lines is looked at by itself, so that faults can be reported.
     """
 
-    name: str
-    columns: tuple[str, ...]
-    row: re.Pattern[str]
+    name: str  #: Name for `--format`
+    columns: tuple[str, ...]  #: Names, in order, as the publication has them
+    row: re.Pattern[str]  #: Matches a line of this format and of no other; only used to tell formats apart
+    #: `time`, `offset`, `length`: the columns that hold them
     time: Number
     offset: Number
     length: Number
-    op: str
+    op: str  #: Column that holds the operation
+    #: Takes the column's expression; true for writes, false for reads, null for anything else
     is_write: Callable[[pl.Expr], pl.Expr]
-    ops: str
-    separator: str = ","
+    ops: str  #: What the operation may be, for messages
+    separator: str = ","  #: `,`, `;` or a blank, which stands for any run of blanks
+    #: Columns whose cells, joined by a dot, name the device; empty when there is but one
     device: tuple[str, ...] = ()
-    response: Number | None = None
+    response: Number | None = None  #: Time from issue to completion
+    #: Whether lines are published in order of time. Where they are, a line earlier than the one above it is a
+    #: fault (and kept); where they are not, it is counted.
     ordered: bool = True
+    #: `header`, `preamble_end`: match a heading that may stand as first line; the last line of a text that
+    #: may stand before the rows
     header: re.Pattern[str] | None = None
     preamble_end: re.Pattern[str] | None = None
+    #: Takes the operation's expression; true where a row is sound but no request (counted, not listed)
     skipped: Callable[[pl.Expr], pl.Expr] | None = None
 
     def sniff(self, head: Head) -> bool:

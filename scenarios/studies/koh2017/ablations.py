@@ -17,27 +17,14 @@ ALIGNMENT_BYTES: Final = 32
 
 @dataclass(frozen=True)
 class Change(Ablation):
-    """One change to the cluster or to the rules; it is shown on cells of its own, not on the whole study.
+    """One change to the cluster or to the rules; it is shown on cells of its own, not on the whole study."""
 
-    Parameters
-    ----------
-    scenario : tuple of str
-        Settings of the scenario, in the form of ``--set``.
-    numbers : mapping of str to float
-        Numbers of the models, ``MODEL.NUMBER``.
-    stripe_bytes : int, optional
-        Stripe width asked for [B]; rounded up to whole aligned chunks, as the system does.
-    fill : str
-        See `stripesim.sim.ceph.creation.CreationSource`.
-    free_encoding : bool
-        Whether the kernel takes no time.
-    """
-
-    scenario: tuple[str, ...] = ()
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    scenario: tuple[str, ...] = ()  #: Settings of the scenario, in the form of ``--set``
+    numbers: Mapping[str, float] = field(default_factory=dict)  #: Numbers of the models, ``MODEL.NUMBER``
+    #: Stripe width asked for [B]; rounded up to whole aligned chunks, as the system does
     stripe_bytes: int | None = None
-    fill: str = "gap"
-    free_encoding: bool = False
+    fill: str = "gap"  #: See `stripesim.sim.ceph.creation.CreationSource`
+    free_encoding: bool = False  #: Whether the kernel takes no time
 
     def settings(self, scheme: str) -> tuple[str, ...]:
         """Return what is set in the scenario under one scheme."""

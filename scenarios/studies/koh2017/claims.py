@@ -311,16 +311,11 @@ def simulate_claims(
 ) -> tuple[dict[str, Simulated], dict[str, str]]:
     """Compute every claim that result rows can answer; return values and reasons where there is none.
 
-    Parameters
-    ----------
-    rows
-        One row per cell: ``scheme`` (``rep:3``, ``rs:6,3``, ``rs:10,4``, ``none``), ``op``, ``pattern``,
-        ``image``, ``block_size_bytes`` and the measured columns of the study's results. Cells and columns
-        may be missing: the claims that need them are then not computed, with the reason.
-    series
-        Rows per second of the runs in `stripesim.scenarios.studies.koh2017.series.RUNS`.
-    heartbeat_bytes_per_s
-        Private traffic of heartbeats while 3-replication reads [B/s].
+    `rows`: one row per cell: ``scheme`` (``rep:3``, ``rs:6,3``, ``rs:10,4``, ``none``), ``op``, ``pattern``,
+      ``image``, ``block_size_bytes`` and the measured columns of the study's results. Cells and columns may
+      be missing: the claims that need them are then not computed, with the reason.
+    `series`: rows per second of the runs in `stripesim.scenarios.studies.koh2017.series.RUNS`.
+    `heartbeat_bytes_per_s`: private traffic of heartbeats while 3-replication reads [B/s].
     """
     numbers = RowNumbers(rows)
     values: dict[str, Simulated] = dict.fromkeys(NOT_COMPUTED)

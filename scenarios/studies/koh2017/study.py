@@ -18,18 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class KohResult(StudyResult):
-    """What the study gives: a row of ``rows`` is a cell, and there is more; empty if none was asked for.
+    """What the study gives: a row of ``rows`` is a cell, and there is more; empty if none was asked for."""
 
-    Parameters
-    ----------
-    series : polars.DataFrame
-        One row per second of each run whose course in time was kept.
-    ablations : polars.DataFrame
-        One row per cell and ablation.
-    """
-
-    series: pl.DataFrame
-    ablations: pl.DataFrame
+    series: pl.DataFrame  #: One row per second of each run whose course in time was kept
+    ablations: pl.DataFrame  #: One row per cell and ablation
 
     def to_json(self) -> dict[str, Any]:
         """Return the ledger's document with the ablations."""

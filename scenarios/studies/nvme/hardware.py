@@ -31,33 +31,19 @@ _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_late
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What a row ran on, beyond the counts in the row.
+    """What a row ran on, beyond the counts in the row."""
 
-    Parameters
-    ----------
-    threads_per_node, threads_per_core : int
-        Hardware threads of a node, and of one core, 1 or 2 [count].
-    cpu_factor : float
-        Processor time of the same work over that of the processor that was fitted.
-    cpu_source : str
-    public_gbit_per_s, private_gbit_per_s : float
-    networks : int
-        1 if one interface carries both.
-    clients_on_osd_hosts : bool
-    sheet : mapping of str to float
-        The drive's data sheet.
-    sheet_source : str
-    """
-
+    #: `threads_per_node`, `threads_per_core`: hardware threads of a node, and of one core, 1 or 2 [count]
     threads_per_node: int
     threads_per_core: int
-    cpu_factor: float
+    cpu_factor: float  #: Processor time of the same work over that of the processor that was fitted
     cpu_source: str
+    #: `public_gbit_per_s`, `private_gbit_per_s`:
     public_gbit_per_s: float
     private_gbit_per_s: float
-    networks: int
+    networks: int  #: 1 if one interface carries both
     clients_on_osd_hosts: bool
-    sheet: Mapping[str, float]
+    sheet: Mapping[str, float]  #: The drive's data sheet
     sheet_source: str
 
 

@@ -39,64 +39,43 @@ class NvmeDataError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
-    """One measured row: what ran, on what, and what came of it.
+    """One measured row: what ran, on what, and what came of it."""
 
-    Parameters
-    ----------
-    id, cluster, where, source, note, role : str
-    hardware : str
-        Table of ``clusters.toml``.
-    generation : str
-        Release whose paths are simulated.
-    fast_ec, direct : bool
-        Whether the pool is optimised, and whether clients read shards themselves.
-    nodes, osds_per_node, osds_per_drive : int
-    threads_per_node : int or None
-        Hardware threads that a node's OSDs are pinned to [count]; None: all.
-    scheme : str
-    stripe_unit_bytes, block_bytes : int
-    pg_num : int or None
-        None: not stated.
-    op, part, pattern : str
-    read_fraction : float
-    clients, depth_per_client : int
-    op_shards, messenger_threads : int or None
-        None: the release's.
-    measured : mapping of str to (float or tuple of float)
-        Metric → number, or range.
-    texts : mapping of str to str
-        Metric → as written.
-    tolerance : float
-    """
-
+    #: `id`, `cluster`, `where`, `source`, `note`, `role`:
     id: str
     cluster: str
     where: str
     source: str
     note: str
     role: str
-    hardware: str
-    generation: str
+    hardware: str  #: Table of ``clusters.toml``
+    generation: str  #: Release whose paths are simulated
+    #: `fast_ec`, `direct`: whether the pool is optimised, and whether clients read shards themselves
     fast_ec: bool
     direct: bool
+    #: `nodes`, `osds_per_node`, `osds_per_drive`:
     nodes: int
     osds_per_node: int
     osds_per_drive: int
-    threads_per_node: int | None
+    threads_per_node: int | None  #: Hardware threads that a node's OSDs are pinned to [count]; None: all
     scheme: str
+    #: `stripe_unit_bytes`, `block_bytes`:
     stripe_unit_bytes: int
     block_bytes: int
-    pg_num: int | None
+    pg_num: int | None  #: None: not stated
+    #: `op`, `part`, `pattern`:
     op: str
     part: str
     pattern: str
     read_fraction: float
+    #: `clients`, `depth_per_client`:
     clients: int
     depth_per_client: int
+    #: `op_shards`, `messenger_threads`: none: the release's
     op_shards: int | None
     messenger_threads: int | None
-    measured: Mapping[str, float] = field(hash=False)
-    texts: Mapping[str, str] = field(hash=False)
+    measured: Mapping[str, float] = field(hash=False)  #: Metric → number, or range
+    texts: Mapping[str, str] = field(hash=False)  #: Metric → as written
     tolerance: float
 
     @property
@@ -118,10 +97,7 @@ class MeasuredRow:
 def load(data: Path | None = None) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
     """Read a folder of measurements.
 
-    Parameters
-    ----------
-    data : Path, optional
-        None: the one that ships.
+    `data`: none: the one that ships.
 
     Returns
     -------

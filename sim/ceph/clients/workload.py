@@ -13,26 +13,15 @@ from stripesim.sim.engine.graph import IntArray
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests in order of issue.
+    """Requests in order of issue."""
 
-    Parameters
-    ----------
-    is_write : ndarray of bool, shape (n,)
-    images : ndarray of int64, shape (n,)
-        Image (device) that each request addresses, from 0.
-    offsets_bytes, lengths_bytes : ndarray of int64, shape (n,)
-        Extent in the image [B].
-    arrivals_ns : ndarray of int64, shape (n,), optional
-        Issue times [ns]; None for a closed loop.
-    clients : ndarray of int64, shape (n,), optional
-        Client that issues each request, from 0; None: the first issues all.
-    """
-
-    is_write: npt.NDArray[np.bool_]
-    images: IntArray
+    is_write: npt.NDArray[np.bool_]  #: shape (n,)
+    images: IntArray  #: Image (device) that each request addresses, from 0, shape (n,)
+    #: `offsets_bytes`, `lengths_bytes`: extent in the image [B], shape (n,)
     offsets_bytes: IntArray
     lengths_bytes: IntArray
-    arrivals_ns: IntArray | None = None
+    arrivals_ns: IntArray | None = None  #: Issue times [ns]; None for a closed loop, shape (n,)
+    #: Client that issues each request, from 0; None: the first issues all, shape (n,)
     clients: IntArray | None = None
 
     def __len__(self) -> int:
@@ -79,46 +68,24 @@ class Workload(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """What a load generator such as fio gets as its job.
+    """What a load generator such as fio gets as its job."""
 
-    Parameters
-    ----------
-    pattern : str
-        ``seq``: one block after the other, from the image's start, around its end.
-        ``rand``: any block of the image, each draw independent (``norandommap``).
-    block_bytes : int
-        Size of every request [B].
-    image_bytes : int
-        Size of the image [B]; at least one block.
-    read_fraction : float
-        Share of reads, 0 to 1; drawn per request.
-    requests : int, optional
-        How many; None: as many as the run takes.
-    queue_depth : int
-        Requests outstanding; 0 for an open loop.
-    rate_per_s : float, optional
-        Poisson arrivals of an open loop [1/s].
-    seed : int
-        Of offsets, directions and arrivals.
-    clients : int
-        Clients, each with an image of its own; requests, queue depth and rate are those of all of them
-        together in an open loop, the queue depth is that of each in a closed one.
-    first_client : int
-        Number of the first of them in the cluster.
-    first_byte, image_stride_bytes : int
-        Where the first image begins in the pool's space of images, and how far the next one is [B].
-    """
-
+    #: ``seq``: one block after the other, from the image's start, around its end. ``rand``: any block of the
+    #: image, each draw independent (``norandommap``).
     pattern: str
-    block_bytes: int
-    image_bytes: int
-    read_fraction: float
-    requests: int | None
-    queue_depth: int
-    rate_per_s: float | None = None
-    seed: int = 0
+    block_bytes: int  #: Size of every request [B]
+    image_bytes: int  #: Size of the image [B]; at least one block
+    read_fraction: float  #: Share of reads, 0 to 1; drawn per request
+    requests: int | None  #: How many; None: as many as the run takes
+    queue_depth: int  #: Requests outstanding; 0 for an open loop
+    rate_per_s: float | None = None  #: Poisson arrivals of an open loop [1/s]
+    seed: int = 0  #: Of offsets, directions and arrivals
+    #: Clients, each with an image of its own; requests, queue depth and rate are those of all of them
+    #: together in an open loop, the queue depth is that of each in a closed one
     clients: int = 1
-    first_client: int = 0
+    first_client: int = 0  #: Number of the first of them in the cluster
+    #: `first_byte`, `image_stride_bytes`: where the first image begins in the pool's space of images, and how
+    #: far the next one is [B]
     first_byte: int = 0
     image_stride_bytes: int = 0
 
@@ -244,18 +211,11 @@ class SyntheticLoops:
 class Replay:
     """A recorded trace, at its times (scaled) or as a closed loop in its order.
 
-    Parameters
-    ----------
-    requests : Requests
-        The whole trace, `arrivals_ns` ascending from 0.
-    speed : float
-        Recorded time over simulated time; 2 replays twice as fast. Open loop only.
-    queue_depth : int
-        0: open loop at the recorded times; above: closed loop of that depth.
-    limit : int, optional
-        Stop after so many requests.
-    clients : int
-        Clients; the devices of the trace are dealt out to them in turn.
+    `requests`: the whole trace, `arrivals_ns` ascending from 0.
+    `speed`: recorded time over simulated time; 2 replays twice as fast. Open loop only.
+    `queue_depth`: 0: open loop at the recorded times; above: closed loop of that depth.
+    `limit`: stop after so many requests.
+    `clients`: clients; the devices of the trace are dealt out to them in turn.
     """
 
     def __init__(

@@ -29,95 +29,52 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """OSDs that stop together, and perhaps come back.
+    """OSDs that stop together, and perhaps come back."""
 
-    Parameters
-    ----------
-    osds : tuple of int
-        Numbers of the OSDs.
-    time_ns : int
-        When they stop [ns].
-    back_ns : int, optional
-        When they come back [ns]; None: never.
-    kind : str
-        ``process``: the daemon dies, connections are refused, and peers report it at once. ``power``:
-        silence, which only heartbeats reveal. ``hang``: silence too, but the daemon goes on where it was.
-    hosts : tuple of int
-        Hosts whose processors and network stop as well: those that lose power as a whole.
-    keeps_data : bool
-        Whether OSDs that come back still hold what they held.
-    """
-
-    osds: tuple[int, ...]
-    time_ns: int
-    back_ns: int | None = None
+    osds: tuple[int, ...]  #: Numbers of the OSDs
+    time_ns: int  #: When they stop [ns]
+    back_ns: int | None = None  #: When they come back [ns]; None: never
+    #: ``process``: the daemon dies, connections are refused, and peers report it at once. ``power``: silence,
+    #: which only heartbeats reveal. ``hang``: silence too, but the daemon goes on where it was.
     kind: Kind = "process"
+    #: Hosts whose processors and network stop as well: those that lose power as a whole
     hosts: tuple[int, ...] = ()
-    keeps_data: bool = True
+    keeps_data: bool = True  #: Whether OSDs that come back still hold what they held
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corruption:
-    """Shards that silently go bad, found by the next scrub of their placement group.
-
-    Parameters
-    ----------
-    osd : int
-    time_ns : int
-        When [ns].
-    shards_count : int
-        How many of the shards that the OSD holds, drawn by seed.
-    """
+    """Shards that silently go bad, found by the next scrub of their placement group."""
 
     osd: int
-    time_ns: int
-    shards_count: int = 1
+    time_ns: int  #: When [ns]
+    shards_count: int = 1  #: How many of the shards that the OSD holds, drawn by seed
 
 
 @dataclass(frozen=True, kw_only=True)
 class FaultPlan:
-    """All that goes wrong in a run, and how the cluster deals with it.
-
-    Parameters
-    ----------
-    failures : sequence of Failure
-    corruptions : sequence of Corruption
-    up_sets : callable
-        Sorted tuple of the OSDs that are out → OSD of each shard of each placement group as CRUSH has
-        it, shape (groups, width), `NO_OSD` where it finds none.
-    image_objects : int
-        Objects of the image.
-    model : RecoveryModel
-    lost_osds : tuple of int
-        OSDs that were lost before the run: down and out, and what they held is gone.
-    missing_osds : tuple of int
-        OSDs that are down from the beginning and stay in: what they held is missing and not rebuilt.
-    osd_racks : ndarray of int64, shape (osds,), optional
-        Rack of each OSD: where a whole rack is down, none of its OSDs is marked out
-        (``mon_osd_down_out_subtree_limit``). None: no racks.
-    prefilled : bool
-        Whether all objects of the image exist beforehand.
-    log_covers : bool
-        Whether the logs of placement groups reach back to the beginning of the pool, so that an OSD that
-        holds nothing is recovered from them. Else it is backfilled.
-    seed : int
-        Of the phases of heartbeats and scrubs, and of what goes bad.
-    series_ns : int
-        Width of the bins of the series in the result [ns].
-    """
+    """All that goes wrong in a run, and how the cluster deals with it."""
 
     failures: Sequence[Failure] = ()
     corruptions: Sequence[Corruption] = ()
+    #: Sorted tuple of the OSDs that are out → OSD of each shard of each placement group as CRUSH has it,
+    #: shape (groups, width), `NO_OSD` where it finds none
     up_sets: Callable[[tuple[int, ...]], IntArray]
-    image_objects: int
+    image_objects: int  #: Objects of the image
     model: RecoveryModel
+    #: OSDs that were lost before the run: down and out, and what they held is gone
     lost_osds: tuple[int, ...] = ()
+    #: OSDs that are down from the beginning and stay in: what they held is missing and not rebuilt
     missing_osds: tuple[int, ...] = ()
+    #: Rack of each OSD: where a whole rack is down, none of its OSDs is marked out
+    #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
-    prefilled: bool = True
+    prefilled: bool = True  #: Whether all objects of the image exist beforehand
+    #: Whether the logs of placement groups reach back to the beginning of the pool, so that an OSD that holds
+    #: nothing is recovered from them. Else it is backfilled.
     log_covers: bool = False
-    seed: int = 0
-    series_ns: int = 1_000_000_000
+    seed: int = 0  #: Of the phases of heartbeats and scrubs, and of what goes bad
+    series_ns: int = 1_000_000_000  #: Width of the bins of the series in the result [ns]
 
     def check(self, osd_hosts: IntArray) -> None:
         """Check the plan against a cluster.

@@ -29,32 +29,16 @@ class AggregationModel(MeasuredModel):
 
     Each position of the stripe has a buffer of its own. A key is written when its buffer is full or the write
     of the file system ends, so a write of any size makes a whole number of keys per position.
-
-    Parameters
-    ----------
-    buffered_blocks_count : float
-        Blocks that the buffers of all positions hold together.
-    block_stored_bytes : float
-        Bytes in which a block of one byte is stored [B].
-    key_header_bytes : float
-        Bytes that each key stores beside its blocks [B].
-    write_bytes : float
-        Largest write that the file system passes on [B].
-    extract_record_bytes : float
-        Record in which an archive is read: no write of an extracted file crosses its end [B].
-    extract_block_bytes : float
-        Unit to which headers and files in an archive are rounded up [B].
-    list_entry_bytes : float
-        Bytes of one block's entry in the list that the proxy keeps for a file [B].
     """
 
-    buffered_blocks_count: float
-    block_stored_bytes: float
-    key_header_bytes: float
-    write_bytes: float
+    buffered_blocks_count: float  #: Blocks that the buffers of all positions hold together
+    block_stored_bytes: float  #: Bytes in which a block of one byte is stored [B]
+    key_header_bytes: float  #: Bytes that each key stores beside its blocks [B]
+    write_bytes: float  #: Largest write that the file system passes on [B]
+    #: Record in which an archive is read: no write of an extracted file crosses its end [B]
     extract_record_bytes: float
-    extract_block_bytes: float
-    list_entry_bytes: float
+    extract_block_bytes: float  #: Unit to which headers and files in an archive are rounded up [B]
+    list_entry_bytes: float  #: Bytes of one block's entry in the list that the proxy keeps for a file [B]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,27 +69,6 @@ class ProxyModel(MeasuredModel):
 
     One thread does everything: file system, stripes, code, and one request to the store after another.
 
-    Parameters
-    ----------
-    write_start_ns, read_start_ns : float
-        Paid once by a run: code that is not compiled yet [ns].
-    block_write_ns : float
-        One block of one stripe put into its buffer [ns].
-    encode_nc_ns_per_byte, encode_rs_ns_per_byte, encode_lrc_ns_per_byte : float
-        The encoder per byte of data [ns/B].
-    encode_start_ns : float
-        Paid once by a run whose encoder works in the field [ns].
-    read_nc_ns_per_byte, read_rs_ns_per_byte, read_lrc_ns_per_byte : float
-        Looking up, gathering and decoding stripes per byte of data [ns/B].
-    request_ns : float
-        One request to a store of no nodes: proxy, stack and key-value node [ns].
-    request_node_ns : float
-        What each node of the store adds to a request [ns].
-    fuse_write_ns_per_byte, fuse_read_ns_per_byte : float
-        The way through the kernel's file system [ns/B].
-    list_copy_ns_per_byte : float
-        Copying the file's list of block keys, which grows with each write [ns/B].
-
     Notes
     -----
     A write of :math:`B` bytes in :math:`S` stripes of :math:`n` positions with :math:`K` keys, the file
@@ -118,21 +81,27 @@ class ProxyModel(MeasuredModel):
     :math:`f' B + r B`, a request for each key's presence and one for each value.
     """
 
+    #: `write_start_ns`, `read_start_ns`: paid once by a run: code that is not compiled yet [ns]
     write_start_ns: float
     read_start_ns: float
-    block_write_ns: float
+    block_write_ns: float  #: One block of one stripe put into its buffer [ns]
+    #: `encode_nc_ns_per_byte`, `encode_rs_ns_per_byte`, `encode_lrc_ns_per_byte`: the encoder per byte of
+    #: data [ns/B]
     encode_nc_ns_per_byte: float
     encode_rs_ns_per_byte: float
     encode_lrc_ns_per_byte: float
-    encode_start_ns: float
+    encode_start_ns: float  #: Paid once by a run whose encoder works in the field [ns]
+    #: `read_nc_ns_per_byte`, `read_rs_ns_per_byte`, `read_lrc_ns_per_byte`: looking up, gathering and
+    #: decoding stripes per byte of data [ns/B]
     read_nc_ns_per_byte: float
     read_rs_ns_per_byte: float
     read_lrc_ns_per_byte: float
-    request_ns: float
-    request_node_ns: float
+    request_ns: float  #: One request to a store of no nodes: proxy, stack and key-value node [ns]
+    request_node_ns: float  #: What each node of the store adds to a request [ns]
+    #: `fuse_write_ns_per_byte`, `fuse_read_ns_per_byte`: the way through the kernel's file system [ns/B]
     fuse_write_ns_per_byte: float
     fuse_read_ns_per_byte: float
-    list_copy_ns_per_byte: float
+    list_copy_ns_per_byte: float  #: Copying the file's list of block keys, which grows with each write [ns/B]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,15 +16,6 @@ REFERENCE_RATE_BITS_PER_S = 1e9
 class VolumeGeometry:
     """An erasure-coded volume whose records are cut into small stripes.
 
-    Parameters
-    ----------
-    k, m : int
-        Data and parity blocks of a stripe.
-    block_bytes : int
-        Bytes of one block [B]; a stripe holds ``k * block_bytes`` of data, the encoding unit.
-    chunk_bytes : int
-        Bytes of one server's file that a chunk set fills before the next one is allocated [B].
-
     Raises
     ------
     ValueError
@@ -37,9 +28,12 @@ class VolumeGeometry:
     (32, 2, 12288)
     """
 
+    #: `k`, `m`: data and parity blocks of a stripe
     k: int
     m: int
+    #: Bytes of one block [B]; a stripe holds ``k * block_bytes`` of data, the encoding unit
     block_bytes: int = 1024
+    #: Bytes of one server's file that a chunk set fills before the next one is allocated [B]
     chunk_bytes: int = 64 << 20
 
     def __post_init__(self) -> None:
@@ -80,41 +74,6 @@ class VolumeGeometry:
 class StripedWriteModel(MeasuredModel):
     r"""Times of the five steps of one record's write.
 
-    Parameters
-    ----------
-    client_base_ns : float
-        Client's own work on a record of 4 KiB beside a network of 1 Gb/s [ns].
-    client_growth_exponent : float
-        How it grows with the record.
-    client_rate_exponent : float
-        How it grows with the network's rate.
-    client_rate_max_bits_per_s : float
-        Rate up to which it does: the fastest that the fit has seen [bit/s].
-    mds_round_trip_ns : float
-        One exchange with the metadata server, its work included [ns].
-    mds_round_trips_per_chunk_set : float
-        Exchanges when a file goes on to a new chunk set.
-    master_record_ns : float
-        Master: lock, memory, hand-over of a record [ns].
-    master_stripe_ns, master_stripe_uncached_ns : float
-        Master: per stripe, within the processor's cache and beyond it [ns].
-    parity_record_ns, parity_stripe_ns, parity_stripe_uncached_ns : float
-        Parity calculation: the same three [ns]; of 4+2 with the kernel that was measured.
-    cache_bytes : float
-        Cache of one core that a record's working set can fill [B].
-    distribution_record_ns : float
-        Distribution: what a record costs at any network rate [ns].
-    network_efficiency_fraction : float
-        Share of the line rate that transfers between servers reach, above 0 to 1.
-    slave_base_ns : float
-        Slave: recording, logging and locking of 1 KiB [ns].
-    slave_growth_exponent : float
-        How it grows with the bytes.
-    message_header_bytes : float
-        Bytes of a message beside its payload; a reply is nothing else [B].
-    cores_count : float
-        Cores of a server, and of a client.
-
     Notes
     -----
     For a record of :math:`R` bytes in :math:`n` stripes of :math:`k + m` blocks of :math:`b` bytes:
@@ -142,25 +101,30 @@ class StripedWriteModel(MeasuredModel):
     storage", J. Supercomputing 75, 2019, sections 2.2 and 3 (the steps), Tables 1 and 2 (the numbers).
     """
 
-    client_base_ns: float
-    client_growth_exponent: float
-    client_rate_exponent: float
-    client_rate_max_bits_per_s: float
-    mds_round_trip_ns: float
-    mds_round_trips_per_chunk_set: float
-    master_record_ns: float
+    client_base_ns: float  #: Client's own work on a record of 4 KiB beside a network of 1 Gb/s [ns]
+    client_growth_exponent: float  #: How it grows with the record
+    client_rate_exponent: float  #: How it grows with the network's rate
+    client_rate_max_bits_per_s: float  #: Rate up to which it does: the fastest that the fit has seen [bit/s]
+    mds_round_trip_ns: float  #: One exchange with the metadata server, its work included [ns]
+    mds_round_trips_per_chunk_set: float  #: Exchanges when a file goes on to a new chunk set
+    master_record_ns: float  #: Master: lock, memory, hand-over of a record [ns]
+    #: `master_stripe_ns`, `master_stripe_uncached_ns`: master: per stripe, within the processor's cache and
+    #: beyond it [ns]
     master_stripe_ns: float
     master_stripe_uncached_ns: float
+    #: `parity_record_ns`, `parity_stripe_ns`, `parity_stripe_uncached_ns`: parity calculation: the same three
+    #: [ns]; of 4+2 with the kernel that was measured
     parity_record_ns: float
     parity_stripe_ns: float
     parity_stripe_uncached_ns: float
-    cache_bytes: float
-    distribution_record_ns: float
+    cache_bytes: float  #: Cache of one core that a record's working set can fill [B]
+    distribution_record_ns: float  #: Distribution: what a record costs at any network rate [ns]
+    #: Share of the line rate that transfers between servers reach, above 0 to 1
     network_efficiency_fraction: float
-    slave_base_ns: float
-    slave_growth_exponent: float
-    message_header_bytes: float
-    cores_count: float
+    slave_base_ns: float  #: Slave: recording, logging and locking of 1 KiB [ns]
+    slave_growth_exponent: float  #: How it grows with the bytes
+    message_header_bytes: float  #: Bytes of a message beside its payload; a reply is nothing else [B]
+    cores_count: float  #: Cores of a server, and of a client
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -226,27 +190,14 @@ class StripedWriteModel(MeasuredModel):
 
 @dataclass(frozen=True, kw_only=True)
 class SlaveDiskModel(MeasuredModel):
-    """The disk on which a slave keeps a chunk.
+    """The disk on which a slave keeps a chunk."""
 
-    Parameters
-    ----------
-    rate_bytes_per_s : float
-        Sequential write rate [B/s].
-    positioning_ns : float
-        Seek and half a rotation before a burst [ns].
-    burst_bytes : float
-        Bytes that write-back gathers into one burst [B].
-    dirty_bytes : float
-        Bytes of one server's memory that may wait for its disks [B]; 0: each record waits for the disk.
-    disks_count : float
-        Disks of a server; a chunk lies on one of them.
-    """
-
-    rate_bytes_per_s: float
-    positioning_ns: float
-    burst_bytes: float
+    rate_bytes_per_s: float  #: Sequential write rate [B/s]
+    positioning_ns: float  #: Seek and half a rotation before a burst [ns]
+    burst_bytes: float  #: Bytes that write-back gathers into one burst [B]
+    #: Bytes of one server's memory that may wait for its disks [B]; 0: each record waits for the disk
     dirty_bytes: float
-    disks_count: float
+    disks_count: float  #: Disks of a server; a chunk lies on one of them
 
     def __post_init__(self) -> None:
         super().__post_init__()
