@@ -30,8 +30,8 @@ class CpuModel(MeasuredModel):
     message_base_ns: float  #: Messenger thread: sending or receiving one message (each side pays it) [ns]
     #: Messenger thread: copy and checksum of a message's payload, each side [ns/B]
     message_ns_per_byte: float
-    #: Primary, under the placement group's lock: a client's operation from dispatch to the point where sub-
-    #: operations are made [ns]
+    #: Primary, under the placement group's lock: a client's operation from dispatch to the point where
+    #: sub-operations are made [ns]
     op_prepare_ns: float
     #: Primary, under the lock: making one sub-read, one push or one roll-forward, which has no log entry and
     #: no data, for another member [ns]
