@@ -36,6 +36,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
         "koh2017": ("latency",),
         "exstorus2019": ("step times", "shares"),
         "erasurebench2016": ("write latency (Figure 3)", "median_write_latency_httpd_100nodes"),
+        "nvme": ("latency_mean_ms", "latency_p99_ms"),
     },
     "throughput": {
         "koh2017": ("throughput", "random over sequential", "convergence_time"),
@@ -43,6 +44,7 @@ KINDS: dict[str, dict[str, tuple[str, ...]]] = {
             "throughput (Figure 5)", "httpd written and read (Figure 6)", "replay (Figure 7)",
         ),
         "exstorus2019": ("codes",),
+        "nvme": ("iops", "mb_s"),
     },
     "speed of encoding and decoding": {
         "dachary2013": (
@@ -79,6 +81,7 @@ SYSTEMS = {
     "dachary2013": "codecs of Ceph",
     "durability": "mlec-sim and formulas",
     "recovery": "Ceph 16 to 18 under schedulers",
+    "nvme": "Ceph 16 to 20 on NVMe",
 }
 
 
