@@ -33,13 +33,10 @@ SMALL_MOST = 2_000
 
 def measure(osds: int, groups: int, clients: int, depth: int, requests: int) -> dict[str, float]:
     """Simulate one cell of random 4 KiB reads; return where its time and memory went."""
-    from stripesim.scenarios.run.build import build_cell, build_models
-    from stripesim.scenarios.schema.keys import cells
-    from stripesim.scenarios.schema.loader import parse_scenario
-    from stripesim.sim.run import simulate
+    import stripesim
 
     per_host = 10 if osds % 10 == 0 and osds <= 1_000 else 20 if osds > 1_000 else 6
-    scenario = parse_scenario(
+    scenario = stripesim.parse_scenario(
         f"""schemes = ["rep:3"]
 [cluster]
 hosts = {osds // per_host}
@@ -54,11 +51,10 @@ requests = {requests}
 image_bytes = "{max(64, 16 * groups // clients)}MiB"
 """
     )
-    cell = cells(scenario)[0]
     started_s = time.process_time()
-    setting = build_cell(scenario, cell, build_models(scenario))
+    pool, load = stripesim.pool(scenario), stripesim.workload(scenario)
     built_s = time.process_time()
-    result = simulate(setting.pool, setting.workload, prefilled=setting.prefilled)
+    result = stripesim.simulate(pool, load, prefilled=True)
     done_s = time.process_time()
     return {
         "build_s": built_s - started_s,

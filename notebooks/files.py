@@ -42,7 +42,7 @@ def cells_of(text: str) -> list[tuple[str, str]]:
     Examples
     --------
     >>> cells_of("# A *title*\n\n```python\nx = 1\n```\n")
-    [('markdown', 'A *title*'), ('code', 'x = 1')]
+    [('markdown', '# A *title*'), ('code', 'x = 1')]
     """
     parts = _FENCE.split(text)
     kinds = [("markdown", "code")[at % 2] for at in range(len(parts))]

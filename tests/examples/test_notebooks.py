@@ -83,7 +83,8 @@ def test_every_question_is_asked_once_and_its_answer_is_not_in_the_lesson(lesson
     asked = re.findall(r'lesson\.ask\("([^"]+)"', text)
     questions = teach.open_lesson(name_of(lesson)).questions
     assert sorted(asked) == sorted(questions)
-    assert "lambda" not in text, "answers live in stripesim.notebooks.answers"
+    assert "Question(" not in text, "questions live in stripesim.notebooks.answers"
+    assert not re.search(r"lesson\.ask\([^)]*lambda", text), "answers live there, too"
 
 
 def test_every_lesson_draws_numbers_by_its_seed() -> None:
