@@ -52,7 +52,10 @@ _AFTER_REPLY_ALPHA: Final = 0.4
 def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
     """Draw timelines above each other on one time axis.
 
-    `timelines`: as `stripesim.scenarios.explain.request.explain` returns, at least one.
+    Parameters
+    ----------
+    timelines : sequence of Timeline
+        As `stripesim.scenarios.explain.request.explain` returns, at least one.
 
     Returns
     -------

@@ -77,19 +77,32 @@ def explain(
 ) -> list[Timeline]:
     """Run one request alone, once for each release and scheme, and return all its steps.
 
-    `op`: {"write", "read", "repair"}.
-    `schemes`: such as ``["rep:3", "rs:6,3"]``; all on one and the same cluster.
-    `size_bytes`: of the request [B]; of a repair the size of the object.
-    `offset_bytes`: in the image [B]; not for a repair.
-    `generation`: ceph release, or several to compare; None: the scenario's.
-    `state`: {"healthy", "degraded"}, ``degraded``: one shard of the placement group is down.
-    `image`: {"prefilled", "pristine"}, whether the object exists in full beforehand.
-    `lost_shard`: which shard is down (degraded) or lost and rebuilt (repair), from 0.
-    `scenario`: cluster to use; None: a small one with a host for each shard.
-    `sets`: overrides, ``key=value``.
-    `stripe_unit_bytes`: chunk of one stripe on one shard [B]; None: the scenario's.
-    `direct_reads`: whether the client reads shards of an erasure-coded object itself; of several releases,
-      those that offer it.
+    Parameters
+    ----------
+    op : {"write", "read", "repair"}
+    schemes : sequence of str, or str
+        Such as ``["rep:3", "rs:6,3"]``; all on one and the same cluster.
+    size_bytes : int
+        Of the request [B]; of a repair the size of the object.
+    offset_bytes : int
+        In the image [B]; not for a repair.
+    generation : str or sequence of str, optional
+        Ceph release, or several to compare; None: the scenario's.
+    state : {"healthy", "degraded"}
+        ``degraded``: one shard of the placement group is down.
+    image : {"prefilled", "pristine"}
+        Whether the object exists in full beforehand.
+    lost_shard : int
+        Which shard is down (degraded) or lost and rebuilt (repair), from 0.
+    scenario : str or Path, optional
+        Cluster to use; None: a small one with a host for each shard.
+    sets : sequence of str
+        Overrides, ``key=value``.
+    stripe_unit_bytes : int, optional
+        Chunk of one stripe on one shard [B]; None: the scenario's.
+    direct_reads : bool
+        Whether the client reads shards of an erasure-coded object itself; of several releases, those that
+        offer it.
 
     Returns
     -------

@@ -199,8 +199,13 @@ def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
 def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None) -> list[str]:
     """Draw a timeline in character cells, one line for the client, the primary and each shard.
 
-    `columns`: width of the drawing, labels included; at least 40.
-    `end_ns`: end of the time axis [ns], to draw several on one; None: the timeline's own.
+    Parameters
+    ----------
+    timeline : Timeline
+    columns : int
+        Width of the drawing, labels included; at least 40.
+    end_ns : int, optional
+        End of the time axis [ns], to draw several on one; None: the timeline's own.
 
     Returns
     -------

@@ -187,8 +187,12 @@ def draw_all(
 ) -> dict[str, CaptionedFigure]:
     """Draw every figure the rows allow.
 
-    `rows`: result rows; those without a block size are left aside.
-    `overlays`: (pattern, op) → published values to show in that figure.
+    Parameters
+    ----------
+    rows
+        Result rows; those without a block size are left aside.
+    overlays
+        (pattern, op) → published values to show in that figure.
 
     Returns
     -------
@@ -208,8 +212,12 @@ def draw_all(
 def save_figures(figures: Mapping[str, CaptionedFigure], out_dir: str | Path) -> list[Path]:
     """Write figures as SVG and PNG, and their captions.
 
-    `figures`: file stem → figure.
-    `out_dir`: folder, made where missing.
+    Parameters
+    ----------
+    figures
+        File stem → figure.
+    out_dir
+        Folder, made where missing.
 
     Returns
     -------

@@ -89,11 +89,16 @@ def shipped_scenarios() -> list[str]:
 def load_scenario(name_or_path: str | Path, *, sets: Sequence[str] = (), seed: int | None = None) -> Scenario:
     """Read a scenario by name or from a file.
 
-    `name_or_path`: name of a scenario that ships (`koh2017`), or the path of a TOML file.
-    `sets`: overrides ``key.path=value``, applied in order. Values are TOML; a bare word that is no TOML value
-      is text (``4k``), and one value given for a list is a list of one. ``workload.requests`` and
-      ``workload.duration_s`` replace each other, and so do ``workload.ops`` and ``workload.read_fraction``.
-    `seed`: seed to use instead of the scenario's, 0 … 2⁶³ − 1.
+    Parameters
+    ----------
+    name_or_path
+        Name of a scenario that ships (`koh2017`), or the path of a TOML file.
+    sets
+        Overrides ``key.path=value``, applied in order. Values are TOML; a bare word that is no TOML value is
+        text (``4k``), and one value given for a list is a list of one. ``workload.requests`` and
+        ``workload.duration_s`` replace each other, and so do ``workload.ops`` and ``workload.read_fraction``.
+    seed
+        Seed to use instead of the scenario's, 0 … 2⁶³ − 1.
 
     Returns
     -------
@@ -128,10 +133,16 @@ def parse_scenario(
 ) -> Scenario:
     """Read a scenario from TOML text.
 
-    `text`: the TOML document.
-    `label`: what to call it in messages, usually its path.
-    `base_dir`: folder that relative paths in it start from; the current one if None.
-    `sets`, `seed`: as for `load_scenario`.
+    Parameters
+    ----------
+    text
+        The TOML document.
+    label
+        What to call it in messages, usually its path.
+    base_dir
+        Folder that relative paths in it start from; the current one if None.
+    sets, seed
+        As for `load_scenario`.
 
     Returns
     -------
@@ -161,8 +172,12 @@ def scenario_from(
 ) -> Scenario:
     """Make a scenario of Python values: what TOML has tables and arrays for are mappings and sequences.
 
-    `values`: key → value; tables are mappings, lists any sequence, paths may be `Path`.
-    `label`, `base_dir`, `sets`, `seed`: as for `parse_scenario`.
+    Parameters
+    ----------
+    values
+        Key → value; tables are mappings, lists any sequence, paths may be `Path`.
+    label, base_dir, sets, seed
+        As for `parse_scenario`.
 
     Raises
     ------

@@ -50,7 +50,10 @@ class SizeError(ValueError):
 def parse_size_bytes(value: int | str) -> int:
     """Read a size given as a number of bytes or as text with a unit.
 
-    `value`: bytes as an integer, or text such as ``4k``, ``4KiB``, ``1.5 MiB``, ``100GB``.
+    Parameters
+    ----------
+    value
+        Bytes as an integer, or text such as ``4k``, ``4KiB``, ``1.5 MiB``, ``100GB``.
 
     Returns
     -------
@@ -92,7 +95,10 @@ def parse_size_bytes(value: int | str) -> int:
 def format_size(size_bytes: int) -> str:
     """Write a size exactly, in the unit that needs the fewest digits.
 
-    `size_bytes`: size [bytes], 0 … 2⁶³ − 1.
+    Parameters
+    ----------
+    size_bytes
+        Size [bytes], 0 … 2⁶³ − 1.
 
     Returns
     -------

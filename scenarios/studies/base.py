@@ -244,13 +244,20 @@ class Study:
     ) -> StudyResult:
         """Run the study.
 
-        `engine`: ``compiled`` or ``simpy``; both give the same rows.
-        `sets`: ``KEY=VALUE``: a parameter by the name that the ledger lists, or a key of the study's
-          scenario.
-        `ablate`: names from `ablations`, or ``all``.
-        `jobs`: worker processes [count]; left out: as the study prefers.
-        `progress`: called after each task with a few words about it and the number of tasks in all.
-        `**options`: the study's own, see `options`.
+        Parameters
+        ----------
+        engine : str
+            ``compiled`` or ``simpy``; both give the same rows.
+        sets : sequence of str
+            ``KEY=VALUE``: a parameter by the name that the ledger lists, or a key of the study's scenario.
+        ablate : sequence of str
+            Names from `ablations`, or ``all``.
+        jobs : int, optional
+            Worker processes [count]; left out: as the study prefers.
+        progress : callable, optional
+            Called after each task with a few words about it and the number of tasks in all.
+        **options
+            The study's own, see `options`.
 
         Raises
         ------
