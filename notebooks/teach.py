@@ -10,6 +10,7 @@ import html
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -263,21 +264,26 @@ def show(thing: Any) -> None:
     caption = getattr(thing, "caption", None)
     if caption is not None:
         thing = thing.figure
-    if hasattr(thing, "write_parquet"):
-        import polars as pl
-
-        # All rows, and headings without data types: a table for people.
-        pl.Config.set_tbl_rows(-1).set_tbl_hide_column_data_types(True).set_tbl_hide_dataframe_shape(True)
-        pl.Config.set_tbl_width_chars(110).set_fmt_str_lengths(60)
-    if _in_notebook():
-        # Only a notebook has this library; nothing else needs it.
-        ipython = import_module("IPython.display")
-        # A figure made without pyplot shows itself as one line of text: give the notebook its picture.
-        ipython.display(ipython.Image(data=_png(thing)) if hasattr(thing, "savefig") else thing)
-    else:
-        print(thing)
+    with _table_for_people() if hasattr(thing, "write_parquet") else nullcontext():
+        if _in_notebook():
+            # Only a notebook has this library; nothing else needs it.
+            ipython = import_module("IPython.display")
+            # A figure made without pyplot shows itself as one line of text: give the notebook its picture.
+            ipython.display(ipython.Image(data=_png(thing)) if hasattr(thing, "savefig") else thing)
+        else:
+            print(thing)
     if caption is not None:
         print(caption)
+
+
+def _table_for_people() -> AbstractContextManager[Any]:
+    """Show all rows and no data types while a table is printed; Polars' settings stay as they were."""
+    import polars as pl
+
+    return pl.Config(
+        tbl_rows=-1, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True,
+        tbl_width_chars=110, fmt_str_lengths=60,
+    )  # fmt: skip
 
 
 def _png(figure: Any) -> bytes:

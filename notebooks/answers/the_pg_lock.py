@@ -31,6 +31,11 @@ def throughput(rows: Any, scheme: str, pattern: str, size_bytes: int) -> float:
 def questions(d: SimpleNamespace) -> Iterator[Question]:
     """Questions; the lesson hands over `rows`, `serial_s` and `freed`."""
     size = stripesim.format_size(d.size_bytes)
+
+    def gain(scheme: str) -> float:
+        freed, locked = (throughput(rows, scheme, "seq", 4096) for rows in (d.freed, d.rows))
+        return freed / locked
+
     yield Question(
         "groups at work",
         f"With {d.depth} sequential writes of {size} in flight, how many placement groups are at work at "
@@ -81,14 +86,14 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     yield Question(
         "without the lock",
         "By which factor does RS(6,3) gain at 4 KiB, sequential, if nobody takes a lock?",
-        lambda: throughput(d.freed, "rs:6,3", "seq", 4096) / throughput(d.rows, "rs:6,3", "seq", 4096),
+        lambda: gain("rs:6,3"),
         hint="The same cell in both tables.",
         why=lambda _: "The lock explains the collapse; another resource limits the rest.",
     )
     yield Question(
         "copies without the lock",
         "And by which factor does 3-replication gain?",
-        lambda: throughput(d.freed, "rep:3", "seq", 4096) / throughput(d.rows, "rep:3", "seq", 4096),
+        lambda: gain("rep:3"),
         hint="The same cell in both tables.",
         why=lambda x: "A replicated write holds its lock for a much shorter time, so it loses less to it.",
     )

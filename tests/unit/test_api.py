@@ -10,6 +10,7 @@ import pytest
 
 import stripesim
 from stripesim import api, blocks
+from stripesim.notebooks.files import cells_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
@@ -135,8 +136,9 @@ def test_claims_of_a_study_are_those_of_its_source():
 def test_lessons_use_the_public_names_only():
     public = set(dir(stripesim))
     for path in sorted([*(ROOT / "notebooks").glob("*.md"), *(ROOT / "notebooks/answers").glob("*.py")]):
-        text = "".join(re.findall(r"^```python\n(.*?)^```", path.read_text("utf-8"), re.M | re.S))
-        text = text or path.read_text("utf-8")
+        text = path.read_text("utf-8")
+        if path.suffix == ".md":
+            text = "\n".join(source for kind, source in cells_of(text) if kind == "code")
         assert set(re.findall(r"^(?:from|import) (stripesim[\w.]*)", text, re.MULTILINE)) <= {
             "stripesim",
             "stripesim.teach",

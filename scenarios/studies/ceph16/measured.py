@@ -170,8 +170,8 @@ def _coded(row: Row) -> Coded:
 
 
 def _metrics(row: Row, columns: dict[str, str]) -> dict[str, float]:
-    told = {metric: row.number(column) for metric, column in columns.items()}
-    return {metric: value for metric, value in told.items() if value is not None}
+    numbers = {metric: row.number(column) for metric, column in columns.items()}
+    return {metric: value for metric, value in numbers.items() if value is not None}
 
 
 def _run(folder: Source, row: Row, faults: list[str]) -> MeasuredRun:

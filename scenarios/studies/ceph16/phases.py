@@ -100,7 +100,7 @@ def simulated_times_s(result: RunResult) -> dict[str, float]:
 
 def phases_of(repair: MeasuredRepair, result: RunResult) -> list[dict[str, str | float | None]]:
     """Return a row for each phase; a duration is None where one of its moments is not known."""
-    told = {"failed": 0.0, **repair.times_s}, simulated_times_s(result)
+    measured_s, simulated_s = {"failed": 0.0, **repair.times_s}, simulated_times_s(result)
 
     def lasted(times_s: dict[str, float], first: str, last: str) -> float | None:
         return times_s[last] - times_s[first] if first in times_s and last in times_s else None
@@ -110,8 +110,8 @@ def phases_of(repair: MeasuredRepair, result: RunResult) -> list[dict[str, str |
             "scheme": repair.coded.name,
             "how": "killed" if repair.how == "kill" else "hung",
             "phase": phase,
-            "measured_s": lasted(told[0], *moments),
-            "simulated_s": lasted(told[1], *moments),
+            "measured_s": lasted(measured_s, *moments),
+            "simulated_s": lasted(simulated_s, *moments),
         }
         for phase, moments in PHASES.items()
     ]
