@@ -60,12 +60,10 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     parser.add_argument("--against", type=Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument(
-        "--only", nargs="*", help="names of fingerprints, such as run:faults:simpy or study:koh2017"
-    )
-    options = parser.parse_args()
     names = [f"run:{scenario}:{engine}" for scenario in SCENARIOS for engine in ("compiled", "simpy")]
     names += [f"study:{study}" for study in STUDIES]
+    parser.add_argument("--only", nargs="+", choices=names, help="some fingerprints instead of all")
+    options = parser.parse_args()
     if options.quick:
         names = [name for name in names if not name.startswith("study:") and name != "run:koh2017:simpy"]
     found: dict[str, str] = {}
