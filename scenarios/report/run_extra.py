@@ -91,6 +91,10 @@ def _percent(shares: list[float]) -> str:
     return span([float(round(100 * share)) for share in shares])
 
 
+def _words(value: str | None) -> str:
+    return value or "–"
+
+
 # Column of a row under faults, words, and how its value is written.
 _PHASES = (
     ("detection_s", "failure until it is noticed", duration_text),
@@ -98,6 +102,7 @@ _PHASES = (
     ("checking_s", "failure until repair begins", duration_text),
     ("recovery_s", "repair", duration_text),
     ("failure_to_clean_s", "failure until all data is rebuilt", duration_text),
+    ("recovery_limited_by", "repair limited by", _words),
     ("recovery_bytes", "rebuilt", bytes_text),
     ("recovery_private_net_bytes_per_lost_byte", "sent for each byte rebuilt [B]", number_text),
     ("requests_retried", "requests issued again", number_text),
@@ -143,4 +148,13 @@ def _fault_rows(rows: list[Mapping[str, Any]]) -> list[list[str | Cell]]:
         if any(row.get(column) is not None for row in rows):
             words = f"99th percentile of latency [ms], {phase}"
             lines.append([words, *(number_text(row.get(column), 1e-6) for row in rows)])
+        if any(row.get(f"blocked_{phase}") for row in rows):
+            words = f"requests blocked, {phase}: why, and the longest [s]"
+            lines.append([words, *(_blocked(row, phase) for row in rows)])
     return lines
+
+
+def _blocked(row: Mapping[str, Any], phase: str) -> str:
+    if not row.get(f"blocked_{phase}"):
+        return "–"
+    return f"{row[f'blocked_by_{phase}']}; {number_text(row[f'blocked_longest_{phase}_ns'], 1e-9)}"

@@ -188,6 +188,7 @@ _SHOWN: Final[Sequence[_Shown]] = (
     _number("private_net_bytes_per_client_byte", rank=5),
     _number("cpu_ns_per_op", rank=6),
     _number("context_switches_per_op", rank=7),
+    _Shown("blocked", _text("blocked"), rank=2, justify="left", no_wrap=False),
     _Shown("bottleneck", _bottleneck, justify="left", no_wrap=False),
 )
 
@@ -211,6 +212,11 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
                 name: row.get(f"{name.removesuffix('_ns')}_{phase}_ns")
                 for name in ("latency_mean_ns", "latency_p50_ns", "latency_p99_ns")
             }
+            if row[f"blocked_{phase}"]:
+                longest_s = row[f"blocked_longest_{phase}_ns"] / 1e9
+                own["blocked"] = f"{row[f'blocked_by_{phase}']}: up to {longest_s:.1f} s"
+            if phase == "recovery":
+                own["bottleneck"] = row.get("recovery_limited_by")
             identity: dict[str, Any] = {name: row[name] for name in (*_IDENTITY, "workload") if name in row}
             listed.append({**identity, **own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
     return pl.DataFrame(listed, infer_schema_length=None)
@@ -223,10 +229,12 @@ def print_table(rows: pl.DataFrame, console: Console, *, width: int | None = Non
     -----
     Throughput is in MB/s of 10⁶ bytes, ± half the width of its confidence interval; latency is the mean, and
     p99 the 99th percentile. B/B are bytes moved by devices or by the private network for each byte the client
-    asked for. The percentage after the bottleneck is its utilisation. A value that is not there reads "–".
+    asked for. The percentage after the bottleneck is its utilisation; of the phase recovering it is what
+    limits the recovery. Requests that peering, leases or `min_size` blocked are apart. A value that is not
+    there reads "–".
     """
     rows = with_phases(rows)
-    optional = {"workload", "phase"} - set(rows.columns)
+    optional = {"workload", "phase", "blocked"} - set(rows.columns)
     columns = [column for column in _SHOWN if column.header not in optional]
     shown = len(columns)
     unlimited = console.options.update(width=10_000)

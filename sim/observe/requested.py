@@ -26,6 +26,7 @@ class Requested:
     completed_ns: IntArray
     lengths_bytes: IntArray  # Shape (n,).
     is_write: npt.NDArray[np.bool_]  # Shape (n,).
+    groups: IntArray  # Shape (n,). Placement group of the part that completed last.
 
     @cached_property
     def done(self) -> npt.NDArray[np.bool_]:
@@ -45,14 +46,19 @@ def join_parts(stream: StreamRun, planned: Planned) -> Requested:
     owners = planned.owners[:issued]
     if not issued:
         empty = np.empty(0, dtype=np.int64)
-        return Requested(empty, empty, empty, np.empty(0, dtype=bool))
+        return Requested(empty, empty, empty, np.empty(0, dtype=bool), empty)
     first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
     last, worst = (pick.reduceat(stream.completed_ns, first) for pick in (np.maximum, np.minimum))
+    groups = stream.groups
+    if len(first) < issued:
+        latest = np.lexsort((stream.completed_ns, owners))
+        groups = groups[latest[np.append(first[1:], issued) - 1]]
     return Requested(
         issued_ns=stream.issued_ns[first],
         completed_ns=np.where(worst < 0, worst, last),
         lengths_bytes=np.add.reduceat(planned.lengths_bytes[:issued], first),
         is_write=planned.is_write[:issued][first],
+        groups=groups,
     )
 
 
@@ -67,6 +73,7 @@ def joined_requests(parts: Sequence[Requested]) -> Requested:
         np.concatenate([part.completed_ns for part in parts])[order],
         np.concatenate([part.lengths_bytes for part in parts])[order],
         np.concatenate([part.is_write for part in parts])[order],
+        np.concatenate([part.groups for part in parts])[order],
     )
 
 

@@ -155,6 +155,12 @@ def test_an_idle_cluster_repairs_at_the_pace_of_the_sleep(make_pool, models):
     seconds = (starts.max() - starts.min()) / 1e9
     assert seconds >= 0.5 * (60 / 3 - 1)
     assert seconds <= 0.5 * 60 + 12 * 2.1
+    assert result.row["recovery_limited_by"] == "sleep"
+    # A group waits out the pause after each of its objects but the last, less the time of the object itself.
+    pauses = 60 - len(np.unique(result.engine_run.streams[1].groups))
+    waits = result.timeline["recovery_waits"]
+    expected_s = pauses * (0.5 - waits["object_s"])
+    assert waits["groups_mean"]["sleep"] * result.row["recovery_s"] == pytest.approx(expected_s, rel=0.02)
 
 
 def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(make_pool, models, change):
@@ -171,6 +177,7 @@ def test_an_idle_cluster_repairs_at_the_rate_of_the_targets_network(make_pool, m
     groups = np.bincount(stream.groups)
     alone_s = groups.max() * bytes_sent / groups.sum() * 8 / 1e8
     assert least_s <= took_s <= 1.05 * least_s + alone_s
+    assert result.row["recovery_limited_by"] == "contention"
 
 
 def test_who_comes_back_before_it_is_out_recovers_only_what_it_missed(make_pool, models):

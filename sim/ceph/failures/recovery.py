@@ -18,6 +18,11 @@ from stripesim.sim.ceph.failures.work import Operation, OperationBook, RecoveryF
 INACTIVE_PRIORITY, RECOVERY_PRIORITY, DEGRADED_PRIORITY, MOVE_PRIORITY = 220, 180, 140, 100
 
 
+# What a placement group waits for that has to recover: its reservations, other groups of its primary, the
+# primary's pause between objects, or the object that is under way.
+WAITS = ("max_backfills", "max_active", "sleep", "object")
+
+
 @dataclass
 class Work:
     """What one placement group has to recover in its interval.
@@ -33,6 +38,9 @@ class Work:
     queued: deque[Operation] = field(default_factory=deque)
     starting: list[Operation] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
+    # What it waits for, one of `WAITS`, and since when [ns].
+    waits: str = "max_backfills"
+    since_ns: int = 0
 
 
 class Recovery:
@@ -80,6 +88,8 @@ class Recovery:
         self._starting: list[Work] = []
         # What each operation brought about: for the series and the bytes per byte lost.
         self.log: list[Operation] = []
+        # How long groups waited for each of `WAITS`, all together [ns].
+        self.waited_ns = dict.fromkeys(WAITS, 0)
 
     def request(self, now_ns: int, group: Group, priority: int, *, everyone: bool) -> None:
         """Let a placement group recover as soon as its reservations are granted.
@@ -92,7 +102,7 @@ class Recovery:
         lead_shard = members.primary
         lead = members.acting[lead_shard] if lead_shard is not None else joining[0]
         targets = sorted(members.osds - {lead}) if everyone else joining
-        work = Work(group, lead, tuple(targets), priority)
+        work = Work(group, lead, tuple(targets), priority, since_ns=now_ns)
         missing = {
             item
             for shard, osd in enumerate(members.joining)
@@ -109,6 +119,7 @@ class Recovery:
         work = self._works.pop(group.number, None)
         if work is None:
             return False
+        self._now_waits(now_ns, work, "")
         for index in work.in_flight:
             del self._flying[index]
             self._active[work.lead] -= 1
@@ -138,6 +149,7 @@ class Recovery:
             self._start(now_ns, work.lead)
             return
         del self._works[number]
+        self._now_waits(now_ns, work, "")
         self._release(work)
         self._finished(now_ns, work.group)
         self._advance(now_ns)
@@ -167,10 +179,12 @@ class Recovery:
         if not self._more(work):
             # Nothing that can be recovered: what is missing is nowhere to be had.
             del self._works[work.group.number]
+            self._now_waits(now_ns, work, "")
             self._release(work)
             self._agenda.at(now_ns, self._end_idle, work.group, work.group.interval)
             return
         self._queues[work.lead].append(work.group.number)
+        self._now_waits(now_ns, work, "max_active")
         self._started(now_ns, work.group)
 
     def _end_idle(self, now_ns: int, group: Group, interval: int) -> None:
@@ -186,7 +200,25 @@ class Recovery:
             work.queued.extend(self._operations.operations(work.group, item, self._is_up))
         return bool(work.queued)
 
+    def _now_waits(self, now_ns: int, work: Work, what: str) -> None:
+        if work.waits:
+            self.waited_ns[work.waits] += now_ns - work.since_ns
+        work.waits, work.since_ns = what, now_ns
+
+    def end(self, now_ns: int) -> None:
+        """Count the waiting of what is not done at the end of the run."""
+        for work in self._works.values():
+            self._now_waits(now_ns, work, "")
+
     def _start(self, now_ns: int, osd: int) -> None:
+        """Start what may start on an OSD, and note what the others of its groups wait for."""
+        self._fill(now_ns, osd)
+        idle = "sleep" if self._free_ns[osd] > now_ns else "max_active"
+        for number in self._queues[osd]:
+            work = self._works[number]
+            self._now_waits(now_ns, work, "object" if work.in_flight or work.starting else idle)
+
+    def _fill(self, now_ns: int, osd: int) -> None:
         """Start as many operations of an OSD as its limits allow, one group after another.
 
         A group asks for its next object when the one before is whole: each request for recovery starts

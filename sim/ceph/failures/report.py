@@ -9,14 +9,22 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.ceph.failures.director import FaultDirector
-from stripesim.sim.ceph.failures.groups import CLEAN, INACTIVE, INCOMPLETE, PEERING, STALE, STATES
+from stripesim.sim.ceph.failures.groups import CLEAN, INACTIVE, INCOMPLETE, PEERING, STALE, STATES, WAIT
 from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.ceph.pool import Book
-from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
+from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Template
 from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun, bound_rows
+from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
 from stripesim.sim.observe.requested import Requested
+
+# State of a placement group → why its requests wait: for a dead member to be noticed, for peering, for
+# the last read lease of a member that may still run, for `min_size` members.
+_HOLDS = {STALE: "detection", PEERING: "peering", WAIT: "lease", INACTIVE: "min_size", INCOMPLETE: "min_size"}
+BLOCKED_BY = tuple(dict.fromkeys(_HOLDS.values()))
+# Objects that take this many times what they take alone are held up by other work.
+_CROWDED = 2.0
 
 
 def describe_faults(
@@ -24,17 +32,22 @@ def describe_faults(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what faults add to a result row, and the timeline.
 
-    The document has ``events``, ``pg_states``, ``phases``, ``foreground``, ``recovery``, ``unavailable``
-    and ``lost``; `feed` is the stream of recovery operations.
+    The document has ``events``, ``pg_states``, ``phases``, ``blocked``, ``foreground``, ``recovery``,
+    ``recovery_waits``, ``unavailable`` and ``lost``; `feed` is the stream of recovery operations.
     """
     timeline = director.timeline
     row = _endings(run.streams[:feed], requested)
-    row |= _phases(timeline, requested, run.end_ns)
+    row |= _moments(timeline)
+    phases, blocked = _phases(timeline, requested, run.end_ns)
+    row |= phases
     row |= _recovered(director, run, book, feed)
+    limited_by, waits = _pace(director, run, book, feed)
+    row |= limited_by
     row |= _reach(director, run.end_ns)
     if plan.lost_osds:
         row |= _repaired(director, run, book, feed)
-    return row, _document(director, plan, run, requested, book, feed)
+    document = _document(director, plan, run, requested, book, feed)
+    return row, document | {"blocked": blocked, "recovery_waits": waits}
 
 
 def _endings(streams: Sequence[StreamRun], requested: Requested) -> dict[str, Any]:
@@ -87,42 +100,124 @@ def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, in
     return spans
 
 
-def _phases(timeline: Timeline, requested: Requested, end_ns: int) -> dict[str, Any]:
+def _moments(timeline: Timeline) -> dict[str, Any]:
     failed, down, out = (_first(timeline, what) for what in ("failed", "down", "out"))
     recovering = _first(timeline, "recovering", failed or 0)
-    clean = _first(timeline, "clean", failed or 0)
 
     def since(start_ns: int | None, stop_ns: int | None) -> float | None:
         return None if start_ns is None or stop_ns is None else (stop_ns - start_ns) / 1e9
 
-    row: dict[str, Any] = {
+    return {
         "detection_s": since(failed, down),
         "down_out_s": since(down, out),
         "checking_s": since(failed, recovering),
         "recovery_s": since(recovering, _first(timeline, "clean", recovering or 0)),
-        "failure_to_clean_s": since(failed, clean),
+        "failure_to_clean_s": since(failed, _first(timeline, "clean", failed or 0)),
         "failure_to_seen_clean_s": since(failed, _first(timeline, "seen clean", failed or 0)),
         "clean_at_end": timeline.all_clean,
     }
-    completed = requested.completed_ns
-    issued = requested.issued_ns
+
+
+def held_ns(timeline: Timeline, requested: Requested, end_ns: int) -> IntArray:
+    """Return how long the state of its placement group held each request [ns].
+
+    Shape (requests, reasons), by `BLOCKED_BY`. Before a dead member is noticed only those requests wait that
+    need it; they are the ones that still wait when their group peers.
+    """
+    ended_ns = np.where(requested.done, requested.completed_ns, end_ns)
+    held = np.zeros((len(ended_ns), len(BLOCKED_BY)), dtype=np.int64)
+    order = np.argsort(requested.groups, kind="stable")
+    bounds = np.searchsorted(requested.groups[order], np.arange(timeline.groups + 1))
+    for group, start_ns, stop_ns, state in timeline.spans(tuple(_HOLDS)):
+        mine = order[bounds[group] : bounds[group + 1]]
+        until_ns = np.minimum(ended_ns[mine], end_ns if stop_ns is None else stop_ns)
+        shared_ns = until_ns - np.maximum(requested.issued_ns[mine], start_ns)
+        held[mine, BLOCKED_BY.index(_HOLDS[state])] += np.maximum(shared_ns, 0)
+    held[held[:, 1:].sum(axis=1) == 0] = 0
+    return held
+
+
+def _phases(
+    timeline: Timeline, requested: Requested, end_ns: int
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Rates and latencies by phase of the requests that ran, and apart from them those that were blocked."""
+    completed, issued = requested.completed_ns, requested.issued_ns
+    held = held_ns(timeline, requested, end_ns)
+    ran, reasons = held.sum(axis=1) == 0, held.argmax(axis=1)
+    waits_ns = np.where(requested.done, completed, end_ns) - issued
+    row: dict[str, Any] = {}
+    blocked: dict[str, dict[str, Any]] = {}
     for phase, spans in phase_spans(timeline, end_ns).items():
         inside, asked = np.zeros(len(completed), dtype=bool), np.zeros(len(completed), dtype=bool)
         for start_ns, stop_ns in spans:
             inside |= (completed > start_ns) & (completed <= stop_ns)
             asked |= (issued > start_ns) & (issued <= stop_ns)
         seconds = sum(stop_ns - start_ns for start_ns, stop_ns in spans) / 1e9
-        row[f"iops_{phase}"] = float(inside.sum()) / seconds
-        # A request that hung while groups peered belongs to the phase in which it was asked, not to the
-        # recovery that let it go on.
-        asked &= completed >= 0
-        if asked.any():
-            latencies = (completed - issued)[asked]
+        row[f"iops_{phase}"] = float((inside & ran).sum()) / seconds
+        # Latencies count in the phase in which a request was issued.
+        latencies = waits_ns[asked & ran & requested.done]
+        if len(latencies):
             row[f"latency_mean_{phase}_ns"] = float(latencies.mean())
             row[f"latency_p50_{phase}_ns"], row[f"latency_p99_{phase}_ns"] = (
                 float(value) for value in np.percentile(latencies, [50, 99])
             )
-    return row
+        stuck = asked & ~ran & (completed != FAILED)
+        blocked[phase] = {
+            reason: {"requests": int(those.sum()), "longest_s": float(waits_ns[those].max()) / 1e9}
+            for index, reason in enumerate(BLOCKED_BY)
+            if (those := stuck & (reasons == index)).any()
+        }
+        row[f"blocked_{phase}"] = int(stuck.sum())
+        row[f"blocked_longest_{phase}_ns"] = int(waits_ns[stuck].max()) if stuck.any() else None
+        row[f"blocked_by_{phase}"] = ", ".join(
+            f"{reason} {one['requests']}" for reason, one in blocked[phase].items()
+        )
+    return row, blocked
+
+
+def _alone_ns(template: Template) -> int:
+    """Return how long a template takes where nothing else runs [ns]."""
+    ends: list[int] = []
+    for demand_ns, before in zip(template.demands_ns.tolist(), predecessors_of(template), strict=True):
+        ends.append(demand_ns + max((ends[step] for step in before), default=0))
+    return ends[template.reply]
+
+
+def _pace(
+    director: FaultDirector, run: EngineRun, book: Book, feed: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Say what limits the recovery: what its placement groups wait for, and what slows its objects.
+
+    Notes
+    -----
+    A group with its reservations waits for its primary's pause (``sleep``), for other groups' objects
+    (``max_active``) or for its own. Where that takes twice as long as alone or longer, it is ``contention``
+    (devices, network, processors, or the op queue before them). Otherwise more would run side by side if more
+    groups had reservations (``max_backfills``); if none waits for one, each just takes one object after
+    another (``one object at a time``).
+    """
+    recovery, stream = director.recovery, run.streams[feed]
+    recovery.end(run.end_ns)
+    done = stream.completed_ns >= 0
+    if not done.any():
+        return {}, {}
+    spans = phase_spans(director.timeline, run.end_ns).get("recovery", [])
+    span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in spans))
+    groups = {what: waited_ns / span_ns for what, waited_ns in recovery.waited_ns.items()}
+    object_ns = float((stream.completed_ns - stream.issued_ns)[done].mean())
+    templates, counts = np.unique(stream.templates[done], return_counts=True)
+    alone = [_alone_ns(book.templates[template]) for template in templates.tolist()]
+    alone_ns = float(np.average(alone, weights=counts))
+    limit = max(("sleep", "max_active", "object"), key=groups.__getitem__)
+    if limit == "object":
+        queued = groups["max_backfills"] >= 1
+        slowed = object_ns >= _CROWDED * alone_ns
+        limit = "contention" if slowed else "max_backfills" if queued else "one object at a time"
+    return {"recovery_limited_by": limit}, {
+        "groups_mean": groups,
+        "object_s": object_ns / 1e9,
+        "object_alone_s": alone_ns / 1e9,
+    }
 
 
 def operation_totals(stream: StreamRun, book: Book) -> IntArray:

@@ -1,0 +1,31 @@
+"""Requests that the state of their placement group held, apart from those that ran."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stripesim.sim.ceph.failures.groups import CLEAN, PEERING, STALE, WAIT
+from stripesim.sim.ceph.failures.report import BLOCKED_BY, held_ns
+from stripesim.sim.ceph.failures.timeline import Timeline
+from stripesim.sim.engine.program import PENDING
+from stripesim.sim.observe.requested import Requested
+
+
+def test_a_request_was_held_for_what_it_shares_with_the_states_of_its_group():
+    timeline = Timeline(2)
+    for time_ns, state in ((100, STALE), (200, PEERING), (250, WAIT), (400, CLEAN)):
+        timeline.enter(time_ns, 1, state)
+    timeline.enter(900, 0, PEERING)
+    issued = np.array([50, 110, 110, 210, 300, 500, 950])
+    completed = np.array([405, 150, 410, 402, 401, 510, PENDING])
+    groups = np.array([0, 1, 1, 1, 1, 1, 0])
+    flags = np.zeros(7, dtype=bool)
+    held = held_ns(timeline, Requested(issued, completed, groups, flags, groups), 1000)
+    by_reason = {name: held[:, index].tolist() for index, name in enumerate(BLOCKED_BY)}
+    assert by_reason == {
+        # The second ran although its group had a dead member; the third needed that member.
+        "detection": [0, 0, 90, 0, 0, 0, 0],
+        "peering": [0, 0, 50, 40, 0, 0, 50],
+        "lease": [0, 0, 150, 150, 100, 0, 0],
+        "min_size": [0, 0, 0, 0, 0, 0, 0],
+    }
