@@ -19,7 +19,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-__all__ = ["Draw", "Lesson", "Question", "open_lesson", "show", "table"]
+__all__ = ["Draw", "Lesson", "Question", "open_lesson", "row_of", "show", "table"]
 
 Item = TypeVar("Item")
 #: What an answer may be: a number with a unit, a word to choose, or yes and no.
@@ -65,7 +65,9 @@ class Question:
     unit: str = ""
     tolerance: float = 0.1  #: Relative error of a number that still counts as right, 0 to below 1
     hint: str = ""  #: A step towards the answer
-    why: Callable[[Any], str] | None = None  #: From the answer to a sentence or two of explanation
+    why: str | Callable[[Any], str] = (
+        ""  #: A sentence or two of explanation, or how they follow from the answer
+    )
     points: int = 2  #: What a right answer is worth
     #: What the student did so far: right, hints, revealed.
     record: set[str] = field(default_factory=set)
@@ -127,7 +129,8 @@ class Question:
         else:
             shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else f"{value}"
         text = f"{shown} {self.unit}".rstrip()
-        return text if self.why is None else f"{text}. {self.why(value)}"
+        why = self.why if isinstance(self.why, str) else self.why(value)
+        return f"{text}. {why}" if why else text
 
     def __repr__(self) -> str:
         unit = f" [{self.unit}]" if self.unit else ""
@@ -226,6 +229,12 @@ def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
         raise ValueError(f"lesson: got {name!r}, wanted one of {', '.join(known)}")
     answers = import_module(f"stripesim.notebooks.answers.{name.replace('-', '_')}")
     return Lesson(answers.TITLE, seed, answers.NUMBERS, answers.questions, answers.RUBRIC)
+
+
+def row_of(rows: Any, **where: Any) -> dict[str, Any]:
+    """Return the first row, of a table or a list of rows, that has these values."""
+    listed = rows.to_dicts() if hasattr(rows, "to_dicts") else rows
+    return next(row for row in listed if where.items() <= row.items())
 
 
 def table(rows: Any, *columns: str) -> Any:

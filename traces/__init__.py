@@ -1,13 +1,12 @@
 """Readers of block traces and failure traces into one columnar form each; knows nothing else of stripesim."""
 
-from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace, Chunk
+from stripesim.traces.columns import COMMAND_SCHEMA, REQUEST_SCHEMA, BlockTrace
 from stripesim.traces.failures.columns import EVENT_SCHEMA, SPAN_SCHEMA, FailureTrace
 from stripesim.traces.failures.statistics import correlated_share, failure_info
-from stripesim.traces.problems import Fault, FaultLog, Faults, TraceError
+from stripesim.traces.problems import FaultLog, TraceError
 from stripesim.traces.read import (
     FAILURE_FORMATS,
     FORMATS,
-    TraceFormat,
     describe,
     iter_trace,
     load,
@@ -25,13 +24,9 @@ __all__ = [
     "REQUEST_SCHEMA",
     "SPAN_SCHEMA",
     "BlockTrace",
-    "Chunk",
     "FailureTrace",
-    "Fault",
     "FaultLog",
-    "Faults",
     "TraceError",
-    "TraceFormat",
     "convert",
     "correlated_share",
     "describe",

@@ -5,65 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from stripesim.traces.columns import BlockTrace, Chunk, assemble
-from stripesim.traces.failures.alibaba import AlibabaSsdFormat
-from stripesim.traces.failures.backblaze import BackblazeFormat
+from stripesim.traces.failures import alibaba, backblaze, fta, lanl
 from stripesim.traces.failures.columns import FailureTrace
-from stripesim.traces.failures.fta import FtaFormat, FtaSqliteFormat
-from stripesim.traces.failures.lanl import LanlFormat
 from stripesim.traces.failures.statistics import failure_info
-from stripesim.traces.formats import tables
-from stripesim.traces.formats.blkparse import BlkparseFormat
-from stripesim.traces.formats.blktrace import BlktraceFormat
-from stripesim.traces.formats.fio_iolog import FioIologFormat
-from stripesim.traces.formats.vscsi import VscsiFormat
+from stripesim.traces.formats import blkparse, blktrace, fio_iolog, tables, vscsi
+from stripesim.traces.formats.delimited import DelimitedFormat
 from stripesim.traces.problems import FaultLog, TraceError, shown
-from stripesim.traces.source import BLOCK_BYTES, Head, TraceSource
+from stripesim.traces.source import BLOCK_BYTES, TraceFormat, TraceSource
 from stripesim.traces.statistics import info
 
-Result_co = TypeVar("Result_co", covariant=True)
+Format = TypeVar("Format", bound=TraceFormat[Any] | DelimitedFormat)
 
-
-class TraceFormat(Protocol[Result_co]):
-    """What a format must offer: block formats yield chunks, failure formats give a whole trace."""
-
-    @property
-    def name(self) -> str:
-        """Its name for `--format`."""
-
-    def sniff(self, head: Head) -> bool:
-        """Whether a file that starts so is of this format."""
-
-    def read(self, source: TraceSource, log: FaultLog) -> Result_co:
-        """Read a file, noting faults in `log`."""
-
-
-FORMATS: tuple[TraceFormat[Iterator[Chunk]], ...] = (
-    BlktraceFormat(),
-    BlkparseFormat(),
-    tables.MSR,
-    FioIologFormat(),
-    tables.SPC,
-    tables.SYSTOR,
-    tables.ALIBABA,
-    # Before Tencent's, whose columns are numbers too but for the operation code.
-    tables.CLOUDPHYSICS,
-    tables.TENCENT,
-    tables.BLKREPLAY,
-    tables.DISKSIM,
-    tables.SSDSIM,
-    VscsiFormat(),
+FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
+    *(blktrace.FORMAT, blkparse.FORMAT, tables.MSR, fio_iolog.FORMAT, tables.SPC, tables.SYSTOR),
+    # CloudPhysics' before Tencent's, whose columns are numbers too but for the operation code.
+    *(tables.ALIBABA, tables.CLOUDPHYSICS, tables.TENCENT, tables.BLKREPLAY, tables.DISKSIM, tables.SSDSIM),
+    vscsi.FORMAT,
 )
 """All formats of block traces, in the order in which they are asked."""
 
 FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
-    FtaSqliteFormat(),
-    LanlFormat(),
-    AlibabaSsdFormat(),
-    BackblazeFormat(),
-    FtaFormat(),
+    *(fta.SQLITE_FORMAT, lanl.FORMAT, alibaba.FORMAT, backblaze.FORMAT, fta.FORMAT),
 )
 """All formats of failure traces, likewise."""
 
@@ -163,16 +128,14 @@ def _located(path: str | Path) -> Path:
     return next((one for one in (path, *beside) if one.exists()), path)
 
 
-def _named(name: str, formats: Sequence[TraceFormat[Result_co]]) -> TraceFormat[Result_co]:
+def _named(name: str, formats: Sequence[Format]) -> Format:
     for one in formats:
         if one.name == name:
             return one
     raise TraceError(f"--format: got {shown(name)}, wanted one of {_names(formats)}")
 
 
-def _reader(
-    source: TraceSource, name: str | None, formats: Sequence[TraceFormat[Result_co]], kind: str
-) -> TraceFormat[Result_co]:
+def _reader(source: TraceSource, name: str | None, formats: Sequence[Format], kind: str) -> Format:
     """Return the format of that name, or the first that takes the file as its own."""
     if name is not None:
         return _named(name, formats)
@@ -187,7 +150,7 @@ def _reader(
     raise TraceError(f"{source.path}:1: got {first}, {wanted}")
 
 
-def _names(formats: Sequence[TraceFormat[Any]]) -> str:
+def _names(formats: Sequence[Format]) -> str:
     return ", ".join(one.name for one in formats)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from stripesim.traces.problems import FaultLog, TraceError
 
@@ -146,6 +146,18 @@ _OPENERS: dict[bytes, Callable[[Path], ByteStream]] = {
     b"PK\x03\x04": _open_zip,
     b"\x28\xb5\x2f\xfd": _Zstd,
 }
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class TraceFormat(Generic[Result]):
+    """What a format offers: block formats yield chunks, failure formats give a whole trace."""
+
+    name: str  #: Its name for `--format`
+    sniff: Callable[[Head], bool]  #: Whether a file that starts so is of this format
+    read: Callable[[TraceSource, FaultLog], Result]  #: Reads a file, noting faults
 
 
 @dataclass(frozen=True)

@@ -44,21 +44,17 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: int(d.coded.totals()["messages"]),
         unit="messages",
         tolerance=0.01,
-        hint=(
-            "Count the pairs: with the client; with each other shard for the read, the write, the "
-            "roll-forward."
-        ),
+        hint="Count the pairs: with the client; with each other shard for the read, the write, the "
+        "roll-forward.",
         why=lambda x: (
-            "Two with the client; with each other shard a sub-read, a sub-write and a roll-forward, "
-            "each with "
-            f"its reply. Together {x}; 3-replication needs {int(d.copies.totals()['messages'])}."
+            "Two with the client; with each other shard a sub-read, a sub-write and a roll-forward, each "
+            f"with its reply. Together {x}; 3-replication needs {int(d.copies.totals()['messages'])}."
         ),
     )
     yield Question(
         "where the time goes",
         "On what does the RS(6,3) write spend most of its latency? (client, network, cpu, coding, ssd, "
-        "pause, "
-        "wait)",
+        "pause, wait)",
         lambda: max(
             d.coded.latency_by_category_ns(), key=lambda name: d.coded.latency_by_category_ns()[name]
         ),
@@ -74,7 +70,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="%",
         tolerance=0.3,
         hint="The category coding over the whole latency.",
-        why=lambda _: "The code is cheap; what it does to the path is not.",
+        why="The code is cheap; what it does to the path is not.",
     )
     yield Question(
         "assumed",
@@ -89,7 +85,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "By which factor is the first write into a new object faster than the overwrite?",
         lambda: d.coded.latency_ns / d.fresh.latency_ns,
         hint="Two of the latencies just printed.",
-        why=lambda _: "No old stripe has to be read, nor kept for a roll-back.",
+        why="No old stripe has to be read, nor kept for a roll-back.",
     )
     yield Question(
         "bytes per byte",
@@ -97,5 +93,5 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: d.stripe.totals()["device_write_bytes"] / (6 * 4096),
         unit="B/B",
         hint="device_write_bytes of the full stripe, over its size.",
-        why=lambda _: "1.5 for data and parities, the rest is metadata and logs.",
+        why="1.5 for data and parities, the rest is metadata and logs.",
     )

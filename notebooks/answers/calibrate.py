@@ -32,7 +32,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: 100 * d.summary["read_ratio"],
         unit="%",
         hint="It is in the summary, as a ratio.",
-        why=lambda _: "Overwriting part of a stripe reads the rest of it first.",
+        why="Overwriting part of a stripe reads the rest of it first.",
     )
     yield Question(
         "in flight, measured",
@@ -47,9 +47,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "What is the squared coefficient of variation of the gaps between arrivals? (1 for a Poisson stream)",
         lambda: float(d.summary["interarrival_cv2"]),
         hint="`summary` has it.",
-        why=lambda _: (
-            "Above 1, requests come in bursts: a model with Poisson arrivals would wait too little."
-        ),
+        why="Above 1, requests come in bursts: a model with Poisson arrivals would wait too little.",
     )
     yield Question(
         "held-out error",
@@ -59,9 +57,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         tolerance=0.05,
         hint="`read.held_out.mean_error` is a ratio.",
         why=lambda _: (
-            f"On the half it was fitted to, {abs(100 * d.read.train.mean_error):.0f} %: judged there, "
-            "any fit "
-            "looks good."
+            f"On the half it was fitted to, {abs(100 * d.read.train.mean_error):.0f} %: judged there, any "
+            "fit looks good."
         ),
     )
     yield Question(
@@ -69,7 +66,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "May these times calibrate a model of an SSD, if 20 % is the largest error you accept? (yes or no)",
         lambda: "no" if abs(d.read.held_out.mean_error) > 0.2 else "yes",
         hint="Use the error on the half that the fit has not seen.",
-        why=lambda _: "The machine was shared while it was recorded, and the held-out error shows it.",
+        why="The machine was shared while it was recorded, and the held-out error shows it.",
     )
     yield Question(
         "interference",
@@ -80,11 +77,10 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "split",
-        f"Of 10,000 requests, {d.held} % are held out. If the error on them is random, by which factor "
-        "is its "
-        "standard error larger than with all 10,000?",
+        f"Of 10,000 requests, {d.held} % are held out. If the error on them is random, by which factor is "
+        "its standard error larger than with all 10,000?",
         lambda: (100 / d.held) ** 0.5,
         tolerance=0.02,
         hint="The standard error of a mean falls with the square root of the count.",
-        why=lambda _: "The price of honesty is small.",
+        why="The price of honesty is small.",
     )

@@ -27,26 +27,23 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: d.k,
         tolerance=0.0,
         hint="Classic reads fetch the whole stripe.",
-        why=lambda _: "All k data chunks, though one would do.",
+        why="All k data chunks, though one would do.",
     )
     yield Question(
         "partial read",
         "RS(6,3): by which factor is the read of 4 KiB faster with partial reads?",
         lambda: d.read["squid"].latency_ns / d.read["tentacle"].latency_ns,
         hint="Two of the latencies printed above.",
-        why=lambda _: (
-            "One message pair instead of five, one drive instead of six, and no waiting for the slowest."
-        ),
+        why="One message pair instead of five, one drive instead of six, and no waiting for the slowest.",
     )
     yield Question(
         "delta by hand",
-        f"Parity delta: one data chunk of RS({d.k},{d.m}) changes. How many shards are read, and how "
-        "many written, "
-        "together?",
+        f"Parity delta: one data chunk of RS({d.k},{d.m}) changes. How many shards are read, and how many "
+        "written, together?",
         lambda: 2 * (1 + d.m),
         tolerance=0.0,
         hint="Old data chunk and old parities in, new ones out.",
-        why=lambda _: "The old chunk and m old parities are read, the new ones written: k does not matter.",
+        why="The old chunk and m old parities are read, the new ones written: k does not matter.",
     )
     yield Question(
         "bytes saved",
@@ -61,7 +58,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "And by which factor are there fewer messages?",
         lambda: d.write["squid"].totals()["messages"] / d.write["tentacle"].totals()["messages"],
         hint="messages of both timelines.",
-        why=lambda _: "Shards that do not change are not asked and get no transaction.",
+        why="Shards that do not change are not asked and get no transaction.",
     )
     yield Question(
         "which method",
@@ -90,5 +87,5 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "take?",
         lambda: d.write["tentacle"].latency_ns / d.copies.latency_ns,
         hint="Two of the latencies printed last.",
-        why=lambda _: "The read before the write remains, and one more shard to commit.",
+        why="The read before the write remains, and one more shard to commit.",
     )

@@ -25,7 +25,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: d.drives * d.afr_percent / 100,
         tolerance=0.05,
         hint="The annual failure rate is the share that fails in a year.",
-        why=lambda _: "Failure is the normal state of a large cluster.",
+        why="Failure is the normal state of a large cluster.",
     )
     yield Question(
         "nines in words",
@@ -34,9 +34,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="years",
         tolerance=0.01,
         hint="n nines: a loss with probability 10⁻ⁿ in a year.",
-        why=lambda _: (
-            "Older than the universe; so the number says nothing about the causes that it leaves out."
-        ),
+        why="Older than the universe; so the number says nothing about the causes that it leaves out.",
     )
     yield Question(
         "one more parity",
@@ -44,7 +42,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: d.nines["rs:4,3"] - d.nines["rs:4,2"],
         unit="nines",
         hint="Two lines of the table.",
-        why=lambda _: "One more failure has to fall into the time of a rebuild.",
+        why="One more failure has to fall into the time of a rebuild.",
     )
     yield Question(
         "twice the speed, by hand",
@@ -53,7 +51,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: 4.0,
         tolerance=0.05,
         hint="Loss needs a second failure during a rebuild, and a third during the next.",
-        why=lambda _: "A second and a third failure both have to fall into a window half as long.",
+        why="A second and a third failure both have to fall into a window half as long.",
     )
     yield Question(
         "ten times the speed",
@@ -70,7 +68,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "Does the simulation's 95 % interval contain the chain's answer? (True or False)",
         lambda: bool(d.simulated["nines_low"] <= d.chain <= d.simulated["nines_high"]),
         hint="Compare the printed interval with the exact number.",
-        why=lambda _: "In 19 of 20 cases it should.",
+        why="In 19 of 20 cases it should.",
     )
     yield Question(
         "a burst",
@@ -78,10 +76,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: float(d.burst),
         unit="nines",
         hint="The last number printed.",
-        why=lambda _: (
-            "A single correlated event can outweigh all independent failures. That is why placement spreads "
-            "shards over racks, and why backups exist."
-        ),
+        why="A single correlated event can outweigh all independent failures. That is why placement spreads "
+        "shards over racks, and why backups exist.",
     )
     yield Question(
         "a hundred clusters",

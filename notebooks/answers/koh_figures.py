@@ -46,15 +46,12 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     yield Question(
         "chance",
         f"A model guesses each of {d.rows_} held-out ratios between 0.1 and 10 at random, evenly on a "
-        "logarithmic "
-        "scale. How many are within 10 % by chance?",
+        "logarithmic scale. How many are within 10 % by chance?",
         lambda: d.rows_ * (math.log(1.1 / 0.9) / math.log(100)),
         tolerance=0.1,
-        hint=(
-            "The share of the interval from 0.9 to 1.1 times the truth, on a logarithmic scale of two "
-            "decades."
-        ),
-        why=lambda _: "Chance alone explains very few right rows.",
+        hint="The share of the interval from 0.9 to 1.1 times the truth, on a logarithmic scale of two "
+        "decades.",
+        why="Chance alone explains very few right rows.",
     )
     yield Question(
         "copies over code",
@@ -62,7 +59,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "sizes)?",
         lambda: throughput(d.rows, "rep:3", d.op, "seq") / throughput(d.rows, "rs:10,4", d.op, "seq"),
         hint="`throughput(rows, scheme, op, pattern)` is defined above.",
-        why=lambda _: "Fewer sizes than in the paper: compare orders of magnitude, not digits.",
+        why="Fewer sizes than in the paper: compare orders of magnitude, not digits.",
     )
     yield Question(
         "a published number",
@@ -78,7 +75,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="%",
         tolerance=0.2,
         hint="Claim koh2017-041 holds the published value.",
-        why=lambda _: "Over four sizes instead of eight. What else differs?",
+        why="Over four sizes instead of eight. What else differs?",
     )
     yield Question(
         "random or sequential",
@@ -99,11 +96,10 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     yield Question(
         "too many parameters",
         f"A model with {d.free} free parameters is fitted to {d.free} numbers. How large is its error on "
-        "them, "
-        "at best?",
+        "them, at best?",
         lambda: 0.0,
         unit="%",
         tolerance=0.0,
         hint="As many unknowns as equations.",
-        why=lambda _: "None, and it means nothing. Only numbers that the fit has not seen count.",
+        why="None, and it means nothing. Only numbers that the fit has not seen count.",
     )

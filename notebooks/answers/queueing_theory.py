@@ -52,7 +52,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "By which factor is the error underestimated by someone who takes the requests for independent?",
         lambda: error() / float(d.times.std(ddof=1) / math.sqrt(len(d.times))),
         hint="Divide the error from batches by the spread of single requests over √n.",
-        why=lambda _: "The correlation of neighbours is the whole point of a queue.",
+        why="The correlation of neighbours is the whole point of a queue.",
     )
     yield Question(
         "a percentile",
@@ -60,14 +60,14 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: -math.log(1 - d.percentile / 100) / (1 - d.load),
         tolerance=0.02,
         hint="Solve 1 − exp(−t/mean) = percentile for t; the mean is the one above.",
-        why=lambda _: "So the p99 of an M/M/1 queue is 4.6 times its mean, at any load.",
+        why="So the p99 of an M/M/1 queue is 4.6 times its mean, at any load.",
     )
     yield Question(
         "half the wait",
         "Mean wait of M/D/1 over that of M/M/1, simulated?",
         lambda: float((d.fixed.mean() - 1) / (d.times.mean() - 1)),
         hint="The wait is the time in the system less one service time.",
-        why=lambda _: "Theory says 0.5: half of an M/M/1's queue is the spread of service times.",
+        why="Theory says 0.5: half of an M/M/1's queue is the spread of service times.",
     )
     yield Question(
         "Erlang",
@@ -76,9 +76,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         tolerance=0.05,
         hint="Erlang's C formula with c·ρ offered; a small program helps.",
         why=lambda _: (
-            f"The simulation says {d.many.mean() - 1:.3f}. One queue for {d.servers} servers: that is "
-            "what an "
-            "SSD's channels are."
+            f"The simulation says {d.many.mean() - 1:.3f}. One queue for {d.servers} servers: that is what "
+            "an SSD's channels are."
         ),
     )
     yield Question(
@@ -89,7 +88,6 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         hint="The first of n finishes after 1/n on average, the next after another 1/(n − 1), …",
         why=lambda _: (
             f"The simulation says {d.slowest.mean():.3f}. Under load there is no formula: this is where "
-            "simulation "
-            "begins."
+            "simulation begins."
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Question, row_of
 
 TITLE = "Read a cluster"
 NUMBERS = {"hosts": (5, 8, 12), "used": (50, 60, 70), "pool": ("ec21", "ec22", "reps")}
@@ -17,19 +17,14 @@ RUBRIC = (
 )
 
 
-def named(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    """The row of a pool."""
-    return next(row for row in rows if row["name"] == name)
-
-
 def questions(d: SimpleNamespace) -> Iterator[Question]:
     """Questions; the lesson hands over `report`."""
 
     def pool(name: str) -> dict[str, Any]:
-        return named(d.report["capacity"]["pools"], name)
+        return row_of(d.report["capacity"]["pools"], name=name)
 
     def ssd() -> dict[str, Any]:
-        return next(row for row in d.report["capacity"]["classes"] if row["class"] == "ssd")
+        return row_of(d.report["capacity"]["classes"], **{"class": "ssd"})
 
     yield Question(
         "overhead",
@@ -63,7 +58,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: 100 * ssd()["now"]["stranded_bytes"] / ssd()["full_bytes"],
         unit="%",
         hint="1 − 1/(fullest over mean).",
-        why=lambda x: "1 − 1/(fullest over mean): what the others still have free when the fullest is full.",
+        why="1 − 1/(fullest over mean): what the others still have free when the fullest is full.",
     )
     yield Question(
         "balanced",
@@ -71,7 +66,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: (ssd()["now"]["stranded_bytes"] - ssd()["after_upmap"]["stranded_bytes"]) / 1e9,
         unit="GB",
         hint="Stranded now less stranded after upmap.",
-        why=lambda _: "Not all: single placement groups are coarse on OSDs that hold so few.",
+        why="Not all: single placement groups are coarse on OSDs that hold so few.",
     )
     yield Question(
         "room to heal",
@@ -85,15 +80,12 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "few big hosts",
-        "With 4 hosts and RS(2,2) over hosts, one host is lost for good. Onto how many hosts can its "
-        "shards be "
-        "rebuilt?",
+        "With 4 hosts and RS(2,2) over hosts, one host is lost for good. Onto how many hosts can its shards "
+        "be rebuilt?",
         lambda: 0,
         tolerance=0.0,
         hint="Each shard needs a host of its own.",
-        why=lambda _: (
-            "Four shards need four hosts; three are left. The pool stays degraded until a host comes back."
-        ),
+        why="Four shards need four hosts; three are left. The pool stays degraded until a host comes back.",
     )
     yield Question(
         "agreement",
@@ -101,7 +93,5 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: sum(row["acting_pgs"] == row["reported_acting_pgs"] for row in d.report["pgs_by_osd"]),
         tolerance=0.0,
         hint="Compare acting_pgs and reported_acting_pgs.",
-        why=lambda _: (
-            "CRUSH is a function: with the same map and the same hash the result is the same, bit by bit."
-        ),
+        why="CRUSH is a function: with the same map and the same hash the result is the same, bit by bit.",
     )

@@ -32,7 +32,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="requests/s",
         tolerance=0.02,
         hint="Reservations are served first.",
-        why=lambda _: "A reservation binds, whatever the weights.",
+        why="A reservation binds, whatever the weights.",
     )
     yield Question(
         "a limit",
@@ -42,15 +42,12 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="requests/s",
         tolerance=0.02,
         hint="A limit holds even when nobody else wants anything.",
-        why=lambda _: (
-            "The rest of the OSD idles. That is the price of a limit: the next client finds it free."
-        ),
+        why="The rest of the OSD idles. That is the price of a limit: the next client finds it free.",
     )
     yield Question(
         "weights",
-        f"No reservations, no limits; clients have weight {d.weight}, recovery weight 1, both want more "
-        "than there "
-        "is. How many requests/s does recovery do?",
+        f"No reservations, no limits; clients have weight {d.weight}, recovery weight 1, both want more than "
+        "there is. How many requests/s does recovery do?",
         lambda: d.capacity / (d.weight + 1),
         unit="requests/s",
         tolerance=0.02,
@@ -58,18 +55,14 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
     )
     yield Question(
         "all three",
-        f"Recovery: reservation {d.reserved} %, weight 1; clients: no reservation, weight {d.weight}. "
-        "Both want more "
-        "than there is. How many requests/s does recovery do?",
+        f"Recovery: reservation {d.reserved} %, weight 1; clients: no reservation, weight {d.weight}. Both "
+        "want more than there is. How many requests/s does recovery do?",
         lambda: d.capacity * max(d.reserved / 100, 1 / (d.weight + 1)),
         unit="requests/s",
         tolerance=0.02,
         hint="What recovery gets by its reservation counts towards its share.",
-        why=lambda _: (
-            "The larger of the reservation and the share by weight: service under the reservation also "
-            "advances the "
-            "weight's tag."
-        ),
+        why="The larger of the reservation and the share by weight: service under the reservation also "
+        "advances the weight's tag.",
     )
     yield Question(
         "the fastest rebuild",
@@ -97,14 +90,12 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         ),
         unit="%",
         hint="The column before.",
-        why=lambda _: "Their limit holds although the OSD has time to spare.",
+        why="Their limit holds although the OSD has time to spare.",
     )
     yield Question(
         "the trade",
         "By which factor is recovery under high_client_ops slower than under high_recovery_ops?",
         lambda: d.rows["high_client_ops"]["recovery_s"] / d.rows["high_recovery_ops"]["recovery_s"],
         hint="Divide two cells of the column recovery.",
-        why=lambda x: (
-            "A longer rebuild is a longer time with less redundancy: lesson 11 says what that costs in nines."
-        ),
+        why="A longer rebuild is a longer time with less redundancy: lesson 11 says what it costs in nines.",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Question, row_of
 
 TITLE = "Repair"
 NUMBERS = {
@@ -44,7 +44,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         unit="%",
         tolerance=0.02,
         hint="1/(d − k + 1).",
-        why=lambda _: "1/(d − k + 1), from d helpers instead of k.",
+        why="1/(d − k + 1), from d helpers instead of k.",
     )
     yield Question(
         "first to finish",
@@ -63,7 +63,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
             key=clay.latency_by_category_ns().__getitem__,
         ),
         hint="The line below the heading of Clay's timeline.",
-        why=lambda _: "Bytes saved on the wire are paid for elsewhere.",
+        why="Bytes saved on the wire are paid for elsewhere.",
     )
     yield Question(
         "bytes to bring back",
@@ -71,21 +71,16 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: d.needs["rep:3"]["rebuilt_bytes"] / d.needs["rs:10,4"]["rebuilt_bytes"],
         tolerance=0.05,
         hint="A copy is the whole object.",
-        why=lambda _: "A copy is the whole object, a shard a tenth of it.",
+        why="A copy is the whole object, a shard a tenth of it.",
     )
     yield Question(
         "private bytes",
         "RS(6,3): how many bytes cross the private network of these 4 hosts for each byte lost?",
-        lambda: float(
-            d.rows.filter(d.rows["scheme"] == "rs:6,3")["repair_private_net_bytes_per_lost_byte"][0]
-        ),
+        lambda: float(row_of(d.rows, scheme="rs:6,3")["repair_private_net_bytes_per_lost_byte"]),
         unit="B/B",
         hint="A column of the table.",
-        why=lambda _: (
-            "Nine shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, "
-            "where each "
-            "OSD had a network address of its own, sent 6.14 (measured for this project)."
-        ),
+        why="Nine shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, where "
+        "each OSD had a network address of its own, sent 6.14 (measured for this project).",
     )
     yield Question(
         "a drive by hand",
@@ -101,17 +96,13 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: float(d.story[d.lost]["detection_s"]),
         unit="s",
         hint="Two events of the story.",
-        why=lambda _: (
-            "A host without power says nothing: peers wait for a grace of heartbeats. Had only the "
-            "process died, "
-            "the refused connection would have shown it at once."
-        ),
+        why="A host without power says nothing: peers wait for a grace of heartbeats. Had only the process "
+        "died, the refused connection would have shown it at once.",
     )
     yield Question(
         "before data moves",
-        f"{d.lost}: from the failure until all is clean, which share passes before any data moves "
-        "(noticing, and "
-        "waiting until down becomes out)?",
+        f"{d.lost}: from the failure until all is clean, which share passes before any data moves (noticing, "
+        "and waiting until down becomes out)?",
         lambda: (
             100
             * (d.story[d.lost]["detection_s"] + d.story[d.lost]["down_out_s"])
@@ -119,9 +110,6 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         ),
         unit="%",
         hint="detection_s and down_out_s over failure_to_clean_s.",
-        why=lambda _: (
-            "And the wait was cut to 15 s here; Ceph's default is 600 s. A code that repairs with fewer "
-            "bytes "
-            "shortens only the rest, which grows with what a drive holds."
-        ),
+        why="And the wait was cut to 15 s here; Ceph's default is 600 s. A code that repairs with fewer "
+        "bytes shortens only the rest, which grows with what a drive holds.",
     )

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import stripesim
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Question, row_of
 
 TITLE = "The PG lock"
 NUMBERS = {"size_bytes": (4096, 16384, 65536), "depth": (64, 128, 256)}
@@ -22,10 +22,8 @@ OBJECT_BYTES = 4 << 20
 
 def throughput(rows: Any, scheme: str, pattern: str, size_bytes: int) -> float:
     """Throughput of one cell [MB/s]."""
-    found = rows.filter(
-        (rows["scheme"] == scheme) & (rows["pattern"] == pattern) & (rows["block_size_bytes"] == size_bytes)
-    )
-    return float(found["throughput_bytes_per_s"][0]) / 1e6
+    cell = row_of(rows, scheme=scheme, pattern=pattern, block_size_bytes=size_bytes)
+    return float(cell["throughput_bytes_per_s"]) / 1e6
 
 
 def questions(d: SimpleNamespace) -> Iterator[Question]:
@@ -42,7 +40,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "once?",
         lambda: max(1.0, d.depth * d.size_bytes / OBJECT_BYTES),
         hint="How many bytes are in flight, and how many objects of 4 MiB do they touch? At least one.",
-        why=lambda _: "At least one, whatever the size: small writes share one lock in the whole cluster.",
+        why="At least one, whatever the size: small writes share one lock in the whole cluster.",
     )
     yield Question(
         "latency under the lock",
@@ -50,7 +48,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: float(d.depth * 2),
         unit="ms",
         hint="In a closed loop every write waits until all the others have had the lock once.",
-        why=lambda _: "Little's law: latency = writes in flight / throughput, and throughput is 1 / 2 ms.",
+        why="Little's law: latency = writes in flight / throughput, and throughput is 1 / 2 ms.",
     )
     yield Question(
         "the envelope",
@@ -68,10 +66,8 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "At 64 KiB, P = 4. With the same s, by which factor is the envelope above the simulation?",
         lambda: 4 * 65536 / d.serial_s / 1e6 / throughput(d.rows, "rs:6,3", "seq", 65536),
         hint="P·b/s with P = 4 and b = 65,536 bytes, divided by the cell of the table above.",
-        why=lambda x: (
-            "A write of 64 KiB covers three stripes and holds the lock longer than s, and two "
-            "objects may hash to the same placement group. Both make P·b/s too high."
-        ),
+        why="A write of 64 KiB covers three stripes and holds the lock longer than s, and two "
+        "objects may hash to the same placement group. Both make P·b/s too high.",
     )
     yield Question(
         "random over sequential",
@@ -81,21 +77,21 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
             / throughput(d.rows, "rs:6,3", "seq", d.size_bytes)
         ),
         hint="Two cells of the table above.",
-        why=lambda _: "Random writes fall into hundreds of placement groups.",
+        why="Random writes fall into hundreds of placement groups.",
     )
     yield Question(
         "without the lock",
         "By which factor does RS(6,3) gain at 4 KiB, sequential, if nobody takes a lock?",
         lambda: gain("rs:6,3"),
         hint="The same cell in both tables.",
-        why=lambda _: "The lock explains the collapse; another resource limits the rest.",
+        why="The lock explains the collapse; another resource limits the rest.",
     )
     yield Question(
         "copies without the lock",
         "And by which factor does 3-replication gain?",
         lambda: gain("rep:3"),
         hint="The same cell in both tables.",
-        why=lambda x: "A replicated write holds its lock for a much shorter time, so it loses less to it.",
+        why="A replicated write holds its lock for a much shorter time, so it loses less to it.",
     )
     yield Question(
         "smaller objects",
@@ -103,5 +99,5 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "at once?",
         lambda: max(1.0, d.depth * 65536 / (1 << 20)),
         hint="The same formula with another object size.",
-        why=lambda _: "Four times as many as before. The price is four times as many objects.",
+        why="Four times as many as before. The price is four times as many objects.",
     )

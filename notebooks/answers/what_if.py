@@ -29,13 +29,12 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
 
     yield Question(
         "Amdahl",
-        f"A request spends {d.share} % of its time on the network. If the network were {d.speedup} times "
-        "as fast, "
-        "by which factor would the request be faster?",
+        f"A request spends {d.share} % of its time on the network. If the network were {d.speedup} times as "
+        "fast, by which factor would the request be faster?",
         lambda: 1 / (1 - d.share / 100 + d.share / 100 / d.speedup),
         tolerance=0.02,
         hint="What remains is the other part, unchanged, and a shorter part on the network.",
-        why=lambda _: "Amdahl's law: what is not on the path that you shorten stays.",
+        why="Amdahl's law: what is not on the path that you shorten stays.",
     )
     yield Question(
         "the bottleneck",
@@ -56,7 +55,7 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         lambda: gain(d.useless),
         tolerance=0.05,
         hint="Its IOPS over those of `nothing`.",
-        why=lambda _: "Money spent beside the bottleneck is lost.",
+        why="Money spent beside the bottleneck is lost.",
     )
     yield Question(
         "the second step",
@@ -77,7 +76,5 @@ def questions(d: SimpleNamespace) -> Iterator[Question]:
         "Would 3-replication, without buying anything, beat RS(4,2) with the best purchase? (True or False)",
         lambda: bool(d.copies["iops"] > max(row["iops"] for row in d.results.values())),
         hint="The last number printed, and the best of the first table.",
-        why=lambda _: (
-            "In any case it stores 3 bytes per byte instead of 1.5: the drives it needs are a purchase, too."
-        ),
+        why="In any case it stores 3 bytes per byte instead of 1.5: the drives it needs are a purchase, too.",
     )

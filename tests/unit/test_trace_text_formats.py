@@ -10,7 +10,7 @@ import pytest
 
 from stripesim.traces import TraceError, read_trace
 from stripesim.traces import source as source_module
-from stripesim.traces.clock import BACKWARD_COUNT
+from stripesim.traces.lines import BACKWARD_COUNT
 
 # name, one line, and what it must become: complete - issue, device, offset, length, is_write.
 LINES = {

@@ -1,8 +1,17 @@
-"""Backblaze drive stats: a row per drive and day."""
+"""Backblaze drive stats, a row per drive and day: one CSV file of a day, or days joined under one heading.
+
+A component is `model.serial_number`; node and rack are the pod and the vault, in the files that have them. A
+drive is up from the first to the end of the last day it is listed; the span's end was seen if that day says
+failure, else it is cut: the drive was taken out, or the file ends. `entry_age_s` comes from SMART attribute 9
+(power-on hours) on the first day. Rows are aggregated as they are read, so memory grows with drives, not
+days.
+
+References
+----------
+Backblaze, Hard Drive Data and Stats, section on the schema of the daily files.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -10,46 +19,23 @@ from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
 from stripesim.traces.lines import has_columns, rows_under_heading, sound_rows
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import Head, TraceSource
+from stripesim.traces.source import TraceFormat, TraceSource
 
 DAY_S = 86400
 _NEEDED = ("date", "serial_number", "model", "failure")
+_EMPTY = dict.fromkeys((ORDER_COLUMN, "text", *_NEEDED), pl.String())
 _HOURS_MAX = 10**6
 _WANTED = "YYYY-MM-DD, a serial number, failure 0 or 1"
 
 
-@dataclass(frozen=True)
-class BackblazeFormat:
-    """Reader of one CSV file of drive stats: a day, or days joined under one heading.
-
-    Notes
-    -----
-    A component is `model.serial_number`; node and rack are the pod and the vault, in the files that have
-    them. A drive is up from the first to the end of the last day it is listed; the span's end was seen
-    if that day says failure, else it is cut: the drive was taken out, or the file ends. `entry_age_s`
-    comes from SMART attribute 9 (power-on hours) on the first day. Rows are aggregated as they are read,
-    so memory grows with drives, not with days.
-
-    References
-    ----------
-    Backblaze, Hard Drive Data and Stats, section on the schema of the daily files.
-    """
-
-    name: str = "backblaze"
-
-    def sniff(self, head: Head) -> bool:
-        """Whether the heading has the files' columns."""
-        return has_columns(head, _NEEDED)
-
-    def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the file."""
-        drives = _days(pl.DataFrame(schema=_EMPTY), log)
-        for rows in rows_under_heading(source, _NEEDED, log):
-            drives = _joined(pl.concat([drives, _days(rows, log)]))
-        return _trace(drives, self.name, source)
+def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
+    drives = _days(pl.DataFrame(schema=_EMPTY), log)
+    for rows in rows_under_heading(source, _NEEDED, log):
+        drives = _joined(pl.concat([drives, _days(rows, log)]))
+    return _trace(drives, source)
 
 
-_EMPTY = dict.fromkeys((ORDER_COLUMN, "text", *_NEEDED), pl.String())
+FORMAT = TraceFormat("backblaze", lambda head: has_columns(head, _NEEDED), _read)
 
 
 def _days(rows: pl.DataFrame, log: FaultLog) -> pl.DataFrame:
@@ -93,7 +79,7 @@ def _joined(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _trace(drives: pl.DataFrame, name: str, source: TraceSource) -> FailureTrace:
+def _trace(drives: pl.DataFrame, source: TraceSource) -> FailureTrace:
     failed = pl.col("failed_s").is_not_null()
     stop = pl.when(failed).then(pl.col("failed_s")).otherwise(pl.col("last_s")) + DAY_S
     spans = drives.select(
@@ -114,6 +100,4 @@ def _trace(drives: pl.DataFrame, name: str, source: TraceSource) -> FailureTrace
     spans = spans.sort("start_s", maintain_order=True)
     events = pl.concat([events_of(spans), events_of(broken)]).sort("time_s", maintain_order=True)
     watched = float(drives["days"].sum() * DAY_S)
-    return FailureTrace(
-        events, spans, name, str(source.path), population=drives.height or None, observed_s=watched
-    )
+    return FailureTrace(events, spans, FORMAT.name, str(source.path), drives.height or None, watched)

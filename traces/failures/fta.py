@@ -1,11 +1,20 @@
-"""Failure Trace Archive: its tab files and its SQLite form."""
+"""Failure Trace Archive: its tab files and its SQLite form.
+
+An `event_trace` table as text; `node.tab` beside it, where present, gives the location. Type 1 is available,
+0 unavailable. The archive stores the reason of an outage with the period of availability that it ended; here
+it stands with the outage. A span is cut where it begins or ends with the whole file. Deviation: two published
+sets (overnet03) use the types the other way round; that cannot be seen from the file.
+
+References
+----------
+Kondo, Javadi, Iosup, Epema: The Failure Trace Archive, CCGrid 2010; the archive's page FTA Format.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -13,7 +22,7 @@ from stripesim.traces.columns import ORDER_COLUMN
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
 from stripesim.traces.lines import sound_rows, split_lines
 from stripesim.traces.problems import FaultLog, TraceError, shown
-from stripesim.traces.source import Head, TraceSource
+from stripesim.traces.source import Head, TraceFormat, TraceSource
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 SECONDS_MAX = 1 << 40
@@ -29,74 +38,37 @@ _ROWS = 200_000
 _SUFFIXES = (".tab", ".tab.gz", ".tab.xz", ".tab.bz2", ".tab.zst")
 
 
-@dataclass(frozen=True)
-class FtaFormat:
-    """Reader of an `event_trace` table as text; `node.tab` beside it, where present, gives the location.
-
-    Notes
-    -----
-    Type 1 is available, 0 unavailable. The archive stores the reason of an outage with the period of
-    availability that it ended; here it stands with the outage. A span is cut where it begins or ends with the
-    whole file. Deviation: two published sets (overnet03) use the types the other way round; that cannot be
-    seen from the file.
-
-    References
-    ----------
-    Kondo, Javadi, Iosup, Epema: The Failure Trace Archive, CCGrid 2010; the archive's page FTA Format.
-    """
-
-    name: str = "fta"
-
-    def sniff(self, head: Head) -> bool:
-        """Whether the lines have the table's columns."""
-        rows = [line.split() for line in head.lines if not line.lstrip().startswith("#")]
-        good = [
-            len(row) == len(_COLUMNS) and row[5] in ("0", "1") and row[6].isdigit() and row[7].isdigit()
-            for row in rows
-        ]
-        return 2 * sum(good) > len(rows)
-
-    def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the table."""
-        parts = []
-        for block in source.blocks(log):
-            rows = split_lines(block, _COLUMNS, " ", log, comment="#")
-            parts.append(_sound(rows, log))
-        return _trace(parts, self.name, source, _locations(source))
+def _sniff(head: Head) -> bool:
+    rows = [line.split() for line in head.lines if not line.lstrip().startswith("#")]
+    good = [
+        len(row) == len(_COLUMNS) and row[5] in ("0", "1") and row[6].isdigit() and row[7].isdigit()
+        for row in rows
+    ]
+    return 2 * sum(good) > len(rows)
 
 
-@dataclass(frozen=True)
-class FtaSqliteFormat:
-    """Reader of the archive's SQLite form: the same tables in one file.
+def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
+    parts = [_sound(split_lines(block, _COLUMNS, " ", log, comment="#"), log) for block in source.blocks(log)]
+    return _trace(parts, FORMAT.name, source, _locations(source))
 
-    Notes
-    -----
-    Places in faults are rows of `event_trace`. The file must not be compressed.
 
-    References
-    ----------
-    As for `FtaFormat`.
-    """
+def _read_sqlite(source: TraceSource, log: FaultLog) -> FailureTrace:
+    """Read the same tables from one file, not compressed; places in faults are rows of `event_trace`."""
+    log.unit = "row"
+    try:
+        with closing(sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            parts = [_sound(rows, log) for rows in _tables(base)]
+            locations = _sqlite_locations(base)
+    except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        raise TraceError(
+            f"{source.path}: got {shown(str(error))}, "
+            "wanted an SQLite file, not compressed, with the archive's table event_trace"
+        ) from None
+    return _trace(parts, SQLITE_FORMAT.name, source, locations)
 
-    name: str = "fta-sqlite"
 
-    def sniff(self, head: Head) -> bool:
-        """Whether the file is an SQLite data base."""
-        return head.data.startswith(SQLITE_MAGIC)
-
-    def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the table."""
-        log.unit = "row"
-        try:
-            with closing(sqlite3.connect(f"{source.path.absolute().as_uri()}?mode=ro", uri=True)) as base:
-                parts = [_sound(rows, log) for rows in _tables(base)]
-                locations = _sqlite_locations(base)
-        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
-            raise TraceError(
-                f"{source.path}: got {shown(str(error))}, "
-                "wanted an SQLite file, not compressed, with the archive's table event_trace"
-            ) from None
-        return _trace(parts, self.name, source, locations)
+FORMAT = TraceFormat("fta", _sniff, _read)
+SQLITE_FORMAT = TraceFormat("fta-sqlite", lambda head: head.data.startswith(SQLITE_MAGIC), _read_sqlite)
 
 
 def _tables(base: sqlite3.Connection) -> Iterator[pl.DataFrame]:
@@ -199,7 +171,6 @@ def _trace(
         pl.lit(None, pl.Int64).alias("entry_age_s"),
     ).sort("start_s", maintain_order=True)
     watched = float((spans["stop_s"] - spans["start_s"]).sum())
-    population = spans["component"].n_unique()
     return FailureTrace(
-        events_of(spans), spans, name, str(source.path), population=population, observed_s=watched
+        events_of(spans), spans, name, str(source.path), spans["component"].n_unique(), observed_s=watched
     )

@@ -1,4 +1,17 @@
-"""Los Alamos failure data, LA-UR-05-7318: outages of nodes, 1996 to 2005."""
+"""Los Alamos failure data, LA-UR-05-7318: outages of nodes, 1996 to 2005, as a comma separated file.
+
+A component is a node, `system.node`; the rack is the system, as nothing smaller is recorded. Times are local
+and are taken as if they were UTC. Between two outages of a node lies a span of being up; after the last one
+it is cut at the node's decommissioning (to the month) or at the end of the record. A node that never failed
+is not in the file: it counts in `population` (column `nodes` of each system), and spans know nothing of it,
+so lifetimes fitted to them are those of nodes that failed at least once. An outage that begins before the
+node's last one has ended is listed, and joined with that one in the spans.
+
+References
+----------
+Schroeder, Gibson: A large-scale study of failures in high-performance computing systems, DSN 2006; README of
+LA-UR-05-7318.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +26,7 @@ import polars as pl
 from stripesim.traces.failures.columns import SPAN_SCHEMA, FailureTrace, events_of
 from stripesim.traces.lines import has_columns
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import Head, TraceSource
+from stripesim.traces.source import TraceFormat, TraceSource
 
 _CAUSES = ("Facilities", "Hardware", "Human Error", "Network", "Undetermined", "Software")
 _NEEDED = ("System", "nodes", "nodenumz", "node prod", "node decom", "Prob Started", "Prob Fixed", *_CAUSES)
@@ -31,66 +44,37 @@ class _Node:
     decommissioned_s: int | None
 
 
-@dataclass(frozen=True)
-class LanlFormat:
-    """Reader of the comma separated file.
+def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
+    nodes: dict[str, _Node] = {}
+    sizes: dict[str, int] = {}
+    for row in _rows(source, log):
+        component = f"{row['System']}.{row['nodenumz']}"
+        start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
+        assert start_s is not None and stop_s is not None
+        node = nodes.setdefault(component, _Node(row["System"], [], None))
+        node.outages.append((start_s, stop_s, _reason(row)))
+        node.decommissioned_s = node.decommissioned_s or _month_s(row["node decom"])
+        if row["nodes"].isdecimal():
+            sizes[row["System"]] = max(sizes.get(row["System"], 0), int(row["nodes"][:9]))
+    end_s = max((stop for node in nodes.values() for _, stop, _ in node.outages), default=0)
+    spans, listed = [], []
+    for component, node in nodes.items():
+        node.outages.sort()
+        listed += [(s, e, component, component, node.system, False, why) for s, e, why in node.outages]
+        spans += list(_spans(component, node, end_s, log))
+    outages = pl.DataFrame(listed, schema=dict(list(SPAN_SCHEMA.items())[:7]), orient="row")
+    table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort("start_s", maintain_order=True)
+    # Overlapping outages are events of their own, though spans join them.
+    events = pl.concat([events_of(outages), events_of(table.filter(table["up"]))]).sort(
+        "time_s", "up", maintain_order=True
+    )
+    watched = float((table["stop_s"] - table["start_s"]).sum())
+    return FailureTrace(
+        events, table, FORMAT.name, str(source.path), sum(sizes.values()) or None, observed_s=watched
+    )
 
-    Notes
-    -----
-    A component is a node, `system.node`; the rack is the system, as nothing smaller is recorded. Times are
-    local and are taken as if they were UTC. Between two outages of a node lies a span of being up; after
-    the last one it is cut at the node's decommissioning (to the month) or at the end of the record. A
-    node that never failed is not in the file: it counts in `population` (column `nodes` of each system),
-    and spans know nothing of it, so lifetimes fitted to them are those of nodes that failed at least
-    once. An outage that begins before the node's last one has ended is listed, and joined with that one
-    in the spans.
 
-    References
-    ----------
-    Schroeder, Gibson: A large-scale study of failures in high-performance computing systems, DSN 2006; README
-    of LA-UR-05-7318.
-    """
-
-    name: str = "lanl"
-
-    def sniff(self, head: Head) -> bool:
-        """Whether the heading has the file's columns."""
-        return has_columns(head, _NEEDED)
-
-    def read(self, source: TraceSource, log: FaultLog) -> FailureTrace:
-        """Read the file."""
-        nodes: dict[str, _Node] = {}
-        sizes: dict[str, int] = {}
-        for row in _rows(source, log):
-            component = f"{row['System']}.{row['nodenumz']}"
-            start_s, stop_s = _time_s(row["Prob Started"]), _time_s(row["Prob Fixed"])
-            assert start_s is not None and stop_s is not None
-            node = nodes.setdefault(component, _Node(row["System"], [], None))
-            node.outages.append((start_s, stop_s, _reason(row)))
-            node.decommissioned_s = node.decommissioned_s or _month_s(row["node decom"])
-            if row["nodes"].isdecimal():
-                sizes[row["System"]] = max(sizes.get(row["System"], 0), int(row["nodes"][:9]))
-        end_s = max((stop for node in nodes.values() for _, stop, _ in node.outages), default=0)
-        spans, listed = [], []
-        for component, node in nodes.items():
-            node.outages.sort()
-            listed += [(s, e, component, component, node.system, False, why) for s, e, why in node.outages]
-            spans += list(_spans(component, node, end_s, log))
-        outages = pl.DataFrame(listed, schema=dict(list(SPAN_SCHEMA.items())[:7]), orient="row")
-        table = pl.DataFrame(spans, schema=SPAN_SCHEMA, orient="row").sort("start_s", maintain_order=True)
-        # Overlapping outages are events of their own, though spans join them.
-        repairs = table.filter(table["up"])
-        first_ups = events_of(repairs)
-        events = pl.concat([events_of(outages), first_ups]).sort("time_s", "up", maintain_order=True)
-        watched = float((table["stop_s"] - table["start_s"]).sum())
-        return FailureTrace(
-            events,
-            table,
-            self.name,
-            str(source.path),
-            population=sum(sizes.values()) or None,
-            observed_s=watched,
-        )
+FORMAT = TraceFormat("lanl", lambda head: has_columns(head, _NEEDED), _read)
 
 
 def _rows(source: TraceSource, log: FaultLog) -> Iterator[dict[str, str]]:

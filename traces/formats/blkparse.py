@@ -1,19 +1,27 @@
-"""Text that blkparse prints with its default columns."""
+"""Text that blkparse prints with its default columns.
+
+A request is a Q event with data; a command is a D with data. Flushes, discards and passthrough commands are
+counted, not listed: they move no client data and the layout gives passthrough no sector. A preflush with data
+(FWS + n) is a write. Times have whatever precision the text has. Where a stacked device and the one under it
+were both traced, a request appears once on each.
+
+References
+----------
+blktrace 1.3, blkparse(1), sections Trace actions, RWBS description and Default output.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
-from stripesim.traces.clock import ClockWatch
 from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, Chunk
-from stripesim.traces.lines import numbered_lines, sound_rows
+from stripesim.traces.lines import ClockWatch, numbered_lines, sound_rows
 from stripesim.traces.matching import SECTOR_BYTES, Matcher
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import Block, Head, TraceSource
+from stripesim.traces.source import Block, Head, TraceFormat, TraceSource
 
 SECTORS_MAX = 1 << 23
 """The kernel counts a request's bytes in 32 bits; anything longer than this is damage."""
@@ -39,39 +47,25 @@ _TALLIED = {"M": "back merges", "F": "front merges", "R": "requeues", "X": "spli
 _SNIFF = re.compile(r"\s*\d+,\d+\s+\d+\s+\d+\s+\d+\.\d+\s+\d+\s+[A-Za-z]{1,2}\s+[A-Z]+(\s.*)?")
 
 
-@dataclass(frozen=True)
-class BlkparseFormat:
-    """Reader of blkparse's default text.
+def _sniff(head: Head) -> bool:
+    """Whether most of the first lines are events (blkparse's own notes aside)."""
+    others = [line for line in head.lines if not re.match(_NOTE, line.strip())]
+    return 2 * sum(_SNIFF.fullmatch(line) is not None for line in others) > len(others)
 
-    Notes
-    -----
-    A request is a Q event with data; a command is a D with data. Flushes, discards and passthrough commands
-    are counted, not listed: they move no client data and the layout gives passthrough no sector. A preflush
-    with data (FWS + n) is a write. Times have whatever precision the text has. Where a stacked device and the
-    one under it were both traced, a request appears once on each.
 
-    References
-    ----------
-    blktrace 1.3, blkparse(1), sections Trace actions, RWBS description and Default output.
-    """
+def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    """Yield requests as they complete, block by block, and at the end those that never did."""
+    matcher = Matcher(log)
+    clock = ClockWatch(log, ordered=True)
+    for block in source.blocks(log):
+        events = _events(block, log)
+        clock.check(events["time_ns"], events[ORDER_COLUMN])
+        matcher.feed(events.iter_rows())
+        yield Chunk(*matcher.take())
+    yield Chunk(*matcher.finish())
 
-    name: str = "blkparse"
 
-    def sniff(self, head: Head) -> bool:
-        """Whether most of the first lines are events (blkparse's own notes aside)."""
-        others = [line for line in head.lines if not re.match(_NOTE, line.strip())]
-        return 2 * sum(_SNIFF.fullmatch(line) is not None for line in others) > len(others)
-
-    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield requests as they complete, block by block, and at the end those that never did."""
-        matcher = Matcher(log)
-        clock = ClockWatch(log, ordered=True)
-        for block in source.blocks(log):
-            events = _events(block, log)
-            clock.check(events["time_ns"], events[ORDER_COLUMN])
-            matcher.feed(events.iter_rows())
-            yield Chunk(*matcher.take())
-        yield Chunk(*matcher.finish())
+FORMAT = TraceFormat("blkparse", _sniff, _read)
 
 
 def _events(block: Block, log: FaultLog) -> pl.DataFrame:

@@ -1,10 +1,18 @@
-"""Binary traces as blktrace writes them: one file per CPU, or one file of several merged by blkparse -d."""
+"""Binary traces as blktrace writes them: one file per CPU, or one file of several merged by blkparse -d.
+
+Files named `STEM.blktrace.N` belong together: whichever is given, all that lie beside it are read and merged
+by time. What becomes of the events is in the blkparse format; times are whole nanoseconds. A place in a fault
+is a byte of the file, or, where a completion precedes its dispatch, an event in order of time.
+
+References
+----------
+Linux, include/uapi/linux/blktrace_api.h, struct blk_io_trace; blktrace(8).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +21,7 @@ from stripesim.traces.columns import INT64_MAX, Chunk
 from stripesim.traces.formats.blktrace_records import MAGIC, Records, merged
 from stripesim.traces.matching import SECTOR_BYTES, Event, Matcher
 from stripesim.traces.problems import FaultLog
-from stripesim.traces.source import Head, TraceSource
+from stripesim.traces.source import TraceFormat, TraceSource
 
 # The lower half of `action` says what happened, the upper half to what kind of request.
 _NAMES = {1: "Q", 6: "R", 7: "D", 8: "C", 13: "X"}
@@ -24,43 +32,24 @@ _SECTOR_MAX = INT64_MAX // SECTOR_BYTES // 2
 _PER_CPU = re.compile(r"(?P<stem>.*\.blktrace)\.(?P<cpu>\d+)(?P<suffix>\.(gz|xz|bz2|zst))?")
 
 
-@dataclass(frozen=True)
-class BlktraceFormat:
-    """Reader of binary blktrace.
+def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    """Yield requests as they complete, and at the end those that never did."""
+    log.unit = "byte"
+    sources = [TraceSource(path, source.block_bytes) for path in per_cpu_files(source.path)]
+    log.tally("files merged", len(sources) if len(sources) > 1 else 0)
+    matcher = Matcher(log)
+    seen = 0
+    zero: int | None = None
+    for records in merged(sources, log):
+        if zero is None:
+            zero = int(records["time"][0])
+        matcher.feed(_events(records, seen, zero, log))
+        seen += len(records)
+        yield Chunk(*matcher.take(), zero_ns=zero)
+    yield Chunk(*matcher.finish(), zero_ns=zero or 0)
 
-    Notes
-    -----
-    Files named `STEM.blktrace.N` belong together: whichever is given, all that lie beside it are read and
-    merged by time. What becomes of the events is in the blkparse format; times are whole nanoseconds.
-    A place in a fault is a byte of the file, or, where a completion precedes its dispatch, an event in order
-    of time.
 
-    References
-    ----------
-    Linux, include/uapi/linux/blktrace_api.h, struct blk_io_trace; blktrace(8).
-    """
-
-    name: str = "blktrace"
-
-    def sniff(self, head: Head) -> bool:
-        """Whether the file starts with the records' magic."""
-        return head.data[:4] in (MAGIC, MAGIC[::-1])
-
-    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield requests as they complete, and at the end those that never did."""
-        log.unit = "byte"
-        sources = [TraceSource(path, source.block_bytes) for path in per_cpu_files(source.path)]
-        log.tally("files merged", len(sources) if len(sources) > 1 else 0)
-        matcher = Matcher(log)
-        seen = 0
-        zero: int | None = None
-        for records in merged(sources, log):
-            if zero is None:
-                zero = int(records["time"][0])
-            matcher.feed(_events(records, seen, zero, log))
-            seen += len(records)
-            yield Chunk(*matcher.take(), zero_ns=zero)
-        yield Chunk(*matcher.finish(), zero_ns=zero or 0)
+FORMAT = TraceFormat("blktrace", lambda head: head.data[:4] in (MAGIC, MAGIC[::-1]), _read)
 
 
 def per_cpu_files(path: Path) -> list[Path]:

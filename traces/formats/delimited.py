@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stripesim.traces.clock import ClockWatch
 from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, Chunk, request_rows
-from stripesim.traces.lines import numbered_lines, sound_rows, with_cells
+from stripesim.traces.lines import ClockWatch, numbered_lines, sound_rows, with_cells
 from stripesim.traces.problems import FaultLog, shown
 from stripesim.traces.source import Block, Head, TraceSource
 

@@ -1,18 +1,25 @@
-"""Logs of requests written by fio (`write_iolog`), versions 2 and 3."""
+"""Logs of requests written by fio (`write_iolog`), versions 2 and 3.
+
+Version 3 stamps every action with the time since the job began. Version 2 has no stamps: requests follow each
+other without pause except for `wait` actions, whose sum is the issue time here, so a log without waits has
+all its requests at time 0. Neither tells completions. A device is a file name of the log.
+
+References
+----------
+fio HOWTO, section Trace file format.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
-from stripesim.traces.clock import ClockWatch
 from stripesim.traces.columns import INT64_MAX, LENGTH_BYTES_MAX, ORDER_COLUMN, Chunk, request_rows
-from stripesim.traces.lines import numbered_lines, sound_rows
+from stripesim.traces.lines import ClockWatch, numbered_lines, sound_rows
 from stripesim.traces.problems import FaultLog, shown
-from stripesim.traces.source import Block, Head, TraceSource
+from stripesim.traces.source import Block, Head, TraceFormat, TraceSource
 
 MICROSECOND_NS = 1000
 """Times of version 3 and waits of version 2 are microseconds."""
@@ -31,62 +38,48 @@ _WANTED = {
 }
 
 
-@dataclass(frozen=True)
-class FioIologFormat:
-    """Reader of fio's iolog, versions 2 and 3.
+def _sniff(head: Head) -> bool:
+    return bool(head.lines) and _FIRST_LINE.fullmatch(head.lines[0]) is not None
 
-    Notes
-    -----
-    Version 3 stamps every action with the time since the job began. Version 2 has no stamps: requests follow
-    each other without pause except for `wait` actions, whose sum is the issue time here, so a log without
-    waits has all its requests at time 0. Neither tells completions. A device is a file name of the log.
 
-    References
-    ----------
-    fio HOWTO, section Trace file format.
-    """
-
-    name: str = "fio-iolog"
-
-    def sniff(self, head: Head) -> bool:
-        """Whether the first line is fio's."""
-        return bool(head.lines) and _FIRST_LINE.fullmatch(head.lines[0]) is not None
-
-    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield one chunk per block of text."""
-        version, header_line = 0, 0
-        waited_ns = 0
-        clock = ClockWatch(log, ordered=True)
-        for block in source.blocks(log):
+def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    """Yield one chunk per block of text."""
+    version, header_line = 0, 0
+    waited_ns = 0
+    clock = ClockWatch(log, ordered=True)
+    for block in source.blocks(log):
+        if not version:
+            version, header_line = _version(block, log)
+            if not version and header_line:
+                return
             if not version:
-                version, header_line = _version(block, log)
-                if not version and header_line:
-                    return
-                if not version:
-                    continue
-            rows = _parse(block, version, header_line, log)
-            if version == 2:
-                waits = pl.when(pl.col("action") == "wait").then("offset").otherwise(0) * MICROSECOND_NS
-                rows = rows.with_columns((waits.cum_sum() + waited_ns).alias("issue_ns"))
-                waited_ns = int(rows["issue_ns"][-1]) if rows.height else waited_ns
-            else:
-                rows = rows.with_columns((pl.col("time") * MICROSECOND_NS).alias("issue_ns"))
-            requests = rows.filter(pl.col("action").is_in(["read", "write"]))
-            if requests.height:
-                chunk = Chunk(
-                    request_rows(
-                        requests.select(
-                            ORDER_COLUMN,
-                            "issue_ns",
-                            pl.col("file").alias("device"),
-                            pl.col("offset").alias("offset_bytes"),
-                            pl.col("length").alias("length_bytes"),
-                            (pl.col("action") == "write").alias("is_write"),
-                        )
+                continue
+        rows = _parse(block, version, header_line, log)
+        if version == 2:
+            waits = pl.when(pl.col("action") == "wait").then("offset").otherwise(0) * MICROSECOND_NS
+            rows = rows.with_columns((waits.cum_sum() + waited_ns).alias("issue_ns"))
+            waited_ns = int(rows["issue_ns"][-1]) if rows.height else waited_ns
+        else:
+            rows = rows.with_columns((pl.col("time") * MICROSECOND_NS).alias("issue_ns"))
+        requests = rows.filter(pl.col("action").is_in(["read", "write"]))
+        if requests.height:
+            chunk = Chunk(
+                request_rows(
+                    requests.select(
+                        ORDER_COLUMN,
+                        "issue_ns",
+                        pl.col("file").alias("device"),
+                        pl.col("offset").alias("offset_bytes"),
+                        pl.col("length").alias("length_bytes"),
+                        (pl.col("action") == "write").alias("is_write"),
                     )
                 )
-                clock.check(chunk.requests["issue_ns"], chunk.requests[ORDER_COLUMN])
-                yield chunk
+            )
+            clock.check(chunk.requests["issue_ns"], chunk.requests[ORDER_COLUMN])
+            yield chunk
+
+
+FORMAT = TraceFormat("fio-iolog", _sniff, _read)
 
 
 def _version(block: Block, log: FaultLog) -> tuple[int, int]:

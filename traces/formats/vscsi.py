@@ -1,19 +1,28 @@
-"""Binary traces of VMware's vscsiStats, as CloudPhysics published them: versions 1 and 2."""
+"""Binary traces of VMware's vscsiStats, as CloudPhysics published them: versions 1 and 2.
+
+A record has a SCSI operation code, a length in bytes, a block of 512 bytes and a time in microseconds.
+Version 2 adds a field `rt`, read as the response time in microseconds; its meaning is inferred from its name
+and place, no version 2 file was at hand. Other commands than reads and writes are counted.
+
+References
+----------
+Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015 (the traces); the
+record layout is the one in the readers of libCacheSim, `traceReader/include/vscsi.h`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stripesim.traces.clock import ClockWatch
 from stripesim.traces.columns import INT64_MAX, ORDER_COLUMN, Chunk, request_rows
 from stripesim.traces.formats.tables import SCSI_READS, SCSI_WRITES
+from stripesim.traces.lines import ClockWatch
 from stripesim.traces.problems import FaultLog
-from stripesim.traces.source import Break, Head, TraceSource
+from stripesim.traces.source import Break, TraceFormat, TraceSource
 
 MICROSECOND_NS = 1000
 BLOCK_BYTES = 512
@@ -30,67 +39,48 @@ _REACH_US = INT64_MAX // MICROSECOND_NS // 4
 _LBN_MAX = INT64_MAX // BLOCK_BYTES // 2
 
 
-@dataclass(frozen=True)
-class VscsiFormat:
-    """Reader of vscsi traces.
+def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
+    """Yield one chunk per block of records."""
+    log.unit = "record"
+    version = _version(source.head().data, least=1)
+    if version is None:
+        log.add(1, "neither version's mark", "records of vscsi version 1 or 2")
+        return
+    clock = ClockWatch(log, ordered=True)
+    zero: int | None = None
+    for first, records in _record_blocks(source, _LAYOUTS[version], log):
+        place = np.arange(first, first + len(records))
+        stated = records["ver"] >> 8 == version
+        for at in np.flatnonzero(~stated):
+            log.add(int(place[at]), f"version {records['ver'][at] >> 8}", f"version {version} as before")
+        code = records["cmd"] & 0xFF
+        known = np.isin(code, _KNOWN)
+        log.tally("commands of other kinds", int((stated & ~known).sum()))
+        keep = stated & known
+        sound = _sound(records)
+        if zero is None and (keep & sound).any():
+            zero = int(records["ts"][keep & sound][0])
+        if zero is not None:
+            # Unsigned differences wrap, so the nearer of both directions is taken.
+            ahead, behind = records["ts"] - np.uint64(zero), np.uint64(zero) - records["ts"]
+            sound &= np.minimum(ahead, behind) <= _REACH_US
+        for at in np.flatnonzero(keep & ~sound):
+            one = records[at]
+            log.add(
+                int(place[at]),
+                f"length {one['len']} B, block {one['lbn']}, time {one['ts']} us",
+                "a length of at least 1, an extent below 2**62 bytes, times within 73 years of the first",
+            )
+        keep &= sound
+        if not keep.any():
+            continue
+        assert zero is not None
+        requests = _requests(records[keep], place[keep], zero, version)
+        clock.check(requests["issue_ns"], requests[ORDER_COLUMN])
+        yield Chunk(requests, zero_ns=zero * MICROSECOND_NS)
 
-    Notes
-    -----
-    A record has a SCSI operation code, a length in bytes, a block of 512 bytes and a time in microseconds.
-    Version 2 adds a field `rt`, read as the response time in microseconds; its meaning is inferred from its
-    name and place, no version 2 file was at hand. Other commands than reads and writes are counted.
 
-    References
-    ----------
-    Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015 (the traces); the
-    record layout is the one in the readers of libCacheSim, `traceReader/include/vscsi.h`.
-    """
-
-    name: str = "vscsi"
-
-    def sniff(self, head: Head) -> bool:
-        """Whether the first records state one version."""
-        return _version(head.data) is not None
-
-    def read(self, source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
-        """Yield one chunk per block of records."""
-        log.unit = "record"
-        version = _version(source.head().data, least=1)
-        if version is None:
-            log.add(1, "neither version's mark", "records of vscsi version 1 or 2")
-            return
-        clock = ClockWatch(log, ordered=True)
-        zero: int | None = None
-        for first, records in _record_blocks(source, _LAYOUTS[version], log):
-            place = np.arange(first, first + len(records))
-            stated = records["ver"] >> 8 == version
-            for at in np.flatnonzero(~stated):
-                log.add(int(place[at]), f"version {records['ver'][at] >> 8}", f"version {version} as before")
-            code = records["cmd"] & 0xFF
-            known = np.isin(code, _KNOWN)
-            log.tally("commands of other kinds", int((stated & ~known).sum()))
-            keep = stated & known
-            sound = _sound(records)
-            if zero is None and (keep & sound).any():
-                zero = int(records["ts"][keep & sound][0])
-            if zero is not None:
-                # Unsigned differences wrap, so the nearer of both directions is taken.
-                ahead, behind = records["ts"] - np.uint64(zero), np.uint64(zero) - records["ts"]
-                sound &= np.minimum(ahead, behind) <= _REACH_US
-            for at in np.flatnonzero(keep & ~sound):
-                one = records[at]
-                log.add(
-                    int(place[at]),
-                    f"length {one['len']} B, block {one['lbn']}, time {one['ts']} us",
-                    "a length of at least 1, an extent below 2**62 bytes, times within 73 years of the first",
-                )
-            keep &= sound
-            if not keep.any():
-                continue
-            assert zero is not None
-            requests = _requests(records[keep], place[keep], zero, version)
-            clock.check(requests["issue_ns"], requests[ORDER_COLUMN])
-            yield Chunk(requests, zero_ns=zero * MICROSECOND_NS)
+FORMAT = TraceFormat("vscsi", lambda head: _version(head.data) is not None, _read)
 
 
 def _version(data: bytes, least: int = 2) -> int | None:
