@@ -33,6 +33,7 @@ __all__ = [
     "StudyResult",
     "Table",
     "chosen",
+    "experiments_option",
     "study_provenance",
 ]
 
@@ -56,6 +57,12 @@ class Option:
     help: str
     kind: type = str
     several: bool = False
+
+
+def experiments_option(needed: str) -> Option:
+    """Return the option that leaves out experiments, in `EXPERIMENTS`' words for those that are needed."""
+    text = f"Only this experiment; may be repeated. {needed}"
+    return Option(name="experiments", flag="--experiment", several=True, help=text)
 
 
 @dataclass(frozen=True)
@@ -145,8 +152,9 @@ class Study:
     """One source that is reproduced; a study is an instance named ``STUDY`` in ``study.py`` of its folder.
 
     A study says what it is. The rest follows from the files in its folder, which are read when they are
-    needed: ``claims.csv`` and ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, ``ledger_for`` in
-    ``claims.py`` and ``draw`` in ``figures``. A study that differs says so in a method of its own.
+    needed: ``claims.csv`` and ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, ``simulate_claims`` (and
+    perhaps ``METRIC_GROUPS``) in ``claims.py`` and ``draw`` in ``figures``. A study that differs says so in a
+    method of its own.
 
     Attributes
     ----------
@@ -210,11 +218,20 @@ class Study:
 
         return rows_frame([row for part in rows for row in part])
 
+    def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
+        """Judge the claims by the values that ``claims.py`` computes, and the reasons where there is none."""
+        from stripesim.calibration.ledger.verdicts import judge
+
+        claims = study_module(self.name, "claims")
+        values, reasons = claims.simulate_claims(rows)
+        groups = getattr(claims, "METRIC_GROUPS", None)
+        return judge(self.claims(), values, reasons=reasons, parameters=self.parameters(), groups=groups)
+
     def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
         """Judge the claims by the rows of each task."""
         frame = self.frame(rows)
         return StudyResult(
-            ledger=study_module(self.name, "claims").ledger_for(frame, self.parameters()),
+            ledger=self.ledger(setting, frame),
             rows=frame,
             provenance=study_provenance(self.name, setting.engine, **self.provenance(setting, tasks)),
         )

@@ -6,21 +6,21 @@ from collections import Counter
 
 import pytest
 
-from stripesim.scenarios.studies.recovery.claims import claims
+from stripesim.scenarios.studies.lookup import claims_of
 from stripesim.scenarios.studies.recovery.runs import HUNG, hung_row, repair_rows
 
 
 def test_roles_and_tolerances_are_those_fixed_before_the_first_run():
-    roles = Counter(claim.role for claim in claims())
+    roles = Counter(claim.role for claim in claims_of("recovery"))
     assert roles == {"held-out": 25, "not-derivable": 15, "calibration": 7}
-    assert {claim.tolerance for claim in claims()} == {0.25}
-    assert not [c for c in claims() if c.role == "held-out" and c.baseline.startswith("wpq")]
+    assert {claim.tolerance for claim in claims_of("recovery")} == {0.25}
+    assert not [c for c in claims_of("recovery") if c.role == "held-out" and c.baseline.startswith("wpq")]
 
 
 @pytest.mark.parametrize("name", HUNG)
 def test_a_write_waits_for_a_hung_osd_only_where_it_needs_it(name):
     (row,) = hung_row(name, "compiled")
-    published = next(claim.published for claim in claims() if claim.baseline == name)
+    published = next(claim.published for claim in claims_of("recovery") if claim.baseline == name)
     if published < 100:
         assert row["acknowledgement_ms"] < published
     else:

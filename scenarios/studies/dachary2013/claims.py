@@ -18,13 +18,12 @@ Decisions, made once:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Ledger, judge
-from stripesim.scenarios.studies.lookup import claims_of, published, select
+from stripesim.scenarios.studies.lookup import CONFIGURATION, published, select
 
 STUDY = "dachary2013"
 
@@ -64,9 +63,8 @@ RATES: Mapping[str, str] = {
 #: Where rows come from: what was asked for first, then this machine, then Ceph's of old.
 SOURCES = ("against", "measured", "ceph16")
 _REFERENCE = "the reference: it sets the scale between the source's machine and ours, so it predicts nothing"
-_CONFIGURATION = "part of the configuration: an input, not a result"
 NOT_COMPUTED: Mapping[str, str] = {
-    **{f"dachary2013-{number}": _CONFIGURATION for number in range(137, 141)},
+    **{f"dachary2013-{number}": CONFIGURATION for number in range(137, 141)},
     "dachary2013-141": _REFERENCE,
     "dachary2013-146": _REFERENCE,
     "dachary2014-154": _REFERENCE,
@@ -89,7 +87,7 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float | None], dict[s
     The rows have at least ``source`` (one of `SOURCES`), ``backend``, ``scheme``, ``op``, ``erasures``,
     ``size_bytes``, ``buffers``, ``cores`` and ``seconds_median``.
     """
-    values: dict[str, float | None] = dict.fromkeys(NOT_COMPUTED)
+    values: dict[str, float | None] = {}
     reasons = dict(NOT_COMPUTED)
     reference_s = case_seconds(rows, ENCODE)
     for key, (case, reference) in TIMES.items():
@@ -104,9 +102,3 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float | None], dict[s
         if seconds is None:
             reasons[key] = reasons[time]
     return values, reasons
-
-
-def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]] = ()) -> Ledger:
-    """Judge the study's claims against measured rows."""
-    values, reasons = simulate_claims(rows)
-    return judge(claims_of(STUDY), values, reasons=reasons, parameters=parameters)

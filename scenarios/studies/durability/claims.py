@@ -1,13 +1,12 @@
-"""The study's ledger: computed rows beside published ones, and why some have none."""
+"""The study's values are its rows, each of which carries a claim's id as its pattern; why some have none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
+import polars as pl
 
-__all__ = ["ledger_for"]
+from stripesim.scenarios.studies.lookup import claims_of
 
 #: Why nothing is computed, by the beginning of a claim's id.
 _REASONS: Final = {
@@ -20,16 +19,12 @@ _REASONS: Final = {
 }
 
 
-def ledger_for(
-    claims: Sequence[Claim], rows: Iterable[Mapping[str, Any]], parameters: Iterable[Mapping[str, Any]]
-) -> Ledger:
-    """Judge the claims by computed rows, each of which carries a claim's id as its pattern."""
+def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
+    """Look every claim up in the result rows; return values, and why there is none."""
     reasons = {
-        claim.id: next(
-            (why for start, why in _REASONS.items() if claim.id.startswith(start)),
-            "the study computes no value for this row",
-        )
-        for claim in claims
+        claim.id: why
+        for claim in claims_of("durability")
+        for start, why in _REASONS.items()
+        if claim.id.startswith(start)
     }
-    simulated = {row["pattern"]: row["value"] for row in rows}
-    return judge(claims, simulated, reasons=reasons, parameters=parameters)
+    return dict(rows.select("pattern", "value").iter_rows()), reasons

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from stripesim.scenarios.figures.panels import COLOURS, MARKERS
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.durability.runs import nines_by_capacity, nines_by_pace, split_id
+from stripesim.scenarios.studies.lookup import claims_of
 
 _CURVES = (
     "mlec-8-2-50-sim-raid-8-2", "mlec-8-2-50-web-dp-8-2", "mlec-16-2-54-sim-raid-16-2",
@@ -15,31 +18,36 @@ _CURVES = (
 )  # fmt: skip
 
 
-def draw(result: StudyResult) -> dict[str, CaptionedFigure]:
-    """Draw every figure."""
+def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
+    """Draw nines over failure rate, over pace of repair, and against usable capacity."""
     with styled():
         return {
-            "nines-over-afr": _over_failure_rate(result),
+            "nines-over-afr": _over_failure_rate(rows),
             "nines-over-pace": _over_pace(),
             "nines-over-capacity": _over_capacity(),
         }
 
 
-def _over_failure_rate(result: StudyResult) -> CaptionedFigure:
+def _panel(x: str) -> tuple[Figure, Axes]:
     figure = new_figure((8.0, 5.4))
     axes = figure.add_subplot()
+    axes.set(xlabel=x, ylabel="nines within a year")
+    return figure, axes
+
+
+def _over_failure_rate(rows: pl.DataFrame) -> CaptionedFigure:
+    figure, axes = _panel("annual failure rate [%]")
+    computed = dict(rows.select("pattern", "value").iter_rows())
     for index, curve in enumerate(_CURVES):
         points = [
-            (float(found[1]), entry.claim.published, entry.simulated)
-            for entry in result.ledger.entries
-            if (found := split_id(entry.claim.id)) is not None and found[0] == curve
+            (float(found[1]), claim.published, computed.get(claim.id))
+            for claim in claims_of("durability")
+            if (found := split_id(claim.id)) is not None and found[0] == curve
         ]
         x, published, ours = (np.array(column, dtype=float) for column in zip(*points, strict=True))
         colour = COLOURS[index % len(COLOURS)]
         axes.plot(x, ours, color=colour, label=curve.removeprefix("mlec-"))
         axes.plot(x, published, linestyle="", marker=MARKERS[index % len(MARKERS)], color=colour)
-    axes.set_xlabel("annual failure rate [%]")
-    axes.set_ylabel("nines within a year")
     axes.legend(fontsize=10)
     return CaptionedFigure(
         figure,
@@ -49,13 +57,10 @@ def _over_failure_rate(result: StudyResult) -> CaptionedFigure:
 
 def _over_pace() -> CaptionedFigure:
     paces = tuple(float(pace) for pace in np.geomspace(1e7, 2e9, 24))
-    figure = new_figure((8.0, 5.4))
-    axes = figure.add_subplot()
+    figure, axes = _panel("pace of repair, each failed drive [MB/s]")
     for index, (scheme, nines) in enumerate(nines_by_pace(paces).items()):
         axes.plot(np.array(paces) / 1e6, nines, color=COLOURS[index % len(COLOURS)], label=scheme)
     axes.set_xscale("log")
-    axes.set_xlabel("pace of repair, each failed drive [MB/s]")
-    axes.set_ylabel("nines within a year")
     axes.legend()
     return CaptionedFigure(
         figure,
@@ -64,8 +69,7 @@ def _over_pace() -> CaptionedFigure:
 
 
 def _over_capacity() -> CaptionedFigure:
-    figure = new_figure((8.0, 5.4))
-    axes = figure.add_subplot()
+    figure, axes = _panel("usable share of raw capacity [%]")
     for index, placement in enumerate(("clustered", "declustered")):
         rows = [row for row in nines_by_capacity(120) if row["placement"] == placement]
         axes.plot(
@@ -75,8 +79,6 @@ def _over_capacity() -> CaptionedFigure:
         for row in rows:
             axes.annotate(row["scheme"], (100 * row["usable"], row["nines"]), fontsize=8,
                           xytext=(4, 3), textcoords="offset points")  # fmt: skip
-    axes.set_xlabel("usable share of raw capacity [%]")
-    axes.set_ylabel("nines within a year")
     axes.legend()
     return CaptionedFigure(
         figure,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from stripesim.scenarios.studies.base import Setting, Study, StudyResult, study_provenance
+from stripesim.scenarios.studies.base import Setting, Study
 from stripesim.scenarios.studies.tasks import Call, Row, Task
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.figures.results import CaptionedFigure
 
 
 class Durability(Study):
@@ -49,23 +45,6 @@ class Durability(Study):
             if name in points
         ]
         return [Call("formulas", anchors), *curves]
-
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
-        """Judge the claims."""
-        from stripesim.scenarios.run.results import rows_frame
-        from stripesim.scenarios.studies.durability.claims import ledger_for
-
-        flat = [row for part in rows for row in part]
-        ledger = ledger_for(self.claims(), flat, self.parameters())
-        return StudyResult(
-            ledger=ledger, rows=rows_frame(flat), provenance=study_provenance(self.name, setting.engine)
-        )
-
-    def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
-        """Draw nines over failure rate, over pace of repair, and against usable capacity."""
-        from stripesim.scenarios.studies.durability.figures import draw
-
-        return draw(result)
 
 
 STUDY = Durability()

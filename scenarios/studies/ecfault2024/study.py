@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table
+from stripesim.scenarios.studies.base import Ablation, Setting, Study, StudyResult, Table, experiments_option
 from stripesim.scenarios.studies.tasks import Row, Task
 
 
@@ -25,14 +25,7 @@ class Ecfault2024(Study):
     scenario = str(files("stripesim.scenarios.studies.ecfault2024") / "base.toml")
     scenario_sets = ("faults.events=[{osds=[0], at_s=0.0}]",)
     fixed_keys = ("schemes", "faults.events", "recovery.", "cache-")
-    options = (
-        Option(
-            name="experiments",
-            flag="--experiment",
-            several=True,
-            help="Only this experiment; may be repeated. The ledger needs storage and profiles.",
-        ),
-    )
+    options = (experiments_option("The ledger needs storage and profiles."),)
     ablations: ClassVar[Mapping[str, Ablation]] = {
         "clay-free": Ablation("Clay's kernel takes no time", ("study.clay_kernel_factor=1e-9",)),
         "no-checking-period": Ablation(

@@ -20,13 +20,13 @@ Decisions on the source's words, made once:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Ledger, Simulated, judge
+from stripesim.calibration.ledger.verdicts import Simulated
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.source import PREFIX, STUDY, value_of
 from stripesim.scenarios.studies.lookup import CONFIGURATION, claims_of, groups_by_metric, number
@@ -182,7 +182,7 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], dict[str,
     reasons = dict(NOT_COMPUTED)
     if not (rows["experiment"] == "replay").any():
         reasons |= dict.fromkeys(REPLAYED, _REPLAY)
-    values: dict[str, Simulated] = dict.fromkeys(reasons)
+    values: dict[str, Simulated] = {}
     value = partial(number, rows)
     for claim in claims_of(STUDY):
         for pattern, rule in RULES.items():
@@ -190,9 +190,3 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], dict[str,
             if match is not None and claim.id not in reasons:
                 values[claim.id] = rule(value, claim, match)
     return values, reasons
-
-
-def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]] = ()) -> Ledger:
-    """Judge the study's claims."""
-    values, reasons = simulate_claims(rows)
-    return judge(claims_of(STUDY), values, reasons=reasons, parameters=parameters, groups=METRIC_GROUPS)

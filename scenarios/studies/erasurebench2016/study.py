@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, Table
+from stripesim.scenarios.studies.base import (
+    Ablation,
+    Option,
+    Setting,
+    Study,
+    StudyResult,
+    Table,
+    experiments_option,
+)
 from stripesim.scenarios.studies.tasks import Task
 
 
@@ -36,12 +44,7 @@ class Erasurebench2016(Study):
             kind=bool,
             help="Time this machine's kernels (two minutes) instead of taking the rows that ship.",
         ),
-        Option(
-            name="experiments",
-            flag="--experiment",
-            several=True,
-            help="Only this experiment; may be repeated. Only replay may be left out.",
-        ),
+        experiments_option("Only replay may be left out."),
         Option(name="seed", flag="--seed", kind=int, help="Seed of placements, kills and leaving nodes."),
     )
     ablations: ClassVar[Mapping[str, Ablation]] = {

@@ -17,21 +17,19 @@ Decisions on the source's words, made once:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Ledger, Simulated, judge
+from stripesim.calibration.ledger.verdicts import Simulated
 from stripesim.scenarios.studies.exstorus2019.source import (
     LARGE_BYTES,
     NS_PER_S,
     SMALL_BYTES,
-    STUDY,
     WRITES,
     cells,
 )
-from stripesim.scenarios.studies.lookup import CONFIGURATION, claims_of, groups_by_metric, select
+from stripesim.scenarios.studies.lookup import CONFIGURATION, groups_by_metric, select
 from stripesim.sim.systems.striped_fs.write import STEP_NAMES, STEPS
 
 PERCENT = 100.0
@@ -51,8 +49,8 @@ METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
 NOT_COMPUTED: Mapping[str, str] = {f"exstorus-{number}": CONFIGURATION for number in range(188, 197)}
 
 
-def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
-    """Compute every claim from result rows; None where a row is an input."""
+def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[str, str]]:
+    """Compute every claim that is no input from result rows; return values, and why there is none."""
     by_step = {
         (row["network_gbit_per_s"], row["block_size_bytes"]): row
         for row in select(rows, experiment="steps").iter_rows(named=True)
@@ -113,22 +111,8 @@ def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
         289: share("client", 100) / share("client", 1),
         290: time_ns("client", 100) / time_ns("distribution", 100),
     }
-    return {
-        **dict.fromkeys(NOT_COMPUTED),
-        **{
-            cell.claim: time_ns(cell.step, cell.gbit_per_s, cell.record_bytes) * WRITES / NS_PER_S
-            for cell in cells()
-        },
-        **{f"exstorus-{claim}": value for claim, value in numbered.items()},
+    values: dict[str, Simulated] = {
+        cell.claim: time_ns(cell.step, cell.gbit_per_s, cell.record_bytes) * WRITES / NS_PER_S
+        for cell in cells()
     }
-
-
-def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]]) -> Ledger:
-    """Judge the study's claims against result rows."""
-    return judge(
-        claims_of(STUDY),
-        simulate_claims(rows),
-        reasons=NOT_COMPUTED,
-        parameters=parameters,
-        groups=METRIC_GROUPS,
-    )
+    return values | {f"exstorus-{claim}": value for claim, value in numbered.items()}, NOT_COMPUTED

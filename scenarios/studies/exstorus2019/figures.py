@@ -100,7 +100,7 @@ def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
 
 
 def _calibration_error(rows: pl.DataFrame, step: str) -> float:
-    simulated = simulate_claims(rows)
+    simulated, _ = simulate_claims(rows)
     errors = []
     for cell in calibration_cells():
         value = simulated[cell.claim]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study
+from stripesim.scenarios.studies.base import Ablation, Setting, Study, experiments_option
 from stripesim.scenarios.studies.tasks import Row, Task
 
 
@@ -20,14 +20,7 @@ class Exstorus2019(Study):
         " Supercomputing, 2019), state of one record’s write, step by step, beside the simulated write "
         "path."
     )
-    options = (
-        Option(
-            name="experiments",
-            flag="--experiment",
-            several=True,
-            help="Only this experiment; may be repeated. The ledger needs steps and codes.",
-        ),
-    )
+    options = (experiments_option("The ledger needs steps and codes."),)
     ablations: ClassVar[Mapping[str, Ablation]] = {
         "no-metadata-server": Ablation("the metadata server answers at once", ("write.mds_round_trip_ns=0",)),
         "one-core": Ablation("the client has one core", ("write.cores_count=1",)),

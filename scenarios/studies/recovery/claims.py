@@ -7,14 +7,13 @@ The profiles' ratios on the large cluster have the runs of the first source's ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib.resources import files
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Claim, Ledger, Simulated, judge, load_claims
+from stripesim.calibration.ledger.verdicts import Claim, Simulated
+from stripesim.scenarios.studies.lookup import claims_of
 
 OBJECTS_2022 = 18_000
 NOT_SIMULATED = "not simulated: the study has no run for it yet"
@@ -26,12 +25,6 @@ COLUMNS = {
 }
 
 
-@cache
-def claims() -> tuple[Claim, ...]:
-    """The claims of this study as they ship with the package."""
-    return load_claims(files("stripesim.scenarios.studies.recovery") / "claims.csv")
-
-
 def _of_scheduler(claim: Claim, rows: Mapping[str, Mapping[str, Any]]) -> Simulated:
     row = rows.get(claim.baseline)
     if row is None or claim.role == "not-derivable":
@@ -41,14 +34,14 @@ def _of_scheduler(claim: Claim, rows: Mapping[str, Mapping[str, Any]]) -> Simula
     return float(row[COLUMNS[claim.metric]])
 
 
-def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
-    """Compute every claim from result rows; None where nothing was simulated."""
+def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], dict[str, str]]:
+    """Compute every claim from result rows; return values, and why there is none."""
     by: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows.iter_rows(named=True):
         by.setdefault(row["experiment"], {})[row["configuration"]] = row
     schedulers, hung, repair = by["mclock2021"], by["hung"], by["repair"]
     found: dict[str, Simulated] = {}
-    for claim in claims():
+    for claim in claims_of("recovery"):
         if claim.paper.startswith("mclock"):
             found[claim.id] = _of_scheduler(claim, by[claim.paper])
         elif claim.metric == "recovery_rate_ratio":
@@ -63,12 +56,7 @@ def simulate_claims(rows: pl.DataFrame) -> dict[str, Simulated]:
             found[claim.id] = by["pairs"][claim.paper]["time_ratio"]
         elif claim.metric == "repair_time_saved":
             found[claim.id] = PERCENT * (1 - by["pairs"][claim.paper]["time_ratio"])
-        else:
-            found[claim.id] = None
-    return found
-
-
-def ledger_for(rows: pl.DataFrame, parameters: Iterable[Mapping[str, Any]]) -> Ledger:
-    """Judge the study's claims against result rows."""
-    reasons = {claim.id: claim.note if claim.role == "not-derivable" else NOT_SIMULATED for claim in claims()}
-    return judge(claims(), simulate_claims(rows), reasons=reasons, parameters=parameters)
+    return found, {
+        claim.id: claim.note if claim.role == "not-derivable" else NOT_SIMULATED
+        for claim in claims_of("recovery")
+    }
