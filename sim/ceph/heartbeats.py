@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster
-from stripesim.sim.ceph.paths.stage import PathContext, Stage
+from stripesim.sim.ceph.paths import PathContext
+from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template

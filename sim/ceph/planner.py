@@ -52,20 +52,14 @@ class Planned:
     objects: IntArray
     clients: IntArray
 
+    @property
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """All columns, in order."""
+        return tuple(vars(self).values())
+
     def at(self, places: IntArray | slice) -> Planned:
         """Return some of the rows."""
-        return Planned(*(column[places] for column in _columns(self)))
-
-
-def _columns(planned: Planned) -> tuple[npt.NDArray[Any], ...]:
-    return (
-        planned.owners,
-        planned.is_write,
-        planned.lengths_bytes,
-        planned.groups,
-        planned.objects,
-        planned.clients,
-    )
+        return Planned(*(column[places] for column in self.columns))
 
 
 class RequestPlanner:
@@ -207,7 +201,7 @@ class RequestPlanner:
     def planned(self) -> Planned:
         """All that was planned so far."""
         if len(self._planned) > 1:
-            columns = zip(*(_columns(part) for part in self._planned), strict=True)
+            columns = zip(*(part.columns for part in self._planned), strict=True)
             self._planned = [Planned(*(np.concatenate(column) for column in columns))]
         return self._planned[0]
 
@@ -361,13 +355,8 @@ class RequestPlanner:
             return key
         extent = ObjectExtent(offset_bytes=offset, length_bytes=length, object_size_bytes=size)
         if self._optimised and write:
-            return (
-                view,
-                length,
-                size,
-                context.plan_write(**extent),
-                context.plan_write(**extent, in_cache=True),
-            )
+            plans = (context.plan_write(**extent), context.plan_write(**extent, in_cache=True))
+            return (view, length, size, *plans)
         if self._block != self._granule and not write:
             return key
         if not write:
@@ -394,21 +383,11 @@ class RequestPlanner:
         if write:
             cached = self._cached_stripes(key)
             if self._pipelined:
-                return pipelined_write_path(
-                    context,
-                    offset_bytes=offset,
-                    length_bytes=length,
-                    object_size_bytes=size,
-                    cached_stripes=cached,
-                    roll_forward=self._roll_forward(view),
-                )
+                forward = self._roll_forward(view)
+                return pipelined_write_path(context, **extent, cached_stripes=cached, roll_forward=forward)
+            states = (head, tail) if self._small else None
             return write_path(
-                context,
-                offset_bytes=offset,
-                length_bytes=length,
-                object_size_bytes=size,
-                cached_stripes=frozenset() if self._small else cached,
-                unit_states=(head, tail) if self._small else None,
+                context, **extent, cached_stripes=frozenset() if states else cached, unit_states=states
             )
         # Of a cached stripe each source holds a chunk.
         per_source = self._block

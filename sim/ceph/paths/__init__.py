@@ -1,12 +1,12 @@
 """Paths: the write, read and repair of one request, from a scheme's plan to an op graph."""
 
 from stripesim.sim.ceph.paths.bare import bare_path
+from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext
 from stripesim.sim.ceph.paths.direct import can_read_directly, direct_read_path
 from stripesim.sim.ceph.paths.optimised import optimised_write_path, written_shards
 from stripesim.sim.ceph.paths.pipeline import pipelined_write_path, roll_forward_path
 from stripesim.sim.ceph.paths.read import device_reads, read_path
 from stripesim.sim.ceph.paths.repair import move_path, repair_path
-from stripesim.sim.ceph.paths.stage import ObjectExtent, PathContext
 from stripesim.sim.ceph.paths.write import write_path
 
 __all__ = [

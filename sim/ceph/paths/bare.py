@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.paths.stage import PathContext, Stage
+from stripesim.sim.ceph.paths.context import PathContext
+from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.store import ssd_read, ssd_write
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
 def bare_path(context: PathContext, *, write: bool, length_bytes: int, device_bytes: int) -> Template:
-    """Compile one transfer between a load generator and its local device.
+    """Compile one transfer between a load generator and its local device: no network, daemon or log.
 
     `device_bytes` are whole blocks, or less where the host's cache holds the rest.
-
-    Notes
-    -----
-    Only the submission by the client and the device remain: no network, daemon or log.
     """
     graph = GraphBuilder(f"{'write' if write else 'read'} bare {length_bytes} B")
     stage = Stage(graph, context)
     step = graph.use(roles.CLIENT_SUBMIT, 0, after=[graph.issue], label="client submits", phase=Phase.CLIENT)
     if device_bytes:
-        transfer = stage.ssd_write if write else stage.ssd_read
-        step = transfer(context.primary, device_bytes, [step])
+        transfer = ssd_write if write else ssd_read
+        step = transfer(stage, context.primary, device_bytes, step)
     return graph.finish(reply=step)

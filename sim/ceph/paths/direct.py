@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from stripesim.models.coding import ReadPlan
-from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, local_read
+from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.store import local_read
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
@@ -28,9 +30,8 @@ def direct_read_path(
     -----
     Each shard is asked in parallel and answers the client. If there are several and none of them is the
     primary, the object info is read on the primary beside them, to check that all show the same version; it
-    is in memory.
-
-    Left out: the answer that differs and is read again through the primary, as a write in between causes.
+    is in memory. Left out: the answer that differs and is read again through the primary, as a write in
+    between causes.
 
     References
     ----------
@@ -46,8 +47,7 @@ def direct_read_path(
         step = stage.client_out(messages.request_header_bytes, submitted, shard)
         work_ns = cpu.op_prepare_ns + cpu.store_read_ns
         step, _ = local_read(stage, shard, work_ns, device_bytes.get(shard, 0), step, "direct read")
-        data_bytes = sum(extent.length_bytes for extent in extents)
-        arrivals.append(stage.client_back(messages.reply_bytes + data_bytes, step, shard))
+        arrivals.append(stage.client_back(messages.reply_bytes + total_bytes(extents), step, shard))
     if len(shards) > 1 and context.primary not in shards:
         step = stage.client_out(messages.request_header_bytes, submitted)
         step = stage.primary_cpu(cpu.op_prepare_ns, [step], "object info")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from stripesim.models.coding import ShardExtent, WritePlan
 from stripesim.models.object_store.store import StoreIo
-from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.paths.stage import ObjectExtent, PathContext, Stage, by_shard, gather, shard_store_io
+from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.pipeline import enter_pipeline, leave_pipeline
+from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.store import commit_all, gather, shard_writes
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.engine.conditions import alone, pinned
+from stripesim.sim.engine.conditions import pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 # Key ranges of a request: the pages that it writes on any shard, and its object.
@@ -15,12 +19,7 @@ ROWS, OBJECT = 0, 1
 
 
 def optimised_write_path(
-    context: PathContext,
-    *,
-    offset_bytes: int,
-    length_bytes: int,
-    object_size_bytes: int,
-    roll_forward: Template,
+    context: PathContext, *, roll_forward: Template, **extent: Unpack[ObjectExtent]
 ) -> Template:
     """Compile one write of an optimised pool.
 
@@ -42,43 +41,23 @@ def optimised_write_path(
     Ceph main (0009f3f5), ``src/osd/ECTransaction.cc``, ``src/osd/ECCommon.cc`` (``RMWPipeline``),
     ``src/osd/ECExtentCache.h``.
     """
-    models = context.models
-    extent = ObjectExtent(
-        offset_bytes=offset_bytes, length_bytes=length_bytes, object_size_bytes=object_size_bytes
-    )
     plan = context.plan_write(**extent)
-    graph = GraphBuilder(f"write {context.name} {length_bytes} B at {offset_bytes}, {plan.method}")
+    at = f"{extent['length_bytes']} B at {extent['offset_bytes']}"
+    graph = GraphBuilder(f"write {context.name} {at}, {plan.method}")
     stage = Stage(graph, context)
-    step = stage.request(length_bytes)
-    step = stage.primary_cpu(models.cpu.op_prepare_ns, [step], "dispatch")
-    ticket = graph.enter(roles.PG_PIPELINE, after=[step], label="into the pipeline")
+    ticket = enter_pipeline(stage, extent["length_bytes"])
     pins = [
         graph.pin(ROWS, after=[ticket], label="pin the pages"),
         graph.pin(OBJECT, after=[ticket], label="pin the object"),
     ]
     here = _old_pages(stage, plan, context.plan_write(**extent, in_cache=True), ticket)
     turn = graph.turn(ticket, after=[*pins, here], label="turn in the pipeline", phase=Phase.LOCK)
-
-    writes = {
-        shard: shard_store_io(context, extents, object_size_bytes)
-        for shard, extents in by_shard(plan.writes).items()
-    }
-    metadata = StoreIo(0, 0, models.store.metadata_log_bytes(erasure=True), 0)
+    metadata = StoreIo(0, 0, context.models.store.metadata_log_bytes(erasure=True), 0)
+    writes = shard_writes(context, plan, extent["object_size_bytes"])
     writes |= dict.fromkeys(plan.metadata_shards, (0, metadata))
-    sent = _encode_and_send(stage, plan, list(writes), turn)
-    overhead_bytes = models.messages.sub_write_overhead_bytes(erasure=True)
-    known = [
-        stage.transaction(shard, io, overhead_bytes + payload, sent, "sub-write")[0]
-        for shard, (payload, io) in sorted(writes.items())
-    ]
-    done = graph.join(known, label="all committed")
-    finished = stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish", after_reply=True)
+    finished = commit_all(stage, writes, stage.encode_and_send(plan, writes, turn))
     unpinned = [graph.unpin(pin, after=[finished], label="unpin") for pin in pins]
-    spawned = graph.spawn(
-        roll_forward, after=unpinned, label="roll forward if the pipeline has drained", test=alone(ticket)
-    )
-    graph.leave(ticket, after=[spawned], label="out of the pipeline")
-    return graph.finish(reply=stage.reply(0, finished))
+    return leave_pipeline(stage, ticket, unpinned, finished, roll_forward)
 
 
 def written_shards(plan: WritePlan) -> tuple[int, ...]:
@@ -103,34 +82,14 @@ def _old_pages(stage: Stage, plan: WritePlan, in_cache: WritePlan, after: int) -
 
 def _gather(stage: Stage, reads: tuple[ShardExtent, ...], after: int) -> int:
     """Bring pages of several shards to the primary."""
-    store = stage.models.store
     shards = by_shard(reads)
-    asked = sum(shard != stage.context.primary for shard in shards)
-    step = stage.primary_cpu(asked * stage.models.cpu.sub_op_send_ns, [after], "ask for pages")
+    asked_ns = stage.context.remote(shards) * stage.models.cpu.sub_op_send_ns
+    step = stage.primary_cpu(asked_ns, [after], "ask for pages")
     sources = {
         shard: (
-            sum(extent.length_bytes for extent in extents),
-            sum(store.read_bytes(extent.offset_bytes, extent.length_bytes) for extent in extents),
+            total_bytes(extents),
+            sum(stage.models.store.read_bytes(e.offset_bytes, e.length_bytes) for e in extents),
         )
         for shard, extents in shards.items()
     }
     return gather(stage, sources, step, "page read")
-
-
-def _encode_and_send(stage: Stage, plan: WritePlan, shards: list[int], after: int) -> int:
-    """Decode what is missing, compute the parities, make the sub-writes.
-
-    Notes
-    -----
-    A delta multiplies what changes by its coefficients: it costs as much as encoding so many bytes.
-    """
-    context, models = stage.context, stage.models
-    name = context.scheme.name
-    work_ns, coding_ns = sum(shard != context.primary for shard in shards) * models.cpu.sub_write_send_ns, 0.0
-    if plan.decode_stripes:
-        piece_bytes = plan.decode_data_bytes / plan.decode_stripes
-        coding_ns += plan.decode_stripes * models.decode_ns(name, piece_bytes, plan.erasures)
-    coding_ns += plan.encode_stripes * models.encode_ns(name, plan.encode_data_bytes / plan.encode_stripes)
-    return stage.primary_cpu(
-        work_ns, [after], "encode and send", coding_ns=coding_ns, encode_bytes=plan.encode_data_bytes
-    )

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from stripesim.models.coding import PAGE_BYTES, ReadPlan
-from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather, local_read
+from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.store import gather, local_read
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
 def read_path(
     context: PathContext,
     *,
-    offset_bytes: int,
-    length_bytes: int,
-    object_size_bytes: int,
     cached_head_bytes: int = 0,
     cached_tail_bytes: int = 0,
+    **extent: Unpack[ObjectExtent],
 ) -> Template:
     """Compile one read.
 
@@ -27,108 +29,86 @@ def read_path(
     stripe is gathered at the primary from k shards; with `scope = "commit"` the lock is
     held until all of it is there, otherwise only while the primary dispatches.
     """
-    plan = context.plan_read(
-        offset_bytes=offset_bytes, length_bytes=length_bytes, object_size_bytes=object_size_bytes
-    )
-    graph = GraphBuilder(f"read {context.name} {length_bytes} B at {offset_bytes}")
+    plan = context.plan_read(**extent)
+    graph = GraphBuilder(f"read {context.name} {extent['length_bytes']} B at {extent['offset_bytes']}")
     stage = Stage(graph, context)
     step = stage.lock(stage.request(0, plan.returned_bytes))
-    if context.scheme.kind == "erasure":
-        devices = device_reads(
-            context,
-            offset_bytes=offset_bytes,
-            length_bytes=length_bytes,
-            object_size_bytes=object_size_bytes,
-            cached_head_bytes=cached_head_bytes,
-            cached_tail_bytes=cached_tail_bytes,
-        )
-        step = _gather(stage, plan, devices, step)
+    cached = {"cached_head_bytes": cached_head_bytes, "cached_tail_bytes": cached_tail_bytes}
+    if context.erasure:
+        step = _gather(stage, plan, device_reads(context, **cached, **extent), step)
     else:
-        step = _replica(stage, plan, cached_head_bytes + cached_tail_bytes, step)
-    reply = stage.reply(plan.returned_bytes, step)
-    return graph.finish(reply=reply)
+        step = _replica(stage, plan, sum(cached.values()), step)
+    return graph.finish(reply=stage.reply(plan.returned_bytes, step))
 
 
 def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int:
     """Serve from the primary's own copy; return the step after which the reply goes out."""
     cpu, store = stage.models.cpu, stage.models.store
     device_bytes = sum(store.read_bytes(e.offset_bytes, e.length_bytes) for e in plan.reads)
-    work_ns = cpu.op_prepare_ns + cpu.store_read_ns
     device_bytes = max(0, device_bytes - cached_bytes)
+    work_ns = cpu.op_prepare_ns + cpu.store_read_ns
     primary = stage.context.primary
-    answered, step = local_read(stage, primary, work_ns, device_bytes, after, "read", in_group=True)
-    waits = answered == step
-    step = stage.unlock(step)
-    return step if waits else answered
+    answered, back = local_read(stage, primary, work_ns, device_bytes, after, "read", in_group=True)
+    unlocked = stage.unlock(back)
+    return unlocked if answered == back else answered
 
 
 def device_reads(
     context: PathContext,
     *,
-    offset_bytes: int,
-    length_bytes: int,
-    object_size_bytes: int,
     cached_head_bytes: int,
     cached_tail_bytes: int,
+    **extent: Unpack[ObjectExtent],
 ) -> dict[int, int]:
     """Return what each shard's device reads of an erasure-coded object [B].
 
     Parameters are those of `read_path`; where reads are not of whole stripes, the cached parts are those of
     the extent in the object.
     """
-    extent = {"offset_bytes": offset_bytes, "length_bytes": length_bytes}
     store = context.models.store
     if context.models.ec.reads == "stripes":
         # Whole stripes are one run of chunks on a shard; its ends may be cached.
-        plan = context.plan_read(**extent, object_size_bytes=object_size_bytes)
+        cached_bytes = cached_head_bytes + cached_tail_bytes
         return {
             shard: store.read_bytes(
-                extents[0].offset_bytes + cached_head_bytes,
-                sum(extent.length_bytes for extent in extents) - cached_head_bytes - cached_tail_bytes,
+                extents[0].offset_bytes + cached_head_bytes, total_bytes(extents) - cached_bytes
             )
-            for shard, extents in by_shard(plan.reads).items()
+            for shard, extents in by_shard(context.plan_read(**extent).reads).items()
         }
     block_bytes = PAGE_BYTES if context.models.ec.reads == "pages" else context.geometry.stripe_unit_bytes
-    start_bytes = max(offset_bytes, offset_bytes // block_bytes * block_bytes + cached_head_bytes)
-    end_bytes = offset_bytes + length_bytes
+    start_bytes, end_bytes = extent["offset_bytes"], extent["offset_bytes"] + extent["length_bytes"]
+    start_bytes = max(start_bytes, start_bytes // block_bytes * block_bytes + cached_head_bytes)
     end_bytes = min(end_bytes, -(-end_bytes // block_bytes) * block_bytes - cached_tail_bytes)
     if start_bytes >= end_bytes:
         return {}
     plan = context.plan_read(
-        offset_bytes=start_bytes, length_bytes=end_bytes - start_bytes, object_size_bytes=object_size_bytes
+        offset_bytes=start_bytes,
+        length_bytes=end_bytes - start_bytes,
+        object_size_bytes=extent["object_size_bytes"],
     )
     return {
-        shard: sum(store.read_bytes(extent.offset_bytes, extent.length_bytes) for extent in extents)
+        shard: sum(store.read_bytes(one.offset_bytes, one.length_bytes) for one in extents)
         for shard, extents in by_shard(plan.reads).items()
     }
 
 
 def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -> int:
     """Bring what the plan reads to the primary; return the step after which the reply goes out."""
-    context, models = stage.context, stage.models
-    cpu = models.cpu
+    cpu, scope = stage.models.cpu, stage.models.pg_lock.scope
     reads = by_shard(plan.reads)
-    remote = sum(shard != context.primary for shard in reads)
-    step = stage.primary_cpu(cpu.op_prepare_ns + remote * cpu.sub_op_send_ns, [after], "dispatch")
-    if models.pg_lock.scope == "dispatch":
+    work_ns = cpu.op_prepare_ns + stage.context.remote(reads) * cpu.sub_op_send_ns
+    step = stage.primary_cpu(work_ns, [after], "dispatch")
+    if scope == "dispatch":
         stage.unlock(step)
     if reads:
-        sources = {
-            shard: (sum(extent.length_bytes for extent in extents), devices.get(shard, 0))
-            for shard, extents in reads.items()
-        }
+        sources = {shard: (total_bytes(extents), devices.get(shard, 0)) for shard, extents in reads.items()}
         step = gather(stage, sources, step)
-    coding_ns = 0.0
-    if plan.decode_stripes:
-        stripe_bytes = plan.decode_data_bytes / plan.decode_stripes
-        one_ns = models.decode_ns(context.scheme.name, stripe_bytes, plan.erasures)
-        coding_ns = plan.decode_stripes * one_ns
     step = stage.primary_cpu(
         cpu.op_finish_ns,
         [step],
         "assemble",
-        coding_ns=coding_ns,
+        coding_ns=stage.decoding_ns(plan),
         encode_bytes=plan.decode_data_bytes,
         after_reply=True,
     )
-    return stage.unlock(step) if models.pg_lock.scope == "commit" else step
+    return stage.unlock(step) if scope == "commit" else step

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from stripesim.models.coding import ShardExtent
 from stripesim.sim.ceph import roles
-from stripesim.sim.ceph.paths.stage import PathContext, Stage, by_shard, gather
+from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.stage import Stage
+from stripesim.sim.ceph.paths.store import gather, lookup, ssd_chain, transaction
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
@@ -47,21 +49,16 @@ def move_path(context: PathContext, *, source: int, target: int, shard_bytes: in
     read from there, not decoded.
     """
     graph = GraphBuilder(f"move {context.name}")
-    stage = Stage(graph, context)
-    models, step = context.models, graph.issue
+    stage, cpu, step = Stage(graph, context), context.models.cpu, graph.issue
     most = context.recovery_chunk_bytes
-    while shard_bytes > 0:
-        piece_bytes = min(most, shard_bytes)
-        shard_bytes -= piece_bytes
+    for start_bytes in range(0, shard_bytes, most):
+        piece_bytes = min(most, shard_bytes - start_bytes)
         stage.recovers(piece_bytes)
-        remote = sum(shard != context.primary for shard in (source, target))
-        work_ns = models.cpu.op_prepare_ns + remote * models.cpu.sub_op_send_ns
+        work_ns = cpu.op_prepare_ns + context.remote((source, target)) * cpu.sub_op_send_ns
         step = stage.primary_cpu(work_ns, [step], "start move")
-        device_bytes = models.store.read_bytes(0, piece_bytes)
+        device_bytes = context.models.store.read_bytes(0, piece_bytes)
         step = gather(stage, {source: (piece_bytes, device_bytes)}, step, "move read")
-        io = models.store.write_io(0, piece_bytes, existing_bytes=0)
-        message_bytes = models.messages.sub_write_header_bytes + piece_bytes
-        step = stage.transaction(target, io, message_bytes, step, "push")[0]
+        step = _push(stage, target, piece_bytes, step)
     return graph.finish(reply=step)
 
 
@@ -78,18 +75,14 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
     context, models = stage.context, stage.models
     stage.recovers(size_bytes)
     plan = context.scheme.plan_repair(
-        lost=lost,
-        object_size_bytes=size_bytes,
-        geometry=context.geometry,
-        unavailable=context.missing,
+        lost=lost, object_size_bytes=size_bytes, geometry=context.geometry, unavailable=context.missing
     )
     reads = by_shard(plan.reads)
-    remote = sum(shard != context.primary for shard in reads)
-    work_ns = models.cpu.op_prepare_ns + remote * models.cpu.sub_op_send_ns
+    work_ns = models.cpu.op_prepare_ns + context.remote(reads) * models.cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [after], "start repair")
     step = _gather_runs(stage, reads, step)
-    writes = {shard: _total(extents) for shard, extents in by_shard(plan.writes).items()}
-    work_ns = sum(shard != context.primary for shard in writes) * models.cpu.sub_op_send_ns
+    writes = {shard: total_bytes(extents) for shard, extents in by_shard(plan.writes).items()}
+    work_ns = context.remote(writes) * models.cpu.sub_op_send_ns
     coding_ns = 0.0
     if plan.decode_stripes:
         # Kernel costs are given for a stripe's data, also where a code reads less than that.
@@ -99,12 +92,15 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
     step = stage.primary_cpu(
         work_ns, [step], "decode and push", coding_ns=coding_ns, encode_bytes=plan.decode_data_bytes
     )
-    known = []
-    for shard, payload in writes.items():
-        io = models.store.write_io(0, payload, existing_bytes=0)
-        size_bytes = models.messages.sub_write_header_bytes + payload
-        known.append(stage.transaction(shard, io, size_bytes, step, "push")[0])
+    known = [_push(stage, shard, payload, step) for shard, payload in writes.items()]
     return stage.graph.join(known, label="all pushed")
+
+
+def _push(stage: Stage, shard: int, payload_bytes: int, after: int) -> int:
+    """Write what is repaired to a shard's new home."""
+    io = stage.models.store.write_io(0, payload_bytes, existing_bytes=0)
+    size_bytes = stage.models.messages.sub_write_header_bytes + payload_bytes
+    return transaction(stage, shard, io, size_bytes, after, "push")
 
 
 def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: int) -> int:
@@ -114,10 +110,9 @@ def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: in
     them, asks its store once for each, one after another on one thread; the device reads whole
     allocation units, and one that two runs share only once, for the second finds it cached.
     """
-    context, store = stage.context, stage.models.store
-    cpu, messages = stage.models.cpu, stage.models.messages
+    cpu, messages, store = stage.models.cpu, stage.models.messages, stage.models.store
     whole = {
-        shard: (_total(extents), store.read_bytes(0, _total(extents)))
+        shard: (total_bytes(extents), store.read_bytes(0, total_bytes(extents)))
         for shard, extents in reads.items()
         if len(extents) == 1
     }
@@ -129,24 +124,23 @@ def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: in
             continue
         work_ns = cpu.store_read_ns * len(extents)
         pieces = _device_runs(extents, store.min_alloc_bytes)
-        if shard == context.primary:
+        if shard == stage.context.primary:
             arrivals.append(_read_runs(stage, shard, work_ns, pieces, after))
             continue
         step = stage.out(shard, messages.sub_read_request_bytes, after, "repair read", phase=Phase.READ_BACK)
         step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step)
-        size_bytes = messages.sub_read_reply_header_bytes + _total(extents)
+        size_bytes = messages.sub_read_reply_header_bytes + total_bytes(extents)
         arrivals.append(stage.sub_reply(shard, size_bytes, step, "repair read reply", phase=Phase.READ_BACK))
     return stage.graph.join(arrivals, label="all data here")
 
 
 def _read_runs(stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int) -> int:
     """Read several pieces of one shard: the thread waits for each before it asks for the next."""
-    graph = stage.graph
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
-    step = stage.shard_thread(shard, [after], "repair read")
+    step = stage.worker(worker, [after], "repair read", shard)
     step = stage.on_core(cpu, cpu_ns, [step], "repair read", handoffs=1 + len(pieces), shard=shard)
-    step = stage.ssd_chain(shard, pieces, stage.lookup(shard, step))
-    return graph.release(worker, after=[step], label="thread back from repair read", shard=shard)
+    step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
+    return stage.graph.release(worker, after=[step], label="thread back from repair read", shard=shard)
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:
@@ -158,7 +152,3 @@ def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:
         if known > first:
             pieces.append((known - first) * unit_bytes)
     return pieces
-
-
-def _total(extents: list[ShardExtent]) -> int:
-    return sum(extent.length_bytes for extent in extents)

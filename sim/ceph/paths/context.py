@@ -1,0 +1,100 @@
+"""What a path depends on: the models, the scheme, and who of a placement group is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
+
+from stripesim.models.coding import ReadPlan, RedundancyScheme, ShardExtent, StripeGeometry, WritePlan
+from stripesim.sim.ceph.cluster import Models
+
+
+class ObjectExtent(TypedDict):
+    """A request's extent in its object, and the object's size [B]."""
+
+    offset_bytes: int
+    length_bytes: int
+    object_size_bytes: int
+
+
+@dataclass(frozen=True)
+class PathContext:
+    """Everything a path depends on, except for the request itself.
+
+    Shards that are `missing` cannot be read from; those `catching_up` among them take part in writes all
+    the same: their OSDs are being brought up to date. One round of a recovery moves at most
+    `recovery_chunk_bytes` of an object.
+    """
+
+    models: Models
+    scheme: RedundancyScheme
+    geometry: StripeGeometry
+    primary: int = 0
+    missing: frozenset[int] = frozenset()
+    recovery_chunk_bytes: int = 8 << 20
+    catching_up: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        # How long the lock is held may depend on the kind of pool, which is known here.
+        lock = self.models.pg_lock.of_pool(erasure=self.erasure)
+        object.__setattr__(self, "models", replace(self.models, pg_lock=lock))
+
+    @property
+    def erasure(self) -> bool:
+        """Whether objects are erasure-coded."""
+        return self.scheme.kind == "erasure"
+
+    @property
+    def name(self) -> str:
+        """Scheme and state, for template names."""
+        state = f" without {sorted(self.missing)}" if self.missing else ""
+        caught = f", {sorted(self.catching_up)} catching up" if self.catching_up else ""
+        return f"{self.scheme.name}{state}{caught}"
+
+    @property
+    def members(self) -> list[int]:
+        """Shards that take part in writes."""
+        absent = self.missing - self.catching_up
+        return [shard for shard in range(self.scheme.width) if shard not in absent]
+
+    def remote(self, shards: Iterable[int]) -> int:
+        """Count the shards that are not the primary's own."""
+        return sum(shard != self.primary for shard in shards)
+
+    def plan_read(self, **extent: Unpack[ObjectExtent]) -> ReadPlan:
+        """Plan a read from what is up to date."""
+        return self.scheme.plan_read(
+            **extent, geometry=self.geometry, missing=self.missing, policy=self.models.ec
+        )
+
+    def plan_write(self, *, in_cache: bool = False, **extent: Unpack[ObjectExtent]) -> WritePlan:
+        """Plan a write: read from what is up to date, write to all members."""
+
+        def plan(missing: frozenset[int]) -> WritePlan:
+            return self.scheme.plan_write(
+                **extent, geometry=self.geometry, policy=self.models.ec, in_cache=in_cache, missing=missing
+            )
+
+        planned = plan(self.missing)
+        if not self.catching_up:
+            return planned
+        wider = plan(self.missing - self.catching_up)
+        more = tuple(extent for extent in wider.writes if extent.shard in self.catching_up)
+        caught_up = tuple(shard for shard in wider.metadata_shards if shard in self.catching_up)
+        return replace(
+            planned, writes=planned.writes + more, metadata_shards=planned.metadata_shards + caught_up
+        )
+
+
+def by_shard(extents: Iterable[ShardExtent]) -> dict[int, list[ShardExtent]]:
+    """Group extents by shard, shards ascending."""
+    grouped: dict[int, list[ShardExtent]] = {}
+    for extent in sorted(extents):
+        grouped.setdefault(extent.shard, []).append(extent)
+    return grouped
+
+
+def total_bytes(extents: Iterable[ShardExtent]) -> int:
+    """Sum the lengths of extents [B]."""
+    return sum(extent.length_bytes for extent in extents)

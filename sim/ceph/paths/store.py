@@ -1,0 +1,321 @@
+"""What a member's store does for a path: reads, writes, commits; and what is gathered from members."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from stripesim.models.coding import ShardExtent, WritePlan
+from stripesim.models.object_store.store import StoreIo
+from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
+from stripesim.sim.ceph.paths.stage import TRANSFER_STEPS_MAX, Stage
+from stripesim.sim.ceph.phases import Phase
+from stripesim.sim.engine.graph import FIXED, SSD_READ, SSD_WRITE
+
+Item = TypeVar("Item")
+
+# As `TRANSFER_STEPS_MAX`, of a chain of reads of one shard.
+CHAIN_STEPS_MAX = 8
+
+
+def _device(
+    stage: Stage,
+    shard: int,
+    part: int,
+    demand_ns: float,
+    after: Iterable[int],
+    label: str,
+    spread: int = SSD_READ,
+    **amounts: int,
+) -> int:
+    """Stay at a part of a shard's drive."""
+    role = roles.shard_role(shard, part)
+    return stage.graph.use(
+        role, demand_ns, after=after, label=label, spread=spread, phase=Phase.DEVICE, shard=shard, **amounts
+    )
+
+
+def ssd_read(stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD read") -> int:
+    """Read from a shard's device, in the pieces that the device makes of it.
+
+    What the drive has read goes on to the host, where that way is a queue of its own.
+    """
+    ssd, ends = stage.models.ssd, []
+    for pieces, requests in _transfers(stage, size_bytes):
+        read_ns, read_bytes = sum(map(ssd.read_ns, pieces)), sum(pieces)
+        counted = {"device_read_bytes": read_bytes, "device_read_ops": requests}
+        step = _device(stage, shard, roles.SSD, read_ns, [after], label, **counted)
+        if ssd.link_ns_per_byte:
+            link_ns = ssd.link_ns_per_byte * read_bytes
+            step = _device(stage, shard, roles.SSD_LINK, link_ns, [step], "drive to host", FIXED)
+        ends.append(step)
+    return stage.graph.join(ends)
+
+
+def ssd_chain(stage: Stage, shard: int, sizes_bytes: Sequence[int], after: int) -> int:
+    """Read several pieces of one object from a shard's device, each after the one before it."""
+    device, step = stage.models.ssd, after
+    reads = [
+        (piece, device.read_ns(piece) if index == 0 else device.read_next_ns(piece))
+        for index, size_bytes in enumerate(sizes_bytes)
+        for piece in device.pieces_bytes(size_bytes)
+    ]
+    for batch in batches(reads, CHAIN_STEPS_MAX):
+        read_ns = sum(read_ns for _, read_ns in batch)
+        counted = {"device_read_bytes": sum(piece for piece, _ in batch), "device_read_ops": len(batch)}
+        step = _device(stage, shard, roles.SSD, read_ns, [step], "SSD read", **counted)
+    return step
+
+
+def ssd_write(stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD write") -> int:
+    """Write to a shard's device: at once into a buffer that takes all of it, else in its pieces."""
+    ssd, ends = stage.models.ssd, []
+    transfers = _transfers(stage, size_bytes)
+    if ssd.write_servers_count:
+        transfers = [((size_bytes,), len(ssd.pieces_bytes(size_bytes)))]
+    for pieces, requests in transfers:
+        counted = {"device_write_bytes": sum(pieces), "device_write_ops": requests}
+        write_ns = sum(map(ssd.write_ns, pieces))
+        ends.append(_device(stage, shard, roles.SSD_WRITER, write_ns, [after], label, SSD_WRITE, **counted))
+    return stage.graph.join(ends)
+
+
+def _transfers(stage: Stage, size_bytes: int) -> list[tuple[Sequence[int], int]]:
+    """Return what a device serves in parallel [B], each with the requests that it is counted as."""
+    device = stage.models.ssd
+    pieces = device.pieces_bytes(size_bytes)
+    if len(pieces) == 1:
+        # Several requests keep the channels of a drive busy; a single one is spread over them.
+        return [([part], int(index == 0)) for index, part in enumerate(device.parts_bytes(pieces[0]))]
+    return [(batch, len(batch)) for batch in batches(pieces, TRANSFER_STEPS_MAX)]
+
+
+def batches(items: Sequence[Item], most: int) -> list[Sequence[Item]]:
+    """Split items into runs of equal length, but the last, of which there are at most so many.
+
+    >>> [len(run) for run in batches(range(7), 3)]
+    [3, 3, 1]
+    """
+    length = -(-len(items) // most)
+    return [items[start : start + length] for start in range(0, len(items), max(1, length))]
+
+
+def lookup(stage: Stage, shard: int, after: int) -> int:
+    """Find where an object's bytes lie: the mean of what look-ups read; no step if all is in memory."""
+    model = stage.models.lookup
+    if model is None or not model.miss_fraction:
+        return after
+    read_ns = model.miss_fraction * stage.models.ssd.read_ns(model.read_bytes)
+    read_bytes = round(model.miss_fraction * model.read_bytes)
+    return _device(stage, shard, roles.SSD, read_ns, [after], "metadata read", device_read_bytes=read_bytes)
+
+
+def local_read(
+    stage: Stage,
+    shard: int,
+    cpu_ns: float,
+    device_bytes: int,
+    after: int,
+    what: str,
+    *,
+    in_group: bool = False,
+) -> tuple[int, int]:
+    """Serve one store read on a shard: the thread waits for the device, as `store->read` does.
+
+    Return the step after which the answer leaves, and that at which the thread is back.
+    """
+
+    def read(step: int) -> int:
+        step = lookup(stage, shard, step)
+        return ssd_read(stage, shard, device_bytes, step) if device_bytes else step
+
+    return stage.work(
+        roles.shard_role(shard, roles.CPU),
+        cpu_ns + stage.models.cpu.store_ns_per_byte * device_bytes,
+        [after],
+        what,
+        in_group=in_group,
+        shard=shard,
+        # Waiting for the device is one more hand-off.
+        handoffs=2 if device_bytes else 1,
+        wakes_count=stage.models.threads.read_wakes_count if device_bytes else 0,
+        then=read,
+        after_reply=True,
+    )
+
+
+def gather(stage: Stage, sources: Mapping[int, tuple[int, int]], after: int, what: str = "sub-read") -> int:
+    """Read from several shards and bring the data to the primary.
+
+    `sources` has for each shard the bytes that its store returns and those that its device reads; the two
+    differ by what a cache holds and by padding. The stage of `after` has paid for making the sub-reads.
+    """
+    cpu, messages = stage.models.cpu, stage.models.messages
+    arrivals = []
+    for shard, (data_bytes, device_bytes) in sources.items():
+        if shard == stage.context.primary:
+            arrivals.append(local_read(stage, shard, cpu.store_read_ns, device_bytes, after, what)[0])
+            continue
+        step = stage.out(shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK)
+        work_ns = cpu.sub_op_prepare_ns + cpu.store_read_ns
+        step, _ = local_read(stage, shard, work_ns, device_bytes, step, what)
+        size_bytes = messages.sub_read_reply_header_bytes + data_bytes
+        arrivals.append(stage.sub_reply(shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK))
+    return stage.graph.join(arrivals, label="all data here")
+
+
+def stripe_sources(
+    context: PathContext, plan: WritePlan, stripes: Collection[int], cached_stripes: frozenset[int]
+) -> dict[int, tuple[int, int]]:
+    """Return what `gather` reads of whole stripes; those in the read caches need no device read."""
+    unit, alloc = context.geometry.stripe_unit_bytes, context.models.store.min_alloc_bytes
+    # Chunks smaller than an allocation unit may share one.
+    blocks = {
+        block
+        for stripe in stripes
+        if stripe not in cached_stripes
+        for block in range(stripe * unit // alloc, -(-(stripe + 1) * unit // alloc))
+    }
+    return dict.fromkeys(by_shard(plan.reads), (len(stripes) * unit, len(blocks) * alloc))
+
+
+def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
+    """Commit through the store's key-value log; return the commit.
+
+    One thread of the OSD submits a transaction; one sync serves all transactions that wait for
+    it. After the commit the transaction is finished: nobody waits for that, but a thread is busy. Where
+    threads keep their cores, the first makes the syncs too, so it is given back behind the sync's queue.
+    """
+    graph, cpu, makes_syncs = stage.graph, stage.models.cpu, bool(stage.models.threads.slice_ns)
+    kv, core = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
+    thread = graph.acquire(kv, after=[after], label="thread for kv submit", phase=Phase.LOG, shard=shard)
+    submitted = step = stage.on_core(
+        core, cpu.kv_transaction_ns, [thread], "kv submit", phase=Phase.LOG, shard=shard, thread=thread
+    )
+    if not makes_syncs:
+        step = graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
+    committed = graph.use(
+        roles.shard_role(shard, roles.SYNC),
+        stage.models.ssd.sync_ns(log_bytes),
+        after=[step],
+        label="kv sync",
+        spread=SSD_WRITE,
+        phase=Phase.LOG,
+        shard=shard,
+        device_write_bytes=log_bytes,
+        device_log_bytes=log_bytes,
+        device_write_ops=1,
+    )
+    # What a sync writes once, however many transactions it serves.
+    shared_bytes = stage.models.store.sync_log_bytes
+    if shared_bytes:
+        graph.per_service(committed, device_write_bytes=shared_bytes, device_log_bytes=shared_bytes)
+    if makes_syncs:
+        graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
+    finish_ns = cpu.kv_finish_ns * (cpu.ec_kv_finish_factor if stage.context.erasure else 1)
+    if finish_ns:
+        finisher = roles.shard_role(shard, roles.FINISHER) if makes_syncs else kv
+        stage.with_thread(finisher, core, finish_ns, [committed], "kv finish", phase=Phase.LOG, shard=shard)
+    return committed
+
+
+def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str) -> int:
+    """One member's part of a write: message, transaction, device, commit, acknowledgement.
+
+    Return the step at which the primary knows of the commit.
+    """
+    cpu, threads = stage.models.cpu, stage.models.threads
+    work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
+    local = shard == stage.context.primary
+    step = after
+    if not local:
+        step = stage.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
+        work_ns += cpu.sub_op_prepare_ns
+    wakes_count = threads.write_wakes_count if io.data_bytes else 0
+    if stage.context.erasure:
+        wakes_count += threads.ec_wakes_count
+    core = roles.shard_role(shard, roles.CPU)
+    step = stage.work(core, work_ns, [step], "transaction", shard=shard, wakes_count=wakes_count)[1]
+    if io.read_bytes:
+        step = ssd_read(stage, shard, io.read_bytes, step, "SSD read (padding)")
+    if io.data_bytes:
+        step = ssd_write(stage, shard, io.data_bytes, step)
+    committed = commit(stage, shard, io.log_bytes, step)
+    if io.deferred_bytes:
+        ssd_write(stage, shard, io.deferred_bytes, committed, "deferred write")
+    if local:
+        return committed
+    size_bytes = stage.models.messages.sub_reply_bytes
+    return stage.sub_reply(shard, size_bytes, committed, f"{what} reply", phase=Phase.DISTRIBUTION)
+
+
+def commit_all(stage: Stage, writes: Mapping[int, tuple[int, StoreIo]], sent: int) -> int:
+    """Send the sub-writes, by shard the payload [B] and the store's traffic; return when all is committed."""
+    context, models = stage.context, stage.models
+    overhead_bytes = models.messages.sub_write_overhead_bytes(erasure=context.erasure)
+    known = [
+        transaction(stage, shard, io, overhead_bytes + payload, sent, "sub-write")
+        for shard, (payload, io) in sorted(writes.items())
+    ]
+    done = stage.graph.join(known, label="all committed")
+    return stage.primary_cpu(models.cpu.op_finish_ns, [done], "finish", after_reply=True)
+
+
+def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]:
+    """Tell members to forget how to roll back: a transaction of metadata only; return when each has.
+
+    References
+    ----------
+    Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``try_finish_rmw``).
+    """
+    models = stage.models
+    work_ns = stage.context.remote(shards) * models.cpu.sub_op_send_ns
+    step = stage.primary_cpu(work_ns, [after], "roll forward")
+    io = StoreIo(0, 0, models.store.roll_forward_log_bytes, 0)
+    size_bytes = models.messages.roll_forward_bytes
+    return [transaction(stage, shard, io, size_bytes, step, "roll-forward") for shard in shards]
+
+
+def shard_writes(
+    context: PathContext,
+    plan: WritePlan,
+    object_size_bytes: int,
+    unit_states: tuple[int, int] | None = None,
+) -> dict[int, tuple[int, StoreIo]]:
+    """Return each written shard's payload [B] and its store's device traffic.
+
+    `unit_states` tells what is known of the first and last unit (see
+    `stripesim.models.object_store.store`); None: what lies below the object's size is there and has to be
+    read.
+    """
+    written = by_shard(plan.writes)
+    return {
+        shard: (total_bytes(extents), _store_io(context, extents, object_size_bytes, unit_states))
+        for shard, extents in written.items()
+    }
+
+
+def _store_io(
+    context: PathContext,
+    extents: list[ShardExtent],
+    object_size_bytes: int,
+    unit_states: tuple[int, int] | None,
+) -> StoreIo:
+    store = context.models.store
+    existing = object_size_bytes
+    if context.erasure:
+        # Beyond the end of an optimised object's shard only whole pages are written.
+        existing = context.geometry.stripe_count(object_size_bytes) * context.geometry.stripe_unit_bytes
+    if unit_states is not None:
+        parts = [store.partial_write_io(e.offset_bytes, e.length_bytes, unit_states) for e in extents]
+    else:
+        parts = [store.write_io(e.offset_bytes, e.length_bytes, existing_bytes=existing) for e in extents]
+    # One transaction, however many extents: its metadata is written once.
+    other_log_bytes = sum(part.log_bytes - store.metadata_bytes for part in parts)
+    return StoreIo(
+        read_bytes=sum(part.read_bytes for part in parts),
+        data_bytes=sum(part.data_bytes for part in parts),
+        log_bytes=other_log_bytes + store.metadata_log_bytes(erasure=context.erasure),
+        deferred_bytes=sum(part.deferred_bytes for part in parts),
+    )
