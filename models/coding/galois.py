@@ -78,9 +78,7 @@ def vandermonde_matrix(k: int, m: int) -> Bytes:
     singular once m exceeds 3 (m = 4 from k = 22 on, m = 5 from k = 6 on),
     so some erasures of m shards cannot be decoded.
 
-    References
-    ----------
-    Intel ISA-L, ``erasure_code/ec_base.c``; ``include/erasure_code.h``, note on ``gf_gen_rs_matrix``.
+    See Intel ISA-L, ``erasure_code/ec_base.c``; ``include/erasure_code.h``, note on ``gf_gen_rs_matrix``.
     """
     parity = POWERS[np.arange(m)[:, None] * np.arange(k) % 255]
     return np.concatenate([np.eye(k, dtype=np.uint8), parity])
@@ -92,9 +90,7 @@ def cauchy_matrix(k: int, m: int) -> Bytes:
     The identity stands above the parity rows, row i running from k to k + m - 1 and k + m being at most 256.
     Every k rows are independent.
 
-    References
-    ----------
-    Intel ISA-L, ``erasure_code/ec_base.c``.
+    See Intel ISA-L, ``erasure_code/ec_base.c``.
     """
     parity = INVERSES[np.arange(k, k + m)[:, None] ^ np.arange(k)]
     return np.concatenate([np.eye(k, dtype=np.uint8), parity])

@@ -11,19 +11,13 @@ from stripesim.models.coding.errors import require
 class StripeGeometry:
     """How an object's bytes are dealt out to its data shards.
 
-    Notes
-    -----
     Byte ``x`` of an object lies in stripe ``x // (k * u)``, on data shard
     ``x % (k * u) // u``, at offset ``x // (k * u) * u + x % u`` of that shard,
     with ``u`` the stripe unit. A shard stores whole chunks only, so the last
     stripe of an object is padded with zeros up to its end.
 
-    References
-    ----------
-    Ceph v11.2.0, ``src/osd/ECUtil.h``, ``stripe_info_t``.
+    See Ceph v11.2.0, ``src/osd/ECUtil.h``, ``stripe_info_t``.
 
-    Examples
-    --------
     >>> geometry = StripeGeometry(k=6, stripe_unit_bytes=4096)
     >>> geometry.stripe_bytes, geometry.stripe_range(20000, 10000)
     (24576, (0, 2))

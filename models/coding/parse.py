@@ -35,8 +35,6 @@ def parse_scheme(text: str) -> RedundancyScheme:
     scheme's ``name`` is the text in canonical form. `SchemeError` if the family is unknown, or its numbers
     are missing, superfluous or out of range.
 
-    Examples
-    --------
     >>> parse_scheme("rs:6,3").failures_tolerated
     3
     >>> parse_scheme("lrc:10,6,5").width, parse_scheme("clay:9,3,11").width

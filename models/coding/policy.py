@@ -17,9 +17,7 @@ PAGE_BYTES = 4096
 class EcPolicy:
     """Which shards a read or a write of an erasure-coded object moves.
 
-    References
-    ----------
-    Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``), ``src/osd/ECCommon.cc``
+    See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``), ``src/osd/ECCommon.cc``
     (``get_min_want_to_read_shards``); v20.2.0 by counters of a running cluster.
     """
 

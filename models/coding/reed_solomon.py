@@ -25,8 +25,6 @@ from stripesim.models.coding.protocol import (
 class ReedSolomon(RedundancyScheme):
     """A systematic maximum-distance-separable code over GF(2^8).
 
-    Notes
-    -----
     Writes follow Ceph v11.2.0: the shards of an object all have the same
     length, a multiple of the chunk, so the object's size for planning is its
     size rounded up to whole stripes. A head or tail stripe that the write
@@ -42,13 +40,9 @@ class ReedSolomon(RedundancyScheme):
     at shards. The plan says nothing of stripes that a cache holds, nor of the
     metadata of a transaction.
 
-    References
-    ----------
-    Ceph v11.2.0, ``src/osd/ECTransaction.h``, ``get_write_plan``;
+    See Ceph v11.2.0, ``src/osd/ECTransaction.h``, ``get_write_plan``;
     ``src/osd/ECBackend.cc``, ``objects_read_async`` and ``get_min_avail_to_read_shards``.
 
-    Examples
-    --------
     >>> code = ReedSolomon(k=6, m=3)
     >>> plan = code.plan_write(offset_bytes=0, length_bytes=4096, object_size_bytes=1 << 22,
     ...                        geometry=code.geometry(4096))

@@ -22,8 +22,6 @@ from stripesim.models.coding.protocol import (
 class Replication(RedundancyScheme):
     """``copies`` identical copies of each object.
 
-    Notes
-    -----
     A write goes to every copy as it came and reads nothing. Objects may have
     holes: a write beyond the end fills nothing. What a device reads to
     complete a write below its allocation unit is the object store's cost,
@@ -32,9 +30,7 @@ class Replication(RedundancyScheme):
     geometry is ignored; it is taken so that callers need not know which
     scheme they hold.
 
-    References
-    ----------
-    Ceph v11.2.0, ``src/osd/ReplicatedBackend.cc``.
+    See Ceph v11.2.0, ``src/osd/ReplicatedBackend.cc``.
     """
 
     copies: int  #: Copies in all, 1 to 256

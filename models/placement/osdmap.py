@@ -1,8 +1,6 @@
 """From an object's name to its placement group, and from there to the OSDs that are up for it.
 
-References
-----------
-Ceph v16.2.15, src/osd/osd_types.cc (pg_pool_t::hash_key, raw_pg_to_pg, raw_pg_to_pps),
+See Ceph v16.2.15, src/osd/osd_types.cc (pg_pool_t::hash_key, raw_pg_to_pg, raw_pg_to_pps),
 src/include/rados.h (ceph_stable_mod).
 """
 

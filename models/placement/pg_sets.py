@@ -1,8 +1,6 @@
 """The OSDs of every placement group as a cluster's OSD map has them: CRUSH, exceptions, states, primaries.
 
-References
-----------
-Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and what it calls) and src/osd/osd_types.cc
+See Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and what it calls) and src/osd/osd_types.cc
 (pg_pool_t::raw_pg_to_pps).
 """
 

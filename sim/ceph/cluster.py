@@ -275,8 +275,6 @@ class Cluster:
     def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
         """Index of the threads that process a placement group's operations on an OSD.
 
-        Notes
-        -----
         Ceph v16.2.15, ``src/osd/osd_types.h`` (``spg_t::hash_to_shard``).
         """
         first = self.osd_resource(osds, _OSD_KINDS[0])

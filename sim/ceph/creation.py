@@ -41,8 +41,6 @@ class CreationSource:
     lies between, as the planner has it; ``object``: the first write fills the whole object; ``nothing``: no
     write fills anything, and no stripe is ever read.
 
-    Notes
-    -----
     These are questions, not mechanisms of the modelled system: what would have to be true for a
     published figure to come about. Under ``nothing`` a second write to a stripe counts as a first one, which
     for random writes over an image much larger than the run is rare.

@@ -18,9 +18,7 @@ from stripesim.sim.engine.program import RequestChunk
 def heartbeat_peers(cluster: Cluster) -> IntArray:
     """List who pings whom: OSDs that share a placement group, and the neighbours by number.
 
-    References
-    ----------
-    Ceph v11.2.0, ``src/osd/OSD.cc``, ``maybe_update_heartbeat_peers``.
+    See Ceph v11.2.0, ``src/osd/OSD.cc``, ``maybe_update_heartbeat_peers``.
     """
     watches = np.zeros((cluster.osds, cluster.osds), dtype=bool)
     for left in range(cluster.width):
@@ -41,8 +39,6 @@ class HeartbeatSource:
     No ping starts at or after `until_ns`; `size_bytes` is a ping or an answer with the messenger's
     envelope; `seed` sets each OSD's moment within the interval.
 
-    Notes
-    -----
     An OSD pings all its peers at once. Pairs on one host do not cross the wire. Only the cluster (back)
     side is sent; the public side carries as much again and is left out, as are acknowledgements of the
     transport.

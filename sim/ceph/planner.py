@@ -69,8 +69,6 @@ class RequestPlanner:
     workload on the same pool, with which it shares templates and read caches. A client gives a request up
     after `timeout_ns` (0: never).
 
-    Notes
-    -----
     A request that crosses objects becomes several parts, each its own request to the
     engine; the recording joins them. In a closed loop each part counts against the depth.
 
@@ -170,8 +168,6 @@ class RequestPlanner:
     def replan(self, indices: IntArray) -> RequestChunk:
         """Plan requests again, as their placement groups look now.
 
-        Notes
-        -----
         What the planner knew of an object's size and of the caches when it planned the request first still
         counts; what changes is who takes part.
         """

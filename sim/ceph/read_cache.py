@@ -12,8 +12,6 @@ from stripesim.sim.engine.graph import IntArray
 class ReadCache:
     """A least-recently-used set of granules (allocation units of a replica, or stripes).
 
-    Notes
-    -----
     Reads fill it, writes drop what they touch. It is evaluated at planning, in the order
     of issue, as one cache of the cluster's size. What that leaves out: requests that
     overtake each other, and OSDs that hold more than their share.

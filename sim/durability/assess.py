@@ -163,8 +163,6 @@ def _burst(system: System) -> dict[str, Any]:
 def unavailability(system: System) -> float | None:
     """Share of time and of placement groups with fewer shards than clients need (``min_size``).
 
-    Notes
-    -----
     From independent failures: the chain's share for pools of a clustered placement, elsewhere binomial, each
     shard away for the detection and half the rebuild. From bursts: their rate, the time that struck units are
     down and the mean share of groups hit beyond `missing_allowed`. Data that is lost counts as available.

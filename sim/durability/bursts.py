@@ -20,8 +20,6 @@ SAMPLES: Final = 20_000
 def stripe_lost(members: int, tolerated: int, dead: int, total: int) -> float:
     """Probability that a stripe on random drives has more of them among the dead than it tolerates.
 
-    Examples
-    --------
     >>> f"{stripe_lost(3, 2, 50, 5000):.5e}"
     '9.41365e-07'
     """
@@ -35,8 +33,6 @@ def stripe_lost(members: int, tolerated: int, dead: int, total: int) -> float:
 def sets_lost(probability: float, sets: float) -> float:
     """Probability that any of so many independent sets is lost.
 
-    Examples
-    --------
     >>> f"{sets_lost(stripe_lost(3, 2, 50, 5000), 1e7):.6f}"
     '0.999918'
     """
@@ -46,12 +42,8 @@ def sets_lost(probability: float, sets: float) -> float:
 def copysets_scattered(nodes: int, scatter_width: int, copies: int) -> float:
     """Fewest sets of nodes that give every node so many partners.
 
-    References
-    ----------
-    Cidon et al.: Copysets, USENIX ATC 2013, section 3.
+    See Cidon et al.: Copysets, USENIX ATC 2013, section 3.
 
-    Examples
-    --------
     >>> round(copysets_scattered(5000, 10, 3))
     8333
     """
@@ -61,8 +53,6 @@ def copysets_scattered(nodes: int, scatter_width: int, copies: int) -> float:
 def pools_lost(code: Code, pools: int, dead: int, spare_drives: int = 0) -> float:
     """Probability that so many dead drives, any of all, are too many in some pool of `code.width`.
 
-    Notes
-    -----
     Sets that no pool minds are counted by the coefficient of x^dead in (sum over i of c_i x^i)^pools, where
     c_i is how many sets of i shards can be decoded without; drives of no pool may die as they like.
     """
@@ -89,18 +79,12 @@ def pools_lost(code: Code, pools: int, dead: int, spare_drives: int = 0) -> floa
 def fixed_window_loss(shards: int, tolerated: int, afr: float, window_days: float) -> float:
     """Annual probability that in some window more shards fail than are tolerated, windows independent.
 
-    Notes
-    -----
     Failures within a window are binomial with probability 1 - exp(-afr × window / 365 days); a window begins
     with all shards in place, so the result lies below that of a chain.
 
-    References
-    ----------
-    Backblaze: erasure-coding-durability, 2018 (durability.py, whose table for 17+3 shards says
+    See Backblaze: erasure-coding-durability, 2018 (durability.py, whose table for 17+3 shards says
     0.999999999992646).
 
-    Examples
-    --------
     >>> f"{1 - fixed_window_loss(20, 3, 0.00405, 6.5):.15f}"
     '0.999999999992646'
     """
@@ -271,15 +255,11 @@ def _destroys(
 ) -> float:
     """An unbiased estimate that one set of struck units destroys any group, from the groups' own chances.
 
-    Notes
-    -----
     Where a struck drive keeps its data with some probability, the probability that any group is lost is a sum
     of the groups' own over the mean of 1 / (groups lost, given that one drawn in proportion is): no loss is
     too rare to be seen.
 
-    References
-    ----------
-    Karp, Luby, Madras: Monte-Carlo approximation algorithms for enumeration problems, J. Algorithms 1989.
+    See Karp, Luby, Madras: Monte-Carlo approximation algorithms for enumeration problems, J. Algorithms 1989.
     """
     if met.lost_fraction >= 1 or summed <= 0:
         return 1.0 if summed > 0 else 0.0

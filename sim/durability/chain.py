@@ -47,8 +47,6 @@ class Chain:
 class PatternChain(Chain):
     """A chain with a state for each pattern of losses that can be decoded, the first the whole stripe.
 
-    Notes
-    -----
     Uniformisation step by step. Once the distribution among the states keeps its shape, what is left shrinks
     by the same factor with each step, and the rest of the sum over Poisson-distributed steps is closed.
     """
@@ -103,8 +101,6 @@ class PatternChain(Chain):
 def any_of(probability: float, copies: float) -> float:
     """Probability that at least one of independent copies does what each does with this probability.
 
-    Examples
-    --------
     >>> any_of(1e-30, 1000)
     1e-27
     """
@@ -114,15 +110,11 @@ def any_of(probability: float, copies: float) -> float:
 def absorption(rates: Floats, horizon_s: float) -> float:
     """Probability to be absorbed within a time, from state 0; rates [1/s] as in `Chain`.
 
-    Notes
-    -----
     Uniformisation over a step so short that the chain hardly moves, exp(Qh) = sum of Poisson(qh; j) U^j with
     U = I + Q/q, then repeated squaring. q is twice the largest exit rate, so that every element of U is a sum
     of positive terms; relative errors double with each squaring and stay below 1e-6.
 
-    References
-    ----------
-    Jensen: Markoff chains as an aid in the study of Markoff processes, 1953. Moler and Van Loan: Nineteen
+    See Jensen: Markoff chains as an aid in the study of Markoff processes, 1953. Moler and Van Loan: Nineteen
     dubious ways to compute the exponential of a matrix, 2003, method 3.
     """
     size = len(rates)
@@ -154,9 +146,7 @@ def absorption(rates: Floats, horizon_s: float) -> float:
 def mean_absorption(rates: Floats, reward: Floats | None = None) -> float:
     """Mean of what is gathered before absorption from state 0: time [s], or reward by state times time.
 
-    References
-    ----------
-    Grassmann, Taksar, Heyman: Regenerative analysis and steady state distributions for Markov chains,
+    See Grassmann, Taksar, Heyman: Regenerative analysis and steady state distributions for Markov chains,
     Operations Research 33(5), 1985: elimination of states without subtraction.
     """
     work = np.array(rates, dtype=float)
@@ -192,8 +182,6 @@ def birth_death(up: list[float], down: list[float], lethal: list[float]) -> Floa
 def chain_of(system: System) -> Chain:
     """Return the chain of a system whose drives do not age.
 
-    Notes
-    -----
     Clustered: a pool of n drives, each failing at rate λ; rebuilt at μ = 1 / (detection + transfer), each
     ("parallel") or one at a time ("serial"; sharing one pace gives the same rate). Exact; codes whose
     patterns matter have a state for each pattern (`PatternChain`).
@@ -235,8 +223,6 @@ def level_times(system: System) -> tuple[list[float], list[float], list[float]]:
     on, count drives whose failure takes it one further and give the bytes of its stripes on one drive over
     those of the drive.
 
-    Notes
-    -----
     Declustered: i overlapping failures share a fraction prod((n - j) / (N - j), j = 1 … i - 1) of a drive's
     stripes, of which one shard each is rebuilt, with the bandwidth of N - i survivors, each rebuilt byte
     costing `repair_reads` bytes read and one written.

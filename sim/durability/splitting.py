@@ -138,8 +138,6 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
 def _bias_s(system: System, drives: int) -> list[float]:
     """Within how long a failure is hoped for at each level: about as long as a walk is there.
 
-    Notes
-    -----
     That is one stay, and the share of the horizon that the level takes up anyway. Weights then stay near 1:
     a walk that spent many times as long would carry a weight of e to that number.
     """
@@ -225,14 +223,10 @@ def _beginning(prepared: Prepared) -> Any:
 def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels: bool = True) -> Batch:
     """Run one batch of so many walks at each level; without `levels` each goes on to loss or the horizon.
 
-    Notes
-    -----
     States that reach a level are drawn, for the next one, in proportion to their weights (systematic
     resampling), and the level's probability is the mean weight: the product is unbiased. So it is where they
     are drawn alike and carry their weights on.
 
-    References
-    ----------
     Garvels: The splitting method in rare event simulation, 2000, chapter 2. Del Moral, Garnier: Genealogical
     particle analysis of rare events, Annals of Applied Probability 15(4), 2005.
     """
@@ -276,8 +270,6 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
 def estimate(batches: list[Batch], copies: int) -> Estimate:
     """Put batches together: Student's interval on the logarithm of their mean.
 
-    Notes
-    -----
     The batches are independent and each is unbiased; the relative standard error of their mean is taken as
     that of its logarithm, which holds as long as it is small. Where no batch saw a loss, the interval ends
     at what three walks of all would have given.

@@ -34,8 +34,6 @@ _PIECES: Final = 40
 class Lifetime:
     """Time from a new drive to its failure, as a hazard that is constant over pieces of the drive's age.
 
-    Examples
-    --------
     >>> round(Lifetime.exponential(0.02).hazards_per_s[0] * YEAR_S, 6)
     0.020203
     """
@@ -52,8 +50,6 @@ class Lifetime:
     def weibull(cls, scale_s: float, shape: float, until_s: float) -> Lifetime:
         """Weibull lifetimes, as pieces up to an age [s] that have the distribution's own mean hazards.
 
-        Notes
-        -----
         Pieces are equally long where the hazard rises, and grow with age where it falls from infinity.
         """
         if shape == 1:
@@ -107,8 +103,6 @@ class Code:
 def code_of(name: str) -> Code:
     """Return the `Code` of a scheme as scenarios write it.
 
-    Notes
-    -----
     A code whose patterns of m losses are not all decodable and that has more than 20 shards is taken to lose
     data as soon as more than `failures_tolerated` shards are gone.
     """

@@ -76,8 +76,6 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
 def any_of(conditions: Iterable[Condition]) -> Condition:
     """Return the condition on which a merge runs: that at least one of its predecessors ran.
 
-    Examples
-    --------
     >>> any_of([frozenset({(1, YES), (4, NO)}), frozenset({(1, NO), (4, NO)})]) == {(4, NO)}
     True
     """
@@ -111,8 +109,6 @@ def exclusive(one: Condition, other: Condition) -> bool:
 def balanced(changes: Iterable[tuple[Condition, int]]) -> bool:
     """Tell whether what is taken and given back, each under its condition, cancels on every answer.
 
-    Examples
-    --------
     >>> taken = (frozenset(), +1)
     >>> balanced([taken, (frozenset({(3, YES)}), -1)])
     False

@@ -169,8 +169,6 @@ class GraphBuilder:
     Step 0 is the issue of the request. Every later step names its predecessors, which
     must already exist, so a graph has no cycles by construction.
 
-    Examples
-    --------
     >>> graph = GraphBuilder("a read")
     >>> disk = graph.use(0, 50_000, after=[graph.issue], label="read")
     >>> graph.finish(reply=disk).steps

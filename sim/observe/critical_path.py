@@ -73,8 +73,6 @@ def predecessors_of(template: Template) -> list[tuple[int, ...]]:
 def critical_steps(before: Sequence[Sequence[int]], ends_ns: Sequence[int], reply: int) -> list[int]:
     """Walk back from the reply, each time to the predecessor that was complete last.
 
-    Examples
-    --------
     >>> critical_steps([[], [0], [0], [1, 2]], [0, 50, 30, 60], 3)
     [0, 1, 3]
     """
@@ -100,8 +98,6 @@ class PathSplitter:
     def split(self, number: int, issued_ns: int, ends_ns: Sequence[int], *, retries: int = 0) -> PathTimes:
         """Split the time between issue and reply over the steps of the critical path.
 
-        Notes
-        -----
         A step on the path is ready when its last predecessor is complete. Of what lies between that and its
         end the last part is service, as much as it demands, and the rest waiting. A transaction in a sync
         that serves several has the service that it would have had alone; what it took longer for the

@@ -23,8 +23,6 @@ _SHRUNK_BELOW = 0.4
 def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
     """Cut completions into batches at moments of completion.
 
-    Notes
-    -----
     A client that issues in bursts notices many completions at one moment. Batches end at such moments and
     hold as many of them each, hence whole periods of the load.
     """
@@ -43,8 +41,6 @@ def batches_of(times_ns: Floats, start_ns: float) -> tuple[Floats, np.ndarray]:
 def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     r"""Return the ratio of two sums with a 95 % interval, from batches.
 
-    Notes
-    -----
     With the ratio :math:`R = \sum Y_i / \sum T_i` and residuals :math:`z_i = Y_i - R T_i`, its variance is
     that of the mean residual over :math:`\bar T`. Neighbouring batches must not be correlated: positively
     where the load drifts or batches are shorter than its memory, negatively where what one batch
@@ -52,9 +48,7 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     batches say). Batches are doubled in length until neighbours are uncorrelated at that length and at all
     longer ones; where the variance of the mean shrinks with their length, no interval is given.
 
-    References
-    ----------
-    Law: Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
+    See Law: Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
     """
     from scipy.stats import t as student
 

@@ -74,8 +74,6 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
 def limits_of_run(uses: tuple[ResourceUse, ...]) -> dict[str, Any]:
     """Return what limited a run, as keys of a result row.
 
-    Notes
-    -----
     The mean decides: one hot OSD of 120 is a hot spot, and no purchase for all of them would help it. Locks
     and pipelines of placement groups limit where requests spend `NEAR` of their time in line for
     them, since each group is busy only while requests come to it; and where hardly a moment passes without

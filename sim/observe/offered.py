@@ -16,8 +16,6 @@ SATURATED_BELOW = 0.97
 def offered(requested: Requested, end_ns: int, *, is_closed: bool) -> dict[str, Any]:
     """Return the rate that an open loop offered and whether the cluster kept up.
 
-    Notes
-    -----
     Until the last request has arrived, arrivals and completions are counted over the same time. The cluster
     is saturated if it completes less than `SATURATED_BELOW` of what arrives, and what is left over is more
     than the few requests that are in flight at any moment.

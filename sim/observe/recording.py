@@ -87,8 +87,6 @@ def describe(
 ) -> dict[str, Any]:
     """Return the numbers of one result row.
 
-    Notes
-    -----
     Rates and latencies are those of the window. Per-byte and per-operation figures, and the processors'
     utilisation, are those of the whole run, as counters read before and after a run give them.
     """

@@ -49,8 +49,6 @@ def window_of(
 ) -> Window:
     """Choose the window of a run.
 
-    Notes
-    -----
     A closed loop is measured up to the moment at which a client has nothing left to issue: after that it
     runs dry. The share to leave out counts requests where requests bound the run, else time, so that
     it is the same part of what each scheme does.

@@ -64,9 +64,7 @@ class ShardMap:
         If a wanted shard is missing, the first k shards that are there are read where it was wanted, each
         beside what is wanted of itself.
 
-        References
-        ----------
-        Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
+        See Ceph main (0009f3f5), ``src/osd/ECCommon.cc`` (``get_min_avail_to_read_shards``).
         """
         lost = extents.union(run for shard in wanted if shard in missing for run in wanted[shard])
         readable: Iterable[int] = wanted
@@ -120,9 +118,7 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
     Data shard 0 and the parities get a transaction in any case, every shard if the object's size changes;
     other shards that are not written get none. A hole before the write is neither filled nor encoded.
 
-    References
-    ----------
-    Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
+    See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc`` (``WritePlanObj``, ``Generate``).
     """
     k, missing, end_bytes = shard_map.geometry.k, request.missing, request.end_bytes
     stored = shard_map.stored(request.object_size_bytes)

@@ -5,9 +5,7 @@ of their tries; what differs is how: all hashes of a bucket are computed in one 
 words (which the compiler turns into vector instructions), the logarithm is one table, and a quotient is
 only divided out when a floating-point estimate says it might win.
 
-References
-----------
-S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+See S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
 Replicated Data", SC 2006, section 3.4 (uniform, list, tree, straw). Ceph v16.2.15, src/crush/mapper.c, for
 what came after the paper: straw2, choose_args.
 """

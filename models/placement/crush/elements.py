@@ -1,8 +1,6 @@
 """What a CRUSH map is made of: devices, buckets, rules and their steps, tunables.
 
-References
-----------
-Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
+See Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
 """
 
 from __future__ import annotations
@@ -138,9 +136,7 @@ class Rule:
 class Tunables:
     """How often to try again, and two corrections of chooseleaf; the defaults are Ceph's since Jewel.
 
-    References
-    ----------
-    Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
+    See Ceph v16.2.15, src/crush/CrushWrapper.h (set_tunables_jewel, set_tunables_argonaut).
     """
 
     # Draws again in the same bucket after a collision (legacy; 0 since Bobtail).

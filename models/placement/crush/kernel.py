@@ -1,8 +1,6 @@
 """CRUSH's rules, compiled: firstn and indep over flat tables.
 
-References
-----------
-S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+See S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
 Replicated Data", SC 2006, algorithm 1. Ceph v16.2.15, src/crush/mapper.c, for what came after the paper:
 indep, chooseleaf with vary_r and stable.
 """

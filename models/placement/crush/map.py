@@ -1,8 +1,6 @@
 """CRUSH maps: devices, a hierarchy of straw2 buckets, rules, and the mappings they give.
 
-References
-----------
-S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
+See S. Weil, S. Brandt, E. Miller, C. Maltzahn, "CRUSH: Controlled, Scalable, Decentralized Placement of
 Replicated Data", SC 2006. Ceph v16.2.15, doc/rados/operations/crush-map.rst and crush-map-edits.rst.
 """
 

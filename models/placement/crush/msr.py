@@ -5,9 +5,7 @@ as many strides as it chooses items, each stride with its own item; an OSD that 
 open, and the next pass through the block tries it again from the top, in the same items or in ones that no
 other stride has.
 
-References
-----------
-Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rule).
+See Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rule).
 """
 
 from typing import Any

@@ -3,9 +3,7 @@
 One implementation serves Python integers and int64 arrays: every value is kept below 2**32 by a mask, so
 that no intermediate leaves 63 bits. The compiled twin for CRUSH's inner loop is in `draw`.
 
-References
-----------
-R. J. Jenkins, "Hash Functions", Dr. Dobb's Journal, September 1997 (evahash; public domain).
+See R. J. Jenkins, "Hash Functions", Dr. Dobb's Journal, September 1997 (evahash; public domain).
 Ceph v16.2.15, src/crush/hash.c and src/common/ceph_hash.cc, for seeds and the order of the rounds.
 """
 

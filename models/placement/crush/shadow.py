@@ -1,8 +1,6 @@
 """Shadow buckets: for each device class, a copy of the hierarchy that holds only that class's devices.
 
-References
-----------
-Ceph v16.2.15, src/crush/CrushWrapper.cc (populate_classes, device_class_clone): which id a copy gets when
+See Ceph v16.2.15, src/crush/CrushWrapper.cc (populate_classes, device_class_clone): which id a copy gets when
 the map's text names none, which matters because straw2 hashes ids.
 """
 

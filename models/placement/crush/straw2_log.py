@@ -11,9 +11,7 @@ libceph-common, all 256 entries):
 
 The effect on placement is nil to the eye (the excess is 2e-5 of one octave), but not to the bit.
 
-References
-----------
-S. Weil, "straw2" (Ceph v0.94 release notes, 2015); Ceph v16.2.15, src/crush/mapper.c (crush_ln) and
+See S. Weil, "straw2" (Ceph v0.94 release notes, 2015); Ceph v16.2.15, src/crush/mapper.c (crush_ln) and
 src/crush/crush_ln_table.h.
 """
 

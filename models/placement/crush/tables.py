@@ -2,9 +2,7 @@
 
 What the bucket algorithms older than straw2 draw by is computed from weights, as Ceph's builder does.
 
-References
-----------
-S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
+See S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2.15, src/crush/builder.c
 (crush_make_tree_bucket, crush_calc_straw), for numbering and rounding.
 """
 

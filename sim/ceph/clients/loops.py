@@ -19,8 +19,6 @@ _ROUNDS_MIN = 16
 class ClientLoops:
     """Plans the closed loops of all clients of a workload, so many requests of each at a time.
 
-    Notes
-    -----
     One round plans the next requests of every client in turn, in one go. A client that is faster than the
     others asks for the next round; what it brings the others waits for them.
     """

@@ -26,16 +26,12 @@ def direct_read_path(
 
     The extent is for the name; `device_bytes` is what each shard's device reads.
 
-    Notes
-    -----
     Each shard is asked in parallel and answers the client. If there are several and none of them is the
     primary, the object info is read on the primary beside them, to check that all show the same version; it
     is in memory. Left out: the answer that differs and is read again through the primary, as a write in
     between causes.
 
-    References
-    ----------
-    Ceph (1b0b5784), ``doc/dev/osd_internals/erasure_coding/direct_reads.rst``.
+    See Ceph (1b0b5784), ``doc/dev/osd_internals/erasure_coding/direct_reads.rst``.
     """
     graph = GraphBuilder(f"direct read {context.name} {length_bytes} B at {offset_bytes}")
     stage = Stage(graph, context)

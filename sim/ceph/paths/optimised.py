@@ -26,8 +26,6 @@ def optimised_write_path(
     `roll_forward` is `roll_forward_path` of the same context and of the shards that `written_shards` gives.
     The template wants two key ranges: the pages written, and the object.
 
-    Notes
-    -----
     The order is that of `pipelined_write_path`; what differs is which shards take part (see
     `stripesim.models.coding.optimised.plan_write`). Pages that writes in flight hold are not read. If they
     hold other pages of the object, it is in the extent cache and parities are reconstructed, not written as
@@ -36,9 +34,7 @@ def optimised_write_path(
     Deviation: the extent cache forgets a page when the last write that pins it has finished; Ceph keeps
     recent ones until room is needed. Pages in flight are taken to be there on all shards.
 
-    References
-    ----------
-    Ceph main (0009f3f5), ``src/osd/ECTransaction.cc``, ``src/osd/ECCommon.cc`` (``RMWPipeline``),
+    See Ceph main (0009f3f5), ``src/osd/ECTransaction.cc``, ``src/osd/ECCommon.cc`` (``RMWPipeline``),
     ``src/osd/ECExtentCache.h``.
     """
     plan = context.plan_write(**extent)

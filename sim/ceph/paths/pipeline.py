@@ -32,8 +32,6 @@ def pipelined_write_path(
     partial stripe below the object's end that is asked for first (the head if it is partial, else the
     tail).
 
-    Notes
-    -----
     Dispatch gives the operation its place in the pipeline and pins the stripes that it writes;
     until it finishes, later writes take them from the primary's memory. A partial stripe that nobody
     has pinned is gathered from k shards. Operations overlap, but none encodes before those ahead of
@@ -44,9 +42,7 @@ def pipelined_write_path(
     Left out: a tail that is pinned while something before it is not, which takes two writes in
     flight that overlap at random.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``start_rmw``, ``try_state_to_reads``,
+    See Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``start_rmw``, ``try_state_to_reads``,
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ExtentCache.h``.
     """
     plan = context.plan_write(**extent)

@@ -23,8 +23,6 @@ def read_path(
     `cached_head_bytes` and `cached_tail_bytes` are what the read cache of each source holds of the
     beginning and the end of what it is asked for.
 
-    Notes
-    -----
     A replica's read is synchronous: thread and lock are held during the device read. A
     stripe is gathered at the primary from k shards; with `scope = "commit"` the lock is
     held until all of it is there, otherwise only while the primary dispatches.

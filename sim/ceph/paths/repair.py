@@ -19,15 +19,11 @@ def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes:
     `missing` of the context names shards that are neither sources nor targets; those in `lost` have their
     new OSDs in the binding.
 
-    Notes
-    -----
     The object moves in rounds of at most `recovery_chunk_bytes` of it, one after another, as ``RecoveryOp``
     does: read, decode, push, commit. When it may begin is decided by reservations, limits and sleeps, which
     are the director's (`stripesim.sim.ceph.failures.recovery`).
 
-    References
-    ----------
-    Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
+    See Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
     ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.
     """
     graph = GraphBuilder(f"repair {context.name} of shards {sorted(lost)}")
@@ -43,8 +39,6 @@ def move_path(context: PathContext, *, source: int, target: int, shard_bytes: in
 
     The binding has primary, source and target in their places; the source may be the primary.
 
-    References
-    ----------
     Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``get_min_avail_to_read_shards``): a shard that some OSD has is
     read from there, not decoded.
     """

@@ -265,9 +265,7 @@ def commit_all(stage: Stage, writes: Mapping[int, tuple[int, StoreIo]], sent: in
 def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]:
     """Tell members to forget how to roll back: a transaction of metadata only; return when each has.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``try_finish_rmw``).
+    See Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``try_finish_rmw``).
     """
     models = stage.models
     work_ns = stage.context.remote(shards) * models.cpu.sub_op_send_ns

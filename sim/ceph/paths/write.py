@@ -23,8 +23,6 @@ def write_path(
     `cached_stripes` lie in the read caches and need no device read; `unit_states` is what a store knows of
     the first and last unit of a replica's write.
 
-    Notes
-    -----
     Order: lock, dispatch, reads of partial stripes, (decode,) encode, sub-writes to all
     members at once, each member's transaction, all commits, unlock, reply. The lock is
     given back at the last commit (`scope = "commit"`) or when the sub-writes have left
@@ -35,9 +33,7 @@ def write_path(
 
     With `scope = "dispatch"` erasure-coded writes take `pipelined_write_path` instead.
 
-    References
-    ----------
-    Ceph v11.2.0, ``src/osd/PrimaryLogPG.cc``, ``src/osd/ECBackend.cc`` (``start_rmw``,
+    See Ceph v11.2.0, ``src/osd/PrimaryLogPG.cc``, ``src/osd/ECBackend.cc`` (``start_rmw``,
     ``try_reads_to_commit``, ``try_finish_rmw``), ``src/osd/ReplicatedBackend.cc``.
     """
     cpu, scope = context.models.cpu, context.models.pg_lock.scope

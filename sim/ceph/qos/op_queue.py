@@ -39,14 +39,10 @@ class OpQueue:
 def wpq() -> OpQueue:
     """Return the weighted priority queue.
 
-    Notes
-    -----
     Sub-operations have the priority of their client's operation, and replies are strict; here both are
     strict, as under mClock, where both are ``immediate``.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/osd/scheduler/OpScheduler.h`` (``ClassedOpQueueScheduler``).
+    See Ceph v16.2.15, ``src/osd/scheduler/OpScheduler.h`` (``ClassedOpQueueScheduler``).
     """
     classes = (
         ShareClass(weight=CLIENT_OP_PRIORITY),

@@ -43,8 +43,6 @@ _NOTICE_AFTER_S = 2.0
 def run(program: Program) -> EngineRun:
     """Execute a program on the compiled engine.
 
-    Notes
-    -----
     Memory: 32 bytes a request while it runs, 40 in the answer, and what is planned ahead; a
     request in flight costs about 30 bytes a step on top.
     """

@@ -65,8 +65,6 @@ class SimpyEngine(simpy.Environment):
     Ordinary SimPy events and processes may run in it beside the requests; at one time
     they come after arrivals and before steps.
 
-    Notes
-    -----
     Lean: a step costs one calendar entry if it takes time and none if it does not; a wait
     costs none. A textbook model (`benchmarks/textbook.py`) pays several events per step.
     """

@@ -1,8 +1,6 @@
 """The queue of a resource that several classes share, in the SimPy engine: WPQ and mClock as Ceph has them.
 
-References
-----------
-Ceph v19.2.0, ``src/common/WeightedPriorityQueue.h``. dmclock (github.com/ceph/dmclock),
+See Ceph v19.2.0, ``src/common/WeightedPriorityQueue.h``. dmclock (github.com/ceph/dmclock),
 ``src/dmclock_server.h``: ``PullPriorityQueue`` with delayed tags and ``AtLimit::Wait``, as
 ``src/osd/scheduler/mClockScheduler.h`` uses it.
 Gulati, Merchant, Varman: mClock: handling throughput variability for hypervisor IO scheduling, OSDI 2010.

@@ -91,8 +91,6 @@ class StoreCluster:
     def repair(self, sources: RepairSources, *, work_ns_per_byte: float, data_blocks: int) -> Operations:
         """Look for every key of every file, mend what is lost, write a row of keys for each file.
 
-        Notes
-        -----
         The programme flushes every position's buffer after each file, full or empty.
         """
         system, keys = self.system, self.keys

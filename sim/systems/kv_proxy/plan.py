@@ -32,8 +32,6 @@ class Writes:
 def extraction(file_bytes: IntArray, model: AggregationModel, *, k: int) -> Writes:
     """Plan the writes of extracting an archive.
 
-    Notes
-    -----
     An archive is a row of headers and files, each rounded up to a block, and it is read a record at a time:
     a file's data is written as far as it lies in a record. A write that begins inside a stripe rewrites the
     whole stripe, and reads back what was there.

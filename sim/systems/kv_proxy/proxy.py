@@ -112,8 +112,6 @@ class StoreSystem:
     def request_template(self, kind: int, sent_bytes: int, answered_bytes: int) -> Template:
         """Compile one request to a node and its answer, of so many bytes of payload [B].
 
-        Notes
-        -----
         Frames are forwarded one by one, so a message arrives a frame after it has left.
         """
         graph, name = GraphBuilder(KINDS[kind]), KINDS[kind]
@@ -249,8 +247,6 @@ def traffic_of(nic: NicModel, size_bytes: IntArray) -> IntArray:
 def acknowledged_bytes(nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray) -> IntArray:
     """Bytes of the frames that only acknowledge requests and their answers [B].
 
-    Notes
-    -----
     TCP acknowledges every second frame. The end of a request is acknowledged by its answer; the end of an
     answer by a frame of its own, for the next request goes to another node.
     """
