@@ -1,7 +1,5 @@
 """The clock's unit: whole nanoseconds, rounded once, by this one function."""
 
-from __future__ import annotations
-
 
 def round_ns(duration_ns: float) -> int:
     """Round a duration to whole nanoseconds, halves to the even neighbour.

@@ -1,7 +1,5 @@
 """What lies under an object store: a solid state drive or a hard disk."""
 
-from __future__ import annotations
-
 from stripesim.models.hdd import HddModel
 from stripesim.models.ssd import SsdModel
 

@@ -1,7 +1,5 @@
 """What a drive holds and how much may be written to it: for capacity and wear, never for time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -5,8 +5,6 @@ temporary one, and where there is none at all, functions are compiled in each pr
 line of warning, and results do not depend on it.
 """
 
-from __future__ import annotations
-
 import getpass
 import logging
 import os

@@ -1,7 +1,5 @@
 """Sizes of what the daemons say to each other, payload apart."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.provenance import MeasuredModel

@@ -1,7 +1,5 @@
 """A network interface: frames on the wire, and a latency."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.provenance import MeasuredModel

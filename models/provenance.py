@@ -1,7 +1,5 @@
 """Where a number comes from: no model takes a number without saying so."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One run: a pool, a workload, an engine; and what came of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """How many bytes a coded object occupies: division into chunks, and padding, in exact numbers."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from stripesim.models.coding.errors import require

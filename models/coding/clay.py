@@ -1,7 +1,5 @@
 """Clay codes: Reed-Solomon's storage and tolerance, but a lost shard is rebuilt from parts of others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final

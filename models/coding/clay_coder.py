@@ -3,8 +3,6 @@
 Products are table look-ups, so this is a reference and a kernel whose cost can be measured, not a fast one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache

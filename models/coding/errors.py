@@ -1,7 +1,5 @@
 """What can be wrong with a scheme, a plan or a codec: one line each, for the user to read."""
 
-from __future__ import annotations
-
 
 class SchemeError(ValueError):
     """A scheme, geometry or request that cannot be: names what was got and what was wanted."""

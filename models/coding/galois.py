@@ -3,8 +3,6 @@
 It decides which shards of a linear code suffice, and is what the real kernels are checked against.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations, islice
 from typing import Final

@@ -1,7 +1,5 @@
 """Where an object's bytes lie: stripes of ``k`` chunks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.coding.errors import require

@@ -1,7 +1,5 @@
 """What codes with repair groups share: exact decodability, and repairs from groups smaller than k."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Codes with local parities: the Xorbas form, and Ceph's lrc plugin in its simple form."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Scheme texts such as ``rs:6,3`` to schemes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

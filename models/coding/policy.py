@@ -1,7 +1,5 @@
 """How a release of Ceph reads and writes the shards of an erasure-coded object."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -8,8 +8,6 @@ a plan, so that codes which read parts of a chunk (sub-chunks, local groups)
 fit the same types.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass

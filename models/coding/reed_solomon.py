@@ -1,7 +1,5 @@
 """Reed-Solomon: k data chunks and m parity chunks per stripe, any k of which give the data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

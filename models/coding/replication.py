@@ -1,7 +1,5 @@
 """Replication: every shard is a whole copy of the object."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

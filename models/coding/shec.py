@@ -1,7 +1,5 @@
 """SHEC: each parity covers a shingle of the data, so that one lost shard needs few others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

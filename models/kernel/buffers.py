@@ -1,7 +1,5 @@
 """What a storage daemon pays around the encode kernel: buffers, lists of buffers, fresh memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.provenance import MeasuredModel

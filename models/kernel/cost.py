@@ -4,8 +4,6 @@ A table is measured by `stripesim.calibration.kernels.measure` or shipped with i
 by `stripesim.models.kernel.tables`; here it is only checked and evaluated.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Kernel costs of a Reed-Solomon code that was never timed, from those of the codes that were."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

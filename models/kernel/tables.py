@@ -1,7 +1,5 @@
 """Kernel tables as JSON documents: written, read, checked, joined."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What an object store finds in its cache when it looks up where an object's bytes lie."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.provenance import MeasuredModel

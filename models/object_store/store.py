@@ -1,7 +1,5 @@
 """What one read or write of a shard costs its store: padding, write-ahead log, metadata."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.provenance import MeasuredModel

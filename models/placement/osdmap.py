@@ -4,8 +4,6 @@ See Ceph v16.2.15, src/osd/osd_types.cc (pg_pool_t::hash_key, raw_pg_to_pg, raw_
 src/include/rados.h (ceph_stable_mod).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

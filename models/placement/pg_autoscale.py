@@ -1,7 +1,5 @@
 """How many placement groups a pool gets where the cluster decides: the published rule."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.provenance import MeasuredModel, Provenance

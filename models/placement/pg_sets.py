@@ -4,8 +4,6 @@ See Ceph v19.2.0, src/osd/OSDMap.cc (_pg_to_up_acting_osds and what it calls) an
 (pg_pool_t::raw_pg_to_pps).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar

@@ -1,7 +1,5 @@
 """A cluster: its models, its resources by index, and the binding of roles to them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """What-ifs about the first write into an object: a source that changes what the planner hands out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from math import lcm

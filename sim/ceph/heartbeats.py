@@ -1,7 +1,5 @@
 """The background stream of pings with which OSDs watch each other over the private network."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

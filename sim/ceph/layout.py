@@ -1,7 +1,5 @@
 """How each placement group looks to clients just now: who leads, what is missing, who is bound."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the time of a request is spent on: the phase that each step of a path is stamped with."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 __all__ = ["Phase"]

@@ -1,7 +1,5 @@
 """A pool on a cluster: its scheme, its objects, and how each placement group looks just now."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 

@@ -1,7 +1,5 @@
 """Which granules of the image lie in the stores' read caches, in the order of issue."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 import numpy as np

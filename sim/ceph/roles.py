@@ -1,7 +1,5 @@
 """Roles: who takes part in a request, by what it is there, never by which one it is."""
 
-from __future__ import annotations
-
 # Once per request.
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(7)
 PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER, CLIENT_THREAD = range(7, 14)

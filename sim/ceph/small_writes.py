@@ -1,7 +1,5 @@
 """What stores know of the units that small writes cover in part, in the order of issue."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

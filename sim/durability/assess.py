@@ -1,7 +1,5 @@
 """The rows that a user sees: nines by each method, their interval, what they rest on, how data is lost."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from math import comb, expm1, isinf, log1p, log10, prod

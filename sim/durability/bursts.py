@@ -1,7 +1,5 @@
 """Exact combinatorics: what a burst of failures destroys, and a fixed window of independent ones."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import comb, expm1, log1p, sqrt
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 Nothing here subtracts: probabilities of 1e-30 keep their leading digits.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb, expm1, inf, log1p, prod

@@ -1,7 +1,5 @@
 """What walks of either kind draw: random numbers, bursts, latent errors, and what helps failures along."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, NamedTuple, ParamSpec, TypeVar
 

@@ -1,7 +1,5 @@
 """Fixed-effort multilevel splitting: rare loss as a product of steps that are not rare."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable

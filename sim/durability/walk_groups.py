@@ -6,8 +6,6 @@ in the worst groups are drawn more often than they happen, and each walk carries
 weight.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ shards, the worst of which are rebuilt first, whatever had been rebuilt before: 
 have it, and Wang et al. (mlec-sim, SC'23).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

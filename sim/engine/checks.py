@@ -1,7 +1,5 @@
 """Reports what is wrong with a program before it runs, in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import cast

@@ -1,7 +1,5 @@
 """What a branch may ask, and on which answers each step of a graph runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A director as either engine asks it: its answers are checked, its time counts as planning."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter

@@ -1,7 +1,5 @@
 """Random numbers that belong to a step, not to a moment: the same whatever the order of events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an engine is given and what it gives back; sim/engine/ENGINE.md says what it does in between."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable

@@ -3,8 +3,6 @@
 sim/engine/ENGINE.md says what an engine makes of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 WPQ, MCLOCK = range(2)

@@ -1,7 +1,5 @@
 """Where the time of a request went: its critical path, split over steps, each into service and waiting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

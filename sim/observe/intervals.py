@@ -1,7 +1,5 @@
 """How sure a mean of one run is: batch means, where the batches are nearly independent."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

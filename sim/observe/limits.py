@@ -1,7 +1,5 @@
 """What limits a run: resources near their limit, and the one that is the bottleneck."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What an open loop asked for beside what it got."""
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import Any
 

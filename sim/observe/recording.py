@@ -1,7 +1,5 @@
 """What a run says: latencies, rates, amplification, and which resource held it back."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

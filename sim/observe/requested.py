@@ -1,7 +1,5 @@
 """The client's requests of a run, joined from the parts and streams that the engine knows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

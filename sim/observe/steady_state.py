@@ -1,7 +1,5 @@
 """Where the steady state begins, and how sure a mean is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which part of a run is measured."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sets of bytes as sorted runs (start, stop): union, difference, intersection, rounding to pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 Run = tuple[int, int]

@@ -1,7 +1,5 @@
 """Plans of optimised erasure-coded pools: only the shards that a request touches, in 4 KiB pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Regular CRUSH maps built in code: equal hosts, each with equal OSDs, optionally in racks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

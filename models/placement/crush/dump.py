@@ -1,7 +1,5 @@
 """CRUSH maps from JSON, as ``ceph osd crush dump`` and the ``crushmap`` of ``ceph report`` print them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What both readers of CRUSH maps share: noted problems, limits, the walk that finds cycles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 

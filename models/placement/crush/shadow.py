@@ -4,8 +4,6 @@ See Ceph v16.2.15, src/crush/CrushWrapper.cc (populate_classes, device_class_clo
 the map's text names none, which matters because straw2 hashes ids.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
 

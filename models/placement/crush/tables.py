@@ -6,8 +6,6 @@ See S. Weil, S. Brandt, E. Miller, C. Maltzahn, SC 2006, section 3.4. Ceph v16.2
 (crush_make_tree_bucket, crush_calc_straw), for numbering and rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Declarations are read kind by kind, so that buckets and rules find the names the
 noted with its line, and all are raised together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CRUSH maps into their text form."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from stripesim.models.placement.crush.elements import (

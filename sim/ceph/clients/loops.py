@@ -1,7 +1,5 @@
 """Closed loops of several clients: each a stream of its own to the engine, planned together in rounds."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

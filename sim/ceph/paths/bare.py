@@ -1,7 +1,5 @@
 """A bare device: what the scheme ``none`` means, with no cluster around it."""
 
-from __future__ import annotations
-
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
 from stripesim.sim.ceph.paths.stage import Stage

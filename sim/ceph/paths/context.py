@@ -1,7 +1,5 @@
 """What a path depends on: the models, the scheme, and who of a placement group is there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack

@@ -1,7 +1,5 @@
 """The direct read: a client asks the OSDs that hold the bytes, not the primary."""
 
-from __future__ import annotations
-
 from stripesim.models.coding import ReadPlan
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.stage import Stage

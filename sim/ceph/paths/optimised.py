@@ -1,7 +1,5 @@
 """The write of an optimised erasure-coded pool: touched shards and parities, in pages."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from stripesim.models.coding import ShardExtent, WritePlan

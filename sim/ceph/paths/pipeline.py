@@ -1,7 +1,5 @@
 """The erasure-coded write of Ceph since Luminous: an in-order pipeline per placement group."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Unpack
 

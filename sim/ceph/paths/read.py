@@ -1,7 +1,5 @@
 """The read: one replica, or a gather of the shards that the plan names; decode where shards are missing."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from stripesim.models.coding import PAGE_BYTES, ReadPlan

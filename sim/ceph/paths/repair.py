@@ -1,7 +1,5 @@
 """The repair of one object: read what the code needs, decode, write to the new home."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from stripesim.models.coding import ShardExtent

@@ -1,7 +1,5 @@
 """What all paths are made of: a message, a stay on a core, a lock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Literal
 

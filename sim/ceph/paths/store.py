@@ -1,7 +1,5 @@
 """What a member's store does for a path: reads, writes, commits; and what is gathered from members."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The write: client to primary, read what is needed, encode, sub-writes, commits, reply."""
 
-from __future__ import annotations
-
 from typing import Unpack
 
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard

@@ -1,7 +1,5 @@
 """Ceph's op queues as shares of a pool of worker threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

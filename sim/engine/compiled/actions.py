@@ -15,8 +15,6 @@ here                   there
 This module imports numba; ``compiled/director.py`` imports it only when there is a director.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from stripesim.sim.engine.compiled.calendar import push as _push

@@ -3,8 +3,6 @@
 This module imports numba; only what is compiled imports it.
 """
 
-from __future__ import annotations
-
 from stripesim.sim.engine.compiled.opcodes import at, inlined
 from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
 

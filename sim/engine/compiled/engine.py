@@ -5,8 +5,6 @@ bindings, room that grows, chunks of the streams, the answer. Numba is imported 
 `run`, so that a command which simulates nothing starts fast.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from threading import Timer

@@ -23,8 +23,6 @@ of `World` are explained in ``compiled/world.py``.
 This module imports numba; ``engine_compiled`` imports it only when something is to be run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path

@@ -15,8 +15,6 @@ here                   there
 This module imports numba; only what is compiled imports it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 

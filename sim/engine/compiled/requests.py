@@ -3,8 +3,6 @@
 This module imports numba; only what is compiled imports it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -17,8 +17,6 @@ node the lesser of its two children, the root at 1. Few runs have such queues, s
 This module imports numba; only what is compiled imports it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 

@@ -1,7 +1,5 @@
 """Templates and bindings as the tables of the compiled engine. No numba here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

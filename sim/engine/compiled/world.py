@@ -5,8 +5,6 @@ most one place (calendar, ready list, a queue), so a calendar and a ready list o
 places as there are cells never overflow, and queues are links between cells.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ What it keeps of requests and streams stands in ``simpy/requests.py``, the words
 ``simpy/opcodes.py``, what a director does in ``simpy/director.py``.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from heapq import heappop, heappush, heapreplace
 from math import inf

@@ -6,8 +6,6 @@ See Ceph v19.2.0, ``src/common/WeightedPriorityQueue.h``. dmclock (github.com/ce
 Gulati, Merchant, Varman: mClock: handling throughput variability for hypervisor IO scheduling, OSDI 2010.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field

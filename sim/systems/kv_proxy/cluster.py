@@ -1,7 +1,5 @@
 """A key-value cluster whose nodes come and go: who has which slot, what is lost, what mends it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

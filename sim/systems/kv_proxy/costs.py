@@ -1,7 +1,5 @@
 """A file system over a key-value store: how files become stripes and keys, and what that costs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeVar
 

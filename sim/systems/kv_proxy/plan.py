@@ -1,7 +1,5 @@
 """What the encoding proxy does for a write, a read and a repair: operations, and where keys lie."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

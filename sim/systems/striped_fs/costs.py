@@ -1,7 +1,5 @@
 """Costs of a write in a file system whose data servers encode: client, master, parity, network, slaves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from stripesim.models.kernel.cost import AffineKnee

@@ -5,8 +5,6 @@ client, a metadata server, a master that encodes, and slaves that store. The op 
 built by `stripesim.sim.systems.striped_fs.write`; here are the resources and the binding of roles to them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

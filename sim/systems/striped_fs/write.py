@@ -5,8 +5,6 @@ apart as their source does, by differences of times. `step_times` reads the time
 graph are passed from runs that reply at each mark in turn.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
