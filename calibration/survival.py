@@ -93,8 +93,6 @@ class SurvivalFit:
 def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
     """Return the spans of one state as lifetimes.
 
-    Notes
-    -----
     A span cut on the left is of unknown age: it is left out, unless the component's age at its start is
     recorded (`entry_age_s`); then the lifetime counts from age 0 and enters at that age.
     """
@@ -127,8 +125,6 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
     """Fit exponential, Weibull and lognormal distributions to a state's durations.
 
-    Notes
-    -----
     See `fit_lifetimes`.
     """
     lifetimes = lifetimes_of(trace, state)
@@ -151,8 +147,6 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
     A family whose likelihood grows towards a bound (all durations equal, a single one that is thousands of
     times the others) has no fit and is left out.
 
-    Notes
-    -----
     log L = sum over seen ends of log f(t) + sum over censored of log S(t) - sum of log S(entry). Censoring is
     taken to be independent of the lifetime. Spans of one component, and components of one site, resemble each
     other, so the intervals are narrower than the truth.

@@ -37,8 +37,6 @@ Values = npt.NDArray[Any]
 def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     """Draw arrivals, sizes, places, reuse, depth and times of a trace on one sheet.
 
-    Notes
-    -----
     A panel whose quantity the format does not record says so and stays empty.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg

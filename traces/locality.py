@@ -44,8 +44,6 @@ class Reuse:
 def reuse(requests: pl.DataFrame) -> Reuse:
     """Return the LRU stack distances of all accesses, at a grain of `BLOCK_BYTES`.
 
-    Notes
-    -----
     Reads and writes both count as accesses. A stack distance d means that an LRU cache of more than d blocks
     holds the block. One pass over a Fenwick tree, O(n log n).
 

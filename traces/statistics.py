@@ -112,8 +112,6 @@ def sequential_fraction(requests: pl.DataFrame) -> float:
 def footprint_bytes(requests: pl.DataFrame) -> int:
     """Return how many distinct bytes the requests touch: the size of the union of their extents.
 
-    Notes
-    -----
     With extents sorted by start, each adds what lies past the furthest end so far.
     """
     extents = (
@@ -129,8 +127,6 @@ def footprint_bytes(requests: pl.DataFrame) -> int:
 def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
     """Return how requests arrive in time.
 
-    Notes
-    -----
     The index of dispersion for counts at window w is Var N(w) / E N(w). It is 1 at all windows for a Poisson
     process and grows with w where bursts last; windows of which fewer than `WINDOWS_MIN` fit are left out.
 

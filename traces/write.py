@@ -59,8 +59,6 @@ _RANK = {"Q": 0, "D": 1, "C": 2}
 def write_blkparse(trace: BlockTrace, path: str | Path) -> None:
     """Write Q, D and C events in blkparse's default columns.
 
-    Notes
-    -----
     Times count from the trace's first event. Device names that are no `major,minor` are numbered from
     259,0 in order of name. Reading the file back gives the same requests
     and commands as long as no two of a device and direction overlap while both are in flight.

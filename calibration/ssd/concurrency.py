@@ -35,8 +35,6 @@ class Concurrency:
 def fit_concurrency(trace: BlockTrace) -> Concurrency:
     """Estimate channels from the rate of completions at each number of commands in flight.
 
-    Notes
-    -----
     With n in flight a device of c equal servers completes commands at rate min(n, c) / S. Completions C_n at
     level n in time T_n are taken as Poisson, so log L = sum_n C_n log(min(n, c) / S) - min(n, c) T_n / S,
     with S = sum_n min(n, c) T_n / sum_n C_n at its maximum; c is found on [1, most in flight]. The interval

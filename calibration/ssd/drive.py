@@ -22,8 +22,6 @@ LIKE = "nvme-tlc"
 def drive_toml(service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIKE) -> str:
     """Write a parameter set of what was fitted; the rest is as in a preset, and says so.
 
-    Notes
-    -----
     Base and slope are those of commands that overlapped no other, where there were enough. A model of a drive
     spreads one request over its channels in parts (`SsdModel.parts_bytes`), each with a time of its own, so
     base and slope are chosen for the parts: the mean of the slowest part lies nearest the fitted line at the

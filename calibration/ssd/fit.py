@@ -57,8 +57,6 @@ def fit_times(
     tell apart. Response: a request's issue to completion, the host's queue included; that is all the MSR
     format records, and it is never taken for a service time unasked.
 
-    Notes
-    -----
     Model: T = (b + a·size) · F with F independent of size, E[F] = 1. The line's direction is fitted robustly
     (soft L1 of log residuals), because a single 13 ms read among reads of 0.14 ms would turn a least-squares
     line; line and F are then scaled so that the model's mean is the data's. The table holds the mean of F in
@@ -123,8 +121,6 @@ def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sa
 def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
     """Return the mean of a positive sample in each of equally likely cells, ascending, divided by their mean.
 
-    Notes
-    -----
     With L(p) the integral of the empirical quantile function from 0 to p, cell j holds
     points·(L((j+1)/points) - L(j/points)). Quantiles at cell middles would drop the
     largest values and with them part of the mean.

@@ -41,8 +41,6 @@ class Interference:
 def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) -> tuple[Interference, ...]:
     """Compare service times by what else was in flight at dispatch.
 
-    Notes
-    -----
     slowdown = mean of t / m(size), m the mean time of commands that were alone and whose size has the same
     nearest power of two. A trace shows what happened together, not what caused it: bursts bring company
     and, if the device slows for a reason of its own, long times alike.

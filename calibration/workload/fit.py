@@ -84,8 +84,6 @@ class WorkloadFit:
 def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
     """Fit a workload model to the first half of a trace and score one synthetic trace on both halves.
 
-    Notes
-    -----
     The second half is never seen by the fit. Where `held_out_error` is large but `drift` is too, the trace
     changes its ways; where drift is small, the model lacks something.
     """
@@ -101,8 +99,6 @@ def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
 def model_of(trace: BlockTrace) -> WorkloadModel:
     """Fit a workload model to a whole trace.
 
-    Notes
-    -----
     Arrivals: epochs of equally many requests fall into regimes by rate, in a random order with the memory of
     the recorded one; within a regime gaps follow a Markov chain over classes of equal frequency, with an
     empirical distribution within. Where rates change no more than one such chain makes them, there is one

@@ -32,8 +32,6 @@ _DEVICE_STRIDE = 1 << 50
 class WorkloadModel:
     """What was learnt from a trace.
 
-    Notes
-    -----
     Assumptions: gaps do not depend on what is asked for; reuse does not depend on the operation; a first
     touch is anywhere in its region with equal probability; the length of what comes back to a place is drawn
     afresh. So distances between starts are not kept beyond the region, and where a trace writes the same

@@ -26,8 +26,6 @@ def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within
 
     None where no failure has the group recorded.
 
-    Notes
-    -----
     Failures whose group is unknown are left out. Two failures of the same component count as well.
 
     References
@@ -44,8 +42,6 @@ def expected_share(
 ) -> float | None:
     """Return what `correlated_share` would be if times were dealt to the failures at random.
 
-    Notes
-    -----
     Shuffling keeps how many failures each group has and how many fall on each moment, and breaks only the tie
     between the two. The excess of the recorded share over this one is correlation in time.
     """

@@ -38,8 +38,6 @@ class Number:
 class DelimitedFormat:
     """A text format of one request per line with a fixed number of columns.
 
-    Notes
-    -----
     A block of text in which nothing is odd is parsed by Polars' CSV reader; as soon as a cell is missing, no
     number or out of range, each of the block's lines is looked at by itself, so that faults can be reported.
     """

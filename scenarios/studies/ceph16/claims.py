@@ -86,8 +86,6 @@ def degraded_id(degraded: MeasuredDegraded) -> str:
 def claims_of(measured: Measured) -> tuple[Claim, ...]:
     """Turn measured rows into claims.
 
-    Notes
-    -----
     All metrics of a run that a fit of its counts has seen are calibration, also those that the fit did not
     use; processor time and switches likewise, by the fits of these. A run
     counts as seen if it has the name, the code and the values of one that ships: another folder's rows

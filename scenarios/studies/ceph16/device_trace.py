@@ -43,8 +43,6 @@ class _Device:
 class DeviceRecorder(SimpyEngine):
     """The reference engine, which also notes what each device is given.
 
-    Notes
-    -----
     The engine accounts a step when it completes: that is the hook. A command is taken to begin its mean
     service time before. One sync is one write of the log, from the block of its end on, and one block of
     the file system's log. Places: new data goes where the last ended, as an allocator on an empty device

@@ -146,8 +146,7 @@ def _draw_pair_panel(axes: Axes, entries: Sequence[Entry]) -> None:
         x, y = zip(*_pairs(seen), strict=True)
         axes.scatter(x, y, s=120, facecolors="none", edgecolors="#999999", linewidths=1, zorder=2)
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
-    axes.set_xlabel("measured [bytes per client byte]")
-    axes.set_ylabel("simulated")
+    axes.set(xlabel="measured [bytes per client byte]", ylabel="simulated")
 
 
 def _draw_errors(entries: Sequence[Entry]) -> CaptionedFigure:
@@ -177,9 +176,7 @@ def _draw_errors(entries: Sequence[Entry]) -> CaptionedFigure:
                     marker="o" if abs(entry.error) <= 0.6 else ">" if entry.error > 0 else "<",
                     zorder=3,
                 )
-            axes.set_xlim(-63, 63)
-            axes.set_title(title)
-            axes.set_xlabel("error [%]")
+            axes.set(xlim=(-63, 63), title=title, xlabel="error [%]")
             axes.grid(visible=False)
         words = [
             " ".join(part for part in ((s if schemes > 1 else ""), op, p) if part) for s, op, p in groups

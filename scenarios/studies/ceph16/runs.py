@@ -53,8 +53,6 @@ def predict_run(
 ) -> dict[str, Any]:
     """Simulate a measured run: its offsets in their order, its queue depth, its state of the image.
 
-    Notes
-    -----
     An image with an object map tells it of each object before the object's first write: a replicated
     write into the map's one object, in a pool of its own. That pool is simulated apart and its bytes
     are added: it shares no placement group with the data.

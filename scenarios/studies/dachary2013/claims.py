@@ -1,7 +1,5 @@
 """The claims of Dachary 2013 and 2014: which measured case each is compared with, and how.
 
-Notes
------
 Decisions, made once:
 
 1. The source's seconds belong to a processor of 2012. What it claims is how its cases compare on one machine,

@@ -1,7 +1,5 @@
 """The claims of Han et al. 2024: which result rows each is computed from, and how.
 
-Notes
------
 Decisions on the source's words, made after trial runs of the rebuilding alone and before those they apply to:
 
 1. "Recovery time" is the whole time from the failure until all placement groups are clean, checking period

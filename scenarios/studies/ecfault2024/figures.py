@@ -82,8 +82,7 @@ def draw_storage(rows: pl.DataFrame) -> CaptionedFigure:
         bars.plot(place + 0.38, stated[code], label="" if place else "published", **PUBLISHED)
         bars.text(place + 0.38, stated[code] - 0.14, f"{stated[code]:.2f}", ha="center", va="top")
     bars.set_xticks(range(len(values)), ["RS(12,9)", "RS(15,12)"])
-    bars.set_xlim(-0.5, len(values) - 0.3)
-    bars.set_ylim(0, 3.2)
+    bars.set(xlim=(-0.5, len(values) - 0.3), ylim=(0, 3.2))
     padding = select(rows, experiment="padding")
     for index, code in enumerate(padding["scheme"].unique(maintain_order=True)):
         here = select(padding, scheme=code)
@@ -195,8 +194,7 @@ def draw_checking(rows: pl.DataFrame) -> CaptionedFigure:
         text = f"{share:.1f} % checking, {three_digits(row['recovery_s'])} s recovery"
         bars.text(5, place + 0.32, text, ha="left", va="bottom", fontsize=11)
     bars.set_yticks(range(len(CODES)), [scheme_label(code) for code in reversed(CODES)])
-    bars.set_ylim(-0.5, len(CODES) - 0.25)
-    bars.set_xlabel("time since the failure [s]")
+    bars.set(ylim=(-0.5, len(CODES) - 0.25), xlabel="time since the failure [s]")
     pace = select(rows, experiment="pace")
     parts = {
         "more data": pace.filter(pl.col("recovery_sleep_s") == 0),
@@ -213,9 +211,7 @@ def draw_checking(rows: pl.DataFrame) -> CaptionedFigure:
     curve.axhspan(41, 58, color=GREY, alpha=0.5, zorder=0)
     curve.text(1.2, 49.5, "published: 41 to 58 %", va="center", fontsize=11)
     log_axis(curve, "x", [1, 10, 100, 1000, 10000], ["1", "10", "100", "1,000", "10,000"])
-    curve.set_ylim(0, 105)
-    curve.set_xlabel("recovery alone [s]")
-    curve.set_ylabel("share of the checking period [%]")
+    curve.set(ylim=(0, 105), xlabel="recovery alone [s]", ylabel="share of the checking period [%]")
     curve.legend(loc="lower left")
     base = found.base(CODES[0])
     wanted = base["checking_s"] * (PERCENT / _published(176) - 1)
@@ -275,12 +271,10 @@ def draw_cache(rows: pl.DataFrame) -> CaptionedFigure:
         times.plot(line["cache_bytes"], line["recovery_s"], label=label, **look(index))
     for axes in (missed, times):
         _size_axis(axes, clay["cache_bytes"].unique().sort().to_list(), 40)
-        axes.set_xlabel("cache of an OSD")
-        axes.set_ylim(bottom=0)
+        axes.set(xlabel="cache of an OSD", ylim=(0, None))
     missed.set_ylabel("look-ups that read [%]")
     missed.legend(loc="upper right")
-    times.set_ylim(0, 1.3 * max(here["recovery_s"].to_list()))
-    times.set_ylabel("recovery alone [s]")
+    times.set(ylim=(0, 1.3 * max(here["recovery_s"].to_list())), ylabel="recovery alone [s]")
     return CaptionedFigure(
         figure,
         "Recovery of one OSD with ever less cache, shared as the three schemes say. With the 3 GiB of a "

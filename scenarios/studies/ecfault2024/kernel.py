@@ -10,8 +10,6 @@ from stripesim.models.kernel.cost import AffineKnee, KernelTable
 def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:
     """Return a table in which one family of codes takes another time.
 
-    Notes
-    -----
     The NumPy kernel looks products up in tables; Ceph's plugin calls jerasure's vectorised code on the same
     sub-chunks. The factor is measured for encoding; that repair and decode shrink alike is assumed.
     """

@@ -49,8 +49,6 @@ def implied_effect(share: float) -> float:
     `share` is that of the checking period in the time with 4 MiB; the result is the time with 64 MiB over
     that, if recovery takes as long as it has bytes to rebuild.
 
-    Notes
-    -----
     A shard of an object of 64 MiB holds 64 MiB with the large unit and 8 MiB with the small one.
     """
     study, scheme = study_model(), parse_scheme(CODES[0])

@@ -1,7 +1,5 @@
 """The claims of Vaucher et al. 2016: which result rows each is computed from, and how.
 
-Notes
------
 Decisions on the source's words, made once:
 
 1. MB are 10⁶ bytes, MiB 2²⁰.

@@ -54,8 +54,6 @@ def codes() -> Mapping[str, StripeCode]:
 def explanations() -> Mapping[str, StripeCode]:
     """Decoders that fall short of the best one, to be held against the published LRC series.
 
-    Notes
-    -----
     The programme that the source describes decodes in this order: nothing lost, read the data; losses in
     different groups, mend each from its group; two losses in a group, ten of the Reed-Solomon part's
     positions have to be left. Its options are the number of parities in all and the number of local ones;

@@ -66,10 +66,8 @@ def draw_latency(rows: pl.DataFrame) -> CaptionedFigure:
             axes.step(times, shares, where="post", color=COLOUR[code], **_THIN)
             simulated = select(mine, code=code, nodes=nodes)["simulated_s"][0]
             axes.axvline(simulated, color=COLOUR[code], linestyle=LINE[code], linewidth=2)
-        axes.set_xlim(10, 27)
-        axes.set_xlabel("time of the write [s]")
-    places[0].set_ylabel("share of the writes")
-    places[0].set_ylim(0, 1)
+        axes.set(xlim=(10, 27), xlabel="time of the write [s]")
+    places[0].set(ylabel="share of the writes", ylim=(0, 1))
     _legend(figure, _THIN)
     return CaptionedFigure(
         figure,
@@ -92,8 +90,7 @@ def draw_availability(rows: pl.DataFrame) -> CaptionedFigure:
             found = plotted(4, code=code, series=name)
             found = found.filter((pl.col("x") * 100).round().cast(pl.Int64) % 2 == 0)
             axes.plot(found["x"], found["y"], color=COLOUR[code], **{**_POINT, "marker": MARK[code]})
-        axes.set_xlabel("nodes killed, of 100")
-        axes.set_xlim(0, 0.7)
+        axes.set(xlabel="nodes killed, of 100", xlim=(0, 0.7))
     places[0].set_ylabel("files readable")
     _legend(figure, _POINT)
     return CaptionedFigure(
@@ -123,8 +120,7 @@ def draw_decoders(rows: pl.DataFrame) -> CaptionedFigure:
             )
         found = plotted(4, code="LRC", series=name)
         axes.plot(found["x"], found["y"], color="#222222", label="published LRC", **_POINT)
-        axes.set_xlabel("nodes killed, of 100")
-        axes.set_xlim(0, 0.6)
+        axes.set(xlabel="nodes killed, of 100", xlim=(0, 0.6))
     places[0].set_ylabel("files readable")
     legend_above(figure, 4)
     return CaptionedFigure(
@@ -222,8 +218,7 @@ def draw_replay(rows: pl.DataFrame) -> CaptionedFigure:
         _stack(line[1], plotted(7, code=code).select(kinds, "x", "y"), f"({letters[1]}) {code}, published")
         line[0].set_ylabel("traffic [MB in 20 s]")
     for axes in grid[2]:
-        axes.set_xlabel("time [min]")
-        axes.set_xlim(0, _SHOWN_MIN)
+        axes.set(xlabel="time [min]", xlim=(0, _SHOWN_MIN))
     figure.legend(*grid[1, 0].get_legend_handles_labels(), loc="outside upper left", ncols=len(KINDS))
     runs = {row["code"]: row for row in select(rows, experiment="replay").iter_rows(named=True)}
     read = {code: row["read_after_bytes"] for code, row in runs.items()}
@@ -252,5 +247,4 @@ def _stack(axes: Axes, traffic: pl.DataFrame, title: str) -> None:
         middles = (bins + 0.5) * _BIN_MIN
         axes.bar(middles, sizes, bottom=floor, width=_BIN_MIN, color=COLOURS[index], label=kind, linewidth=0)
         floor += sizes
-    axes.set_title(title)
-    axes.set_ylim(0, _SHOWN_MB)
+    axes.set(title=title, ylim=(0, _SHOWN_MB))

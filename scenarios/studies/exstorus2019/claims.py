@@ -1,7 +1,5 @@
 """The claims of Kim et al. 2019: which result rows each is computed from, and how.
 
-Notes
------
 Decisions on the source's words, made once:
 
 1. The tables' unit is seconds for 50,000 writes (section 4.1), so a record's time is multiplied by that.

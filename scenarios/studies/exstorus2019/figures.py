@@ -252,8 +252,7 @@ def draw_beyond(rows: pl.DataFrame) -> CaptionedFigure:
         places.plot(GBIT_PER_S, at["client"] / at["master"], **look(index))
     for axes in (speeds, places):
         _rate_axis(axes)
-    speeds.set_ylim(bottom=0)
-    speeds.set_ylabel("[MB/s]")
+    speeds.set(ylim=(0, None), ylabel="[MB/s]")
     places.axhline(1, color=GREY, linewidth=1)
     speeds.legend(ncols=2)
     _draw_scale(scale, rows)
@@ -290,11 +289,9 @@ def _draw_scale(axes: Axes, rows: pl.DataFrame) -> None:
     ticks = [servers for servers in SCALES if servers != SCALES[-2]]
     log_axis(axes, "x", ticks, [f"{servers:,}" for servers in ticks])
     # Room for the letters above the highest line and beside the last point.
-    axes.set_ylim(0, 1.12 * highest)
-    axes.set_xlim(right=1.3 * SCALES[-1])
+    axes.set(ylim=(0, 1.12 * highest), xlim=(None, 1.3 * SCALES[-1]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylabel("[MB/s]")
-    axes.set_xlabel("data servers")
+    axes.set(ylabel="[MB/s]", xlabel="data servers")
     axes.legend()
 
 
@@ -309,17 +306,14 @@ def draw_layout(rows: pl.DataFrame) -> CaptionedFigure:
     words = [f"file {index}\nmaster {master + 1}" for index, master in enumerate(together["master"], 1)]
     files.bar(words, rate, width=0.6, color=COLOURS[0], label="all four")
     files.axhline(alone, color=COLOURS[1], linestyle="--", linewidth=2, label="file 1 alone")
-    files.set_ylim(0, 1.3 * alone)
-    files.set_ylabel("throughput of a file [MB/s]")
+    files.set(ylim=(0, 1.3 * alone), ylabel="throughput of a file [MB/s]")
     files.legend(loc="upper right", ncols=2)
     short = select(rows, experiment="short records").sort("block_size_bytes")
     sizes, stored = (short[name].to_list() for name in ("block_size_bytes", "stored_bytes_per_client_byte"))
     zeros.plot(sizes, stored, color=COLOURS[0], marker="o", linewidth=2)
     zeros.axhline(1.5, color=GREY, linewidth=1, linestyle=":")
     log_axis(zeros, "x", sizes[:5] + sizes[-1:], [f"{size / 1024:g}" for size in sizes[:5] + sizes[-1:]])
-    zeros.set_ylim(bottom=0)
-    zeros.set_xlabel("record [KiB]")
-    zeros.set_ylabel("bytes stored per byte written")
+    zeros.set(ylim=(0, None), xlabel="record [KiB]", ylabel="bytes stored per byte written")
     _draw_disks(disks, select(rows, experiment="disks"))
     return CaptionedFigure(
         figure,
@@ -344,6 +338,5 @@ def _draw_disks(axes: Axes, rows: pl.DataFrame) -> None:
             axes.annotate(three_digits(value), (place, value), xytext=(0, 3), textcoords="offset points",
                           ha="center", fontsize=10)  # fmt: skip
     axes.margins(y=0.1)
-    axes.set_xlabel("network [Gb/s]")
-    axes.set_ylabel("[MB/s]")
+    axes.set(xlabel="network [Gb/s]", ylabel="[MB/s]")
     axes.legend(loc="upper left", fontsize=11)

@@ -3,8 +3,6 @@
 One table, `RULES`, maps claim ids to numbers of the rows; `FIGURES` says which runs (operation, pattern,
 image state, bound) each figure is taken from. Everything here is a pure function of the rows.
 
-Notes
------
 Decisions on what the paper's words mean, made once and applied to every row:
 
 1. *On average* is the mean over the eight block sizes 1 to 128 KB, each with the same weight, and a ratio

@@ -167,13 +167,11 @@ def _response(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]
                 "-",
                 color=colour,
             )
-        axes.set_yscale("log")
-        axes.set_xlim(left=0)
+        axes.set(yscale="log", xlim=(0, None))
         axes.yaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.set_xlabel("10³ requests per second")
-        axes.set_ylabel("mean latency, ms")
+        axes.set(xlabel="10³ requests per second", ylabel="mean latency, ms")
         axes.set_title(f"{title}: measured dashed, simulated solid")
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return CaptionedFigure(

@@ -29,8 +29,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
     for place, (column, label) in enumerate(panels):
         axes = figure.add_subplot(1, 3, place + 1)
         axes.bar(names, shown[column].to_list(), color=COLOURS[place])
-        axes.set_ylabel(label)
-        axes.set_ylim(bottom=0)
+        axes.set(ylabel=label, ylim=(0, None))
         axes.tick_params(axis="x", labelsize=7, rotation=30)
     caption = (
         "Clients and recovery on one host with four OSDs while one is filled again: 4 KiB random writes, "

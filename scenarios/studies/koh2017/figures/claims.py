@@ -47,9 +47,7 @@ def draw_claims(axes: Axes, entries: Sequence[Entry]) -> None:
         axes.set_axis_off()
     else:
         axes.axvline(1.0, color="#444444", linewidth=1)
-    axes.set_xscale("log")
-    axes.set_xlim(LOW, HIGH)
-    axes.set_ylim(len(entries) - 0.5, -0.5)
+    axes.set(xscale="log", xlim=(LOW, HIGH), ylim=(len(entries) - 0.5, -0.5))
     axes.grid(visible=False)
     for line, entry in enumerate(entries):
         _draw_claim(axes, entry, line)

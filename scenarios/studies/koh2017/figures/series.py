@@ -56,9 +56,7 @@ def _courses(
         axes.plot(times, values * factor, color=colour, linestyle=style, linewidth=1.8, label=RUNS[name].says)
         highest = max(highest, float(values.max()))
     axes.set_title(title, fontsize=12)
-    axes.set_xlabel("time [s]")
-    axes.set_ylabel(unit)
-    axes.set_ylim(0, room * factor * highest)
+    axes.set(xlabel="time [s]", ylabel=unit, ylim=(0, room * factor * highest))
 
 
 def draw_figure_19(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedFigure | None:

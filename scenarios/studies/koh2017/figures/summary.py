@@ -77,8 +77,7 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
         axes.set_yticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
         axes.minorticks_off()
         axes.set_xticks(range(len(listed)), [words for words, *_ in listed], rotation=15)
-        axes.set_ylabel("RS(10,4) / 3-replication")
-        axes.set_title("Fig 1  RS(10,4) as a factor of 3-replication")
+        axes.set(ylabel="RS(10,4) / 3-replication", title="Fig 1  RS(10,4) as a factor of 3-replication")
         for colour, marker, word in (RIGHT, WRONG):
             axes.plot([], [], marker=marker, color=colour, linestyle="none", label=f"simulated, {word}")
         axes.legend(loc="upper left", ncols=4, fontsize=10)
