@@ -1,7 +1,5 @@
 """Fit a few parameters to a few rows of a ledger, and say how well they are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

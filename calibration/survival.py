@@ -1,7 +1,5 @@
 """Lifetimes and repair times, fitted to a failure trace with censoring: exponential, Weibull, lognormal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path

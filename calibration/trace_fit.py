@@ -1,7 +1,5 @@
 """All that can be fitted to a trace, block or failure: what `stripesim trace fit` does."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

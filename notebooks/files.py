@@ -5,8 +5,6 @@ stripesim.notebooks.files`` rewrites the notebooks; ``… execute`` runs them in
 prints marking sheets.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Start with `open_lesson`. The questions of a lesson live in `stripesim.notebooks.answers`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import math

@@ -1,7 +1,5 @@
 """The one columnar form that every trace format is read into."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Lines of a text as rows of cells, with the faulty ones and times that run backwards reported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import polars as pl

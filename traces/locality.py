@@ -1,7 +1,5 @@
 """Reuse of data: how many distinct bytes lie between two accesses to the same place."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numba

@@ -1,7 +1,5 @@
 """Joins block-layer events (queue, dispatch, complete) into requests and device commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

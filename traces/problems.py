@@ -1,7 +1,5 @@
 """Faults found while reading a trace: counted, located, and reported in one line each."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Reading a trace file: the formats, how one is recognised, whole or in bounded chunks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A trace file as a stream of bytes: plain or compressed, in blocks of whole lines."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import importlib
@@ -148,18 +146,6 @@ _OPENERS: dict[bytes, Callable[[Path], ByteStream]] = {
 }
 
 
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class TraceFormat(Generic[Result]):
-    """What a format offers: block formats yield chunks, failure formats give a whole trace."""
-
-    name: str  #: Its name for `--format`
-    sniff: Callable[[Head], bool]  #: Whether a file that starts so is of this format
-    read: Callable[[TraceSource, FaultLog], Result]  #: Reads a file, noting faults
-
-
 @dataclass(frozen=True)
 class Break:
     """Why a stream ends before its time, as in a `Fault`."""
@@ -245,3 +231,15 @@ class TraceSource:
                 rest = rest[:LINE_BYTES_MAX]
         if rest:
             yield Block(line, rest)
+
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class TraceFormat(Generic[Result]):
+    """What a format offers: block formats yield chunks, failure formats give a whole trace."""
+
+    name: str  #: Its name for `--format`
+    sniff: Callable[[Head], bool]  #: Whether a file that starts so is of this format
+    read: Callable[[TraceSource, FaultLog], Result]  #: Reads a file, noting faults

@@ -1,7 +1,5 @@
 """What a block trace holds, in numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

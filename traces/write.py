@@ -1,7 +1,5 @@
 """Writes a trace of any format as blkparse text, or as the columnar form in Parquet or CSV."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

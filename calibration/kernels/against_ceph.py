@@ -1,7 +1,5 @@
 """Ceph's own benchmark of erasure codes: run it or read what it printed, and set it beside rows from here."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -5,8 +5,6 @@ against: the machine's own copy speed in the same run, the kernel without Python
 the cache, and as many processes as there are cores (pyeclib holds the interpreter's lock).
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Fit what Ceph pays around the encode kernel: its plugins' times less those of the kernel alone."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

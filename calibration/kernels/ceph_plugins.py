@@ -1,7 +1,5 @@
 """The kernel table of Ceph's own plugins, from the measured ``kernels.csv``."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from pathlib import Path

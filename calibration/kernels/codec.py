@@ -4,8 +4,6 @@ pyeclib prepends an 80-byte header to every fragment; `payload` takes it
 off. Its C extension holds the interpreter's lock, so threads gain nothing.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

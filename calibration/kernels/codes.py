@@ -1,7 +1,5 @@
 """Every code's kernel behind one face: pyeclib's plain (k, m) codes, its LRC, and Clay in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

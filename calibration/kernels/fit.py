@@ -1,7 +1,5 @@
 """Fit measured kernel times: a line with one knee, by relative least squares."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -4,8 +4,6 @@ pyeclib carries ISA-L as a library of its own; its functions are called here dir
 loop. What this measures beside `stripesim.calibration.kernels.measure` is what pyeclib adds to the kernel.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from functools import cache

@@ -5,8 +5,6 @@ timed this technique with losses drawn at random from data and parity alike; her
 losses is timed and the mean is reported.
 """
 
-from __future__ import annotations
-
 import ctypes
 import ctypes.util
 import itertools

@@ -4,8 +4,6 @@
 second of a loop of encode calls, with the thresholds raised (1) or as they are (0).
 """
 
-from __future__ import annotations
-
 import ctypes
 import random
 import subprocess

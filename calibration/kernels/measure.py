@@ -1,7 +1,5 @@
 """Measure real encode kernels, most of them through pyeclib, each datum verified."""
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Sequence

@@ -12,8 +12,6 @@ J. S. Plank, "The RAID-6 Liberation codes", FAST 2008, section 3 (the bit matric
 matrix).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

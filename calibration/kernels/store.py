@@ -1,7 +1,5 @@
 """Where kernel tables lie: those that ship, those measured here, and how one gets its name."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

@@ -1,7 +1,5 @@
 """Times of calls taken side by side, in processor time, and the rows that they become."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Claims of a source as data: the columns of ``claims.csv``, their meaning and their reader."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

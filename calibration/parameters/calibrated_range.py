@@ -1,7 +1,5 @@
 """What a parameter set was calibrated or checked on, and which questions lie outside."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

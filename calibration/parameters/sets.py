@@ -1,7 +1,5 @@
 """Parameter sets: models read from TOML, every number with its provenance."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import tomllib

@@ -1,7 +1,5 @@
 """What the overlap of an SSD's commands tells about how many it works on at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

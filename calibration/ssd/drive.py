@@ -1,7 +1,5 @@
 """A drive's parameter set written from its fitted service times, for `cluster.ssd` of a scenario."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Service times of an SSD, fitted to a block trace: a line in size, a distribution around it, channels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

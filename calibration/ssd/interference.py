@@ -1,7 +1,5 @@
 """How reads and writes slow each other down, from the service times of a block trace."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

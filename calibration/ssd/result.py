@@ -1,7 +1,5 @@
 """What a fit of service times holds: line, distribution, scores, provenance."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 

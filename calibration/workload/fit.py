@@ -1,7 +1,5 @@
 """A workload model fitted to a block trace (arrivals, sizes, places), and new traces drawn from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

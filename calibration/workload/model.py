@@ -1,7 +1,5 @@
 """A workload model: what was learnt from a block trace, and new traces drawn from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

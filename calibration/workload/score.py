@@ -1,7 +1,5 @@
 """How a synthetic trace compares with the two halves of the recorded one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

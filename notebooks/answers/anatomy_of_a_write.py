@@ -1,7 +1,5 @@
 """Lesson 2: anatomy of a write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Lesson 4: calibrate from a block trace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 

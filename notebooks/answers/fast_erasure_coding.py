@@ -1,7 +1,5 @@
 """Lesson 10: fast erasure coding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Lesson 11: how many nines."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Lesson 5: the figures of Koh et al."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Lesson 8: queueing theory against the simulator."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Lesson 12: read a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any

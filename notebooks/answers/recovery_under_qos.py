@@ -1,7 +1,5 @@
 """Lesson 9: recovery under QoS."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 

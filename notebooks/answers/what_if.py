@@ -1,7 +1,5 @@
 """Lesson 7: what if."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 

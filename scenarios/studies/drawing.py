@@ -1,7 +1,5 @@
 """Shapes that the figures of studies share: lettered panels, one legend, bars in groups, published marks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Kernels that a study measured on one machine: the rows that ship, and how they are measured again."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What studies look up: published claims, and numbers in their own result rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """All studies, by name. A new one is imported here and added to the list; nothing else names it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from stripesim.scenarios.studies.base import Study

@@ -1,7 +1,5 @@
 """The parts of a study, each fit to be sent to a worker process, and the one runner for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol

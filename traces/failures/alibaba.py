@@ -10,8 +10,6 @@ Han, Lee, Xu, Liu, He, Liu: An in-depth study of correlated failures in producti
 FAST 2021; alibaba-edu/dcbrain, ssd_open_data.
 """
 
-from __future__ import annotations
-
 import polars as pl
 
 from stripesim.traces.failures.columns import EVENT_SCHEMA, FailureTrace

@@ -11,8 +11,6 @@ References
 Backblaze, Hard Drive Data and Stats, section on the schema of the daily files.
 """
 
-from __future__ import annotations
-
 import polars as pl
 
 from stripesim.traces.columns import ORDER_COLUMN

@@ -1,7 +1,5 @@
 """The one form that every failure trace is read into: events, and spans of being up or down."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -10,8 +10,6 @@ References
 Kondo, Javadi, Iosup, Epema: The Failure Trace Archive, CCGrid 2010; the archive's page FTA Format.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

@@ -13,8 +13,6 @@ Schroeder, Gibson: A large-scale study of failures in high-performance computing
 LA-UR-05-7318.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator

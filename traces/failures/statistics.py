@@ -1,7 +1,5 @@
 """What a failure trace holds, in numbers; and how failures of one node or rack cluster in time."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

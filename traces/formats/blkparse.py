@@ -10,8 +10,6 @@ References
 blktrace 1.3, blkparse(1), sections Trace actions, RWBS description and Default output.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

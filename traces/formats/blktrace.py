@@ -9,8 +9,6 @@ References
 Linux, include/uapi/linux/blktrace_api.h, struct blk_io_trace; blktrace(8).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

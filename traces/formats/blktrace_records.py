@@ -1,7 +1,5 @@
 """The records of binary blktrace files: where they start, and one device's per-CPU files in order of time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the delimited text formats have in common: a format is a table of columns, read in blocks."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator

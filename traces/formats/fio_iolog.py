@@ -9,8 +9,6 @@ References
 fio HOWTO, section Trace file format.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

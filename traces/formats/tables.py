@@ -1,7 +1,5 @@
 """The delimited text formats, each a table of its columns."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -10,8 +10,6 @@ Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FA
 record layout is the one in the readers of libCacheSim, `traceReader/include/vscsi.h`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -14,8 +14,6 @@ Decisions, made once:
 4. A rate is 1 GiB over the time (the source's GB/s are GiB/s).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

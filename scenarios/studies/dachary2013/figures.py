@@ -1,7 +1,5 @@
 """The study's figures: each turns measured rows into a picture and a caption, and does nothing else."""
 
-from __future__ import annotations
-
 import polars as pl
 from matplotlib.ticker import FuncFormatter
 

@@ -5,8 +5,6 @@
 Ceph's plugins (``kernels.csv``) as a second argument, ``ceph16.csv`` is reduced from it instead.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rows of the study: Ceph's own benchmark, and kernels of one machine, recorded or measured now."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The study's values are its rows, each of which carries a claim's id as its pattern; why some have none."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import polars as pl

@@ -1,7 +1,5 @@
 """The study's figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes

@@ -1,7 +1,5 @@
 """What the study computes: for each claim the system it is about, or the formula, and a method."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from math import comb, expm1, log1p, log10

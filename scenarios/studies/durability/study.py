@@ -1,7 +1,5 @@
 """Hold chains, combinatorics and splitting against published durability."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from stripesim.scenarios.studies.base import Setting, Study

@@ -1,7 +1,5 @@
 """Figure 4: the share of an archive's files that can be read when nodes have been killed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -15,8 +15,6 @@ Decisions on the source's words, made once:
 6. Slow-downs of one code against another are ratios of durations.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """The three codes of the source, and which losses each decoder survives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -5,8 +5,6 @@
 write in Figure 6.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

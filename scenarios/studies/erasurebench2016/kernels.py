@@ -4,8 +4,6 @@
 ``measured.json`` (what measured them); the two that ship were made so.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

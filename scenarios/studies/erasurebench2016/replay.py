@@ -1,7 +1,5 @@
 """Figure 7: httpd is written, then nodes leave and join at the times of a failure trace."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 from collections import defaultdict

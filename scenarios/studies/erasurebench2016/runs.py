@@ -1,7 +1,5 @@
 """What the claims need: one function for each table or figure of the source, each giving result rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Runs of the source's workloads on an engine: an archive written and read, a lone file written and read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The source's numbers: published values by the number of a claim, and the plotted series."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.resources import files
 from typing import Any

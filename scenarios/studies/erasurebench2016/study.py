@@ -1,7 +1,5 @@
 """Run what the claims of Vaucher et al. 2016 need, and judge them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

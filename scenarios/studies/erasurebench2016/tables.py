@@ -1,7 +1,5 @@
 """Tables of the report: storage, encoders beside kernels of today, decoders against the published LRC."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from stripesim.scenarios.figures.captions import three_digits

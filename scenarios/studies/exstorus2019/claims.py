@@ -13,8 +13,6 @@ Decisions on the source's words, made once:
    stated for many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import polars as pl

@@ -5,8 +5,6 @@ step has parameters of its own, so there are five small fits; every evaluation r
 engine. The 40 Gb/s column is read nowhere here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

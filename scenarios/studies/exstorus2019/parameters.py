@@ -1,7 +1,5 @@
 """The study's system: models from ``parameters.toml``, kernel ratios as measured, and the source's set-up."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from importlib.resources import files

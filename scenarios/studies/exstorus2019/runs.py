@@ -3,8 +3,6 @@
 The numbers come from ``parameters.toml``; the fit is repeated for its covariances, which intervals need.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 

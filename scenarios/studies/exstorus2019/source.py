@@ -1,7 +1,5 @@
 """Tables 1 to 3 of the source, read from its claims: published step times by network and record size."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import NamedTuple

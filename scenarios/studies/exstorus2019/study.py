@@ -1,7 +1,5 @@
 """Run what the claims of Kim et al. 2019 need and what lies beyond them, and judge the claims."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
