@@ -1,7 +1,7 @@
 """Lifetimes and repair times, fitted to a failure trace with censoring: exponential, Weibull, lognormal."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,16 +67,10 @@ class SurvivalFit:
     dropped: int
     fits: tuple[LifetimeFit, ...]  # In order of AIC, best first
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
-
     def summary(self) -> str:
         """Return a few lines for a terminal."""
-        what = "time to failure" if self.state == "up" else "time to repair"
-        lines = [
-            f"{self.source}: {what}, {self.spans} spans, {self.censored} censored, {self.dropped} left out"
-        ]
+        what = f"time to {'failure' if self.state == 'up' else 'repair'}, {self.spans} spans"
+        lines = [f"{self.source}: {what}, {self.censored} censored, {self.dropped} left out"]
         best = self.fits[0].aic
         for fit in self.fits:
             numbers = ", ".join(
@@ -121,22 +115,11 @@ def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
 
 
 def fit_survival(trace: FailureTrace, state: State = "up") -> SurvivalFit:
-    """Fit exponential, Weibull and lognormal distributions to a state's durations.
-
-    See `fit_lifetimes`.
-    """
+    """Fit exponential, Weibull and lognormal distributions to a state's durations; see `fit_lifetimes`."""
     lifetimes = lifetimes_of(trace, state)
-    ends = int(lifetimes.observed.sum())
-    count = len(lifetimes.duration_s)
-    return SurvivalFit(
-        source=Path(trace.source).name,
-        state=state,
-        spans=count,
-        ends=ends,
-        censored=count - ends,
-        dropped=lifetimes.dropped,
-        fits=fit_lifetimes(lifetimes),
-    )
+    count, ends = len(lifetimes.observed), int(lifetimes.observed.sum())
+    fits = fit_lifetimes(lifetimes)
+    return SurvivalFit(Path(trace.source).name, state, count, ends, count - ends, lifetimes.dropped, fits)
 
 
 def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
@@ -225,10 +208,7 @@ class _Family:
     def at(self, logarithms: Floats) -> dict[str, Any]:
         """Return scipy's arguments for logarithms of the parameters."""
         scale, *shape = np.exp(np.minimum(logarithms, _LOG_MAX))
-        return {
-            "scale": scale,
-            **dict(zip(self.law.shapes.split(", ") if self.law.shapes else (), shape, strict=True)),
-        }
+        return {"scale": scale} | dict(zip(self.law.shapes.split() if shape else (), shape, strict=True))
 
 
 # Above it exp() overflows.
@@ -249,12 +229,8 @@ def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
     def loss(p: Floats) -> float:
         law, at = family.law, family.at(p)
         with np.errstate(all="ignore"):
-            log_f, log_s, log_entry = (
-                law.logpdf(ended, **at),
-                law.logsf(censored, **at),
-                law.logsf(entered, **at),
-            )
-            total = -log_f.sum() - log_s.sum() + log_entry.sum()
+            total = -law.logpdf(ended, **at).sum() - law.logsf(censored, **at).sum()
+            total += law.logsf(entered, **at).sum()
         return float(total) if np.isfinite(total) else 1e300
 
     # Parameters are logarithms, in units of the mean duration: all start near 0.
@@ -302,15 +278,10 @@ def _hessian(loss: Callable[[Floats], float], at: Floats) -> Floats:
     size, step = len(at), 1e-4
     out = np.empty((size, size))
     eye = np.eye(size) * step
-    for i in range(size):
-        for j in range(size):
-            corners = (
-                loss(at + eye[i] + eye[j])
-                - loss(at + eye[i] - eye[j])
-                - loss(at - eye[i] + eye[j])
-                + loss(at - eye[i] - eye[j])
-            )
-            out[i, j] = corners / (4 * step * step)
+    for i, j in np.ndindex(size, size):
+        up, down = at + eye[i], at - eye[i]
+        corners = loss(up + eye[j]) - loss(up - eye[j]) - loss(down + eye[j]) + loss(down - eye[j])
+        out[i, j] = corners / (4 * step * step)
     return out
 
 

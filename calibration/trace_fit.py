@@ -1,7 +1,7 @@
 """All that can be fitted to a trace, block or failure: what `stripesim trace fit` does."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,9 @@ class TraceFit:
         return {
             "source": self.source,
             "service": [fit.to_dict() for fit in self.service],
-            "interference": [one.to_dict() for one in self.interference],
+            "interference": [asdict(one) for one in self.interference],
             "workload": None if self.workload is None else self.workload.to_dict(),
-            "survival": [fit.to_dict() for fit in self.survival],
+            "survival": [asdict(fit) for fit in self.survival],
             "missing": list(self.missing),
         }
 

@@ -50,21 +50,11 @@ def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     listed = []
     for row in rows:
-        scheme = parse_scheme(row["scheme"])
-        iterations = math.ceil(TABLE_BYTES / row["size_bytes"])
-        listed.append(
-            {
-                "seconds": row["seconds_median"] * iterations,
-                "KB": iterations * row["size_bytes"] // 1024,
-                "plugin": row["backend"],
-                "k": scheme.k,
-                "m": scheme.m,
-                "workload": row["op"],
-                "iterations": iterations,
-                "size": row["size_bytes"],
-                "erasures": row["erasures"],
-            }
-        )
+        scheme, size = parse_scheme(row["scheme"]), row["size_bytes"]
+        iterations = math.ceil(TABLE_BYTES / size)
+        cells = {"seconds": row["seconds_median"] * iterations, "KB": iterations * size // 1024}
+        cells |= {"plugin": row["backend"], "k": scheme.k, "m": scheme.m, "workload": row["op"]}
+        listed.append(cells | {"iterations": iterations, "size": size, "erasures": row["erasures"]})
     return listed
 
 
@@ -195,33 +185,28 @@ def benchmark(
     buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy. A roofline above 1
     is no error: a code reads more than it writes, and reading is the cheaper half.
     """
-
-    def stage(words: str) -> None:
-        if progress is not None:
-            progress(words)
-
+    stage = progress or (lambda _: None)
     parts: list[tuple[str, list[int], list[str]]] = []
     rows: list[Row] = []
     for name in dict.fromkeys(schemes):
         stage(f"{name}: calls")
-        sizes = sizes_bytes
-        if sizes is None and sweep:
-            sizes = sweep_sizes(parse_scheme(name).k)
-        found = measure([name], sizes, backends, rounds=rounds)
+        swept = sweep_sizes(parse_scheme(name).k) if sweep else None
+        found = measure([name], sizes_bytes or swept, backends, rounds=rounds)
         rows += [row | {"buffers": "warm", "cores": 1} for row in found]
         names = list(dict.fromkeys(row["backend"] for row in found))
         parts.append((name, sorted({row["size_bytes"] for row in found}), names))
     every_size = sorted({size for _, sizes, _ in parts for size in sizes})
-    for buffers in ("warm", "cold") if cold else ("warm",):
+    kinds = ("warm", "cold") if cold else ("warm",)
+    for buffers in kinds:
         stage(f"copies, {buffers} buffers")
-        rows += memcpy_rows(every_size, cold=buffers == "cold", rounds=rounds, cold_bytes=COLD_BYTES)
+        rows += memcpy_rows(every_size, cold=buffers == "cold", rounds=rounds)
     for name, sizes, names in parts:
-        for buffers in ("warm", "cold") if cold else ("warm",):
+        for buffers in kinds:
             stage(f"{name}: kernel, {buffers} buffers")
             rows += _raw_rows(name, sizes, buffers, rounds)
         if cold:
             stage(f"{name}: calls, cold buffers")
-            rows += cold_rows([name], sizes, names, rounds=max(1, rounds // 3), cold_bytes=COLD_BYTES)
+            rows += cold_rows([name], sizes, names, rounds=max(1, rounds // 3))
         if cores != 0:
             stage(f"{name}: all cores")
             rows += cores_rows([name], sizes, names, cores=cores)
@@ -276,7 +261,6 @@ def _copy_loop(size_bytes: int, pairs: int) -> Loop:
     function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
     buffers = kernel_raw.aligned(2 * pairs * size_bytes)
     buffers[:] = 1
-    first = buffers.ctypes.data
 
     @numba.njit()
     def run(calls: int, first: int, size_bytes: int, pairs: int) -> None:
@@ -285,9 +269,9 @@ def _copy_loop(size_bytes: int, pairs: int) -> Loop:
             function(source + size_bytes, source, size_bytes)
 
     def repeat(calls: int) -> None:
-        run(calls, first, size_bytes, pairs)
+        # The closure holds the buffers, which must live as long as the loop.
+        run(calls, buffers.ctypes.data, size_bytes, pairs)
 
-    repeat.buffers = buffers  # type: ignore[attr-defined]  # they must live as long as the loop
     return repeat
 
 

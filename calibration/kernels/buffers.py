@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,61 +19,36 @@ FITTED_BACKEND = "isa:cauchy"
 RAW_BACKEND = "isal_cauchy_avx2"
 
 
-class CopyModelError(ValueError):
-    """Rows that the model of buffers cannot be fitted to."""
+def fit_buffers(
+    ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, Any]]
+) -> tuple[dict[str, float], dict[tuple[str, int], float]]:
+    """Fit the model to encode calls of Ceph's plugin, given its rows and those of the kernel alone.
 
-
-@dataclass(frozen=True)
-class BufferFit:
-    """Numbers of `EncodeBufferModel`, and predicted over measured − 1 of whole calls by (scheme, size)."""
-
-    shard_ns: float
-    output_ns_per_byte: float
-    errors: dict[tuple[str, int], float]
-
-
-def fit_buffers(ceph: Iterable[Mapping[str, Any]], raw: Iterable[Mapping[str, Any]]) -> BufferFit:
-    """Fit the model to encode calls of Ceph's plugin.
-
-    `ceph` are rows of Ceph's plugins, `raw` those of the kernel alone, whose size may differ by a hundredth,
-    for plugins pad. `CopyModelError` if fewer than two calls have a kernel to compare with.
-
-    Relative least squares on the plugin's whole call, no coefficient negative: the sum of
-    (kernel + model - measured)² / measured².
+    Sizes may differ by a hundredth, for plugins pad. Relative least squares on the plugin's whole call, no
+    coefficient negative: the sum of (kernel + model - measured)² / measured². Returns the numbers of
+    `EncodeBufferModel`, and predicted over measured − 1 by scheme and size.
     """
     alone = [row for row in raw if row["backend"] == RAW_BACKEND and row["op"] == "encode"]
     rows = []
     for row in ceph:
-        if (row["backend"], row["op"]) != (FITTED_BACKEND, "encode"):
-            continue
-        of_code = [kernel for kernel in alone if kernel["scheme"] == row["scheme"]]
-        same = [k for k in of_code if abs(k["size_bytes"] / row["size_bytes"] - 1) < 0.01]
-        rows += [(row, kernel["seconds_median"] * 1e9) for kernel in same[:1]]
-    if len(rows) < 2:
-        raise CopyModelError(f"encode buffers: got {len(rows)} calls with a kernel, wanted at least 2")
-    measured = np.array([row["seconds_median"] * 1e9 for row, _ in rows])
-    kernels = np.array([kernel_ns for _, kernel_ns in rows])
-    design = np.array(
-        [
-            (code.width, row["size_bytes"] * code.m / code.k)
-            for row, _ in rows
-            for code in [parse_scheme(row["scheme"])]
-        ]
-    )
+        if (row["backend"], row["op"]) == (FITTED_BACKEND, "encode"):
+            of_code = [kernel for kernel in alone if kernel["scheme"] == row["scheme"]]
+            same = [k for k in of_code if abs(k["size_bytes"] / row["size_bytes"] - 1) < 0.01]
+            rows += [
+                (row, parse_scheme(row["scheme"]), kernel["seconds_median"] * 1e9) for kernel in same[:1]
+            ]
+    measured = np.array([row["seconds_median"] * 1e9 for row, _, _ in rows])
+    kernels = np.array([kernel_ns for _, _, kernel_ns in rows])
+    design = np.array([(code.width, row["size_bytes"] * code.m / code.k) for row, code, _ in rows])
     # Columns of like size keep the solver's tolerances meaningful.
     weighted = design / measured[:, None]
     norms = np.linalg.norm(weighted, axis=0)
-    found, _ = nnls(weighted / norms, (measured - kernels) / measured)
-    found = found / norms
-    predicted = kernels + design @ found
-    return BufferFit(
-        shard_ns=float(found[0]),
-        output_ns_per_byte=float(found[1]),
-        errors={
-            (row["scheme"], row["size_bytes"]): float(error)
-            for (row, _), error in zip(rows, predicted / measured - 1, strict=True)
-        },
-    )
+    found = nnls(weighted / norms, (measured - kernels) / measured)[0] / norms
+    errors = (kernels + design @ found) / measured - 1
+    return dict(zip(("shard_ns", "output_ns_per_byte"), found.tolist(), strict=True)), {
+        (row["scheme"], row["size_bytes"]): float(error)
+        for (row, _, _), error in zip(rows, errors, strict=True)
+    }
 
 
 @cache

@@ -17,17 +17,12 @@ _COLUMNS = ("lib", "backend", "technique", "k", "m", "op", "erasures", "iters", 
 
 
 def ceph_rows(path: Path) -> list[dict[str, Any]]:
-    """Rows of Ceph's plugins in the form of `stripesim.calibration.kernels.timing.row_of`.
+    """Rows of Ceph's plugins, for each plugin and technique, code, operation, erasures and size.
 
-    A row for each plugin and technique (``isa:cauchy`` …), code, operation, erasures and size of a file laid
-    out as ``ceph16/kernels.csv``; jerasure's reed_sol_van, Ceph's default then, first. `KernelTableError` if
-    the file cannot be read, lacks a column or holds no row of Ceph's plugins.
-
-    Times are processor time over calls, median and extremes of the rounds: the machine
-    was shared, and time spent waiting for it is no time of the kernel. The
-    size is k times the chunk, that is with the plugin's padding: cauchy_good
-    with its packet size of 3,072 pads 24 KiB to 576 KiB and encodes all of it.
-    The source does not say whether the results were compared.
+    The file is laid out as ``ceph16/kernels.csv``; jerasure's reed_sol_van, Ceph's default then, comes first.
+    Times are processor time over calls, median and extremes of the rounds, for the machine was shared. The
+    size is k times the chunk, with the plugin's padding: cauchy_good with its packet size of 3,072 pads 24
+    KiB to 576 KiB and encodes all of it. The source does not say whether the results were compared.
     """
     try:
         frame = pl.read_csv(path)
@@ -53,21 +48,16 @@ def ceph_rows(path: Path) -> list[dict[str, Any]]:
 
 def ceph_table_from(path: Path) -> KernelTable:
     """Fit the table of Ceph's plugins; parameters and errors as `ceph_rows`."""
+    times_s = pl.read_csv(path).filter(pl.col("lib") == _LIBRARY)["time"].cast(pl.Float64)
     provenance: Mapping[str, Any] = {
         "basis": "measured",
         "command": "not stated; rows lib = ceph-16.2.15 of ceph16/kernels.csv, three rounds interleaved",
         "cpu": {"name": "not stated in the source"},
         "versions": {"ceph": "16.2.15"},
-        "date": _date(path),
+        "date": datetime.datetime.fromtimestamp(max(times_s.to_list()), tz=datetime.UTC).date().isoformat(),
         "note": (
             "Two sizes for each operation, so the line passes through both and its residuals say nothing; "
             "one call encodes the whole size. The copy cost was not measured."
         ),
     }
     return table_from_rows(ceph_rows(path), name=CEPH_TABLE, provenance=provenance)
-
-
-def _date(path: Path) -> str:
-    """Day of the last of these measurements, from the file itself."""
-    last_s = pl.read_csv(path).filter(pl.col("lib") == _LIBRARY).get_column("time").max()
-    return datetime.datetime.fromtimestamp(float(str(last_s)), tz=datetime.UTC).date().isoformat()

@@ -98,13 +98,7 @@ Kernel = Codec | ClayKernel
 
 
 def kernel_of(scheme: RedundancyScheme, backend: str) -> Kernel:
-    """The kernel of a code by a backend.
-
-    Raises
-    ------
-    CodecError
-        If the backend is absent, or does not offer the code.
-    """
+    """The kernel of a code by a backend; `CodecError` if that is absent, or does not offer the code."""
     only = CLAY_BACKEND if isinstance(scheme, Clay) else LRC_BACKEND
     if isinstance(scheme, LRC | CephLRC | Clay):
         if backend != only:

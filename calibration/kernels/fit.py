@@ -42,30 +42,25 @@ def fit_affine(
     if x.size == 1:
         return AffineKnee(0.0, max(0.0, float(y_ns[0] / x[0])))
     line, line_loss = _solve(x, y_ns, scale_ns, math.inf)
-    if np.unique(x).size < KNEE_POINTS_MIN:
-        return _affine(line, math.inf)
-    knee_bytes = _best_knee(x, y_ns, scale_ns)
-    bent, bent_loss = _solve(x, y_ns, scale_ns, knee_bytes)
-    if bent_loss > KNEE_GAIN_MAX * line_loss:
-        return _affine(line, math.inf)
-    return _affine(bent, knee_bytes)
+    if np.unique(x).size >= KNEE_POINTS_MIN:
+        knee_bytes = _best_knee(x, y_ns, scale_ns)
+        bent, bent_loss = _solve(x, y_ns, scale_ns, knee_bytes)
+        if bent_loss <= KNEE_GAIN_MAX * line_loss:
+            return AffineKnee(float(bent[0]), float(bent[1]), knee_bytes, float(bent[2]))
+    return AffineKnee(float(line[0]), float(line[1]))
 
 
 def relative_residuals(fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.ArrayLike) -> Floats:
     """|fit / measured - 1| for each measurement, shape (n,)."""
     x = np.asarray(size_bytes, dtype=np.float64)
     fitted_ns = np.array([fit.duration_ns(size) for size in x], dtype=np.float64)
-    residuals: Floats = np.abs(fitted_ns / (np.asarray(seconds, dtype=np.float64) * 1e9) - 1.0)
-    return residuals
+    return np.asarray(np.abs(fitted_ns / (np.asarray(seconds, dtype=np.float64) * 1e9) - 1.0))
 
 
 def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
-    """Costs of all operations in measured rows (`timing.row_of`), in the order in which they first appear.
+    """Costs of all operations in measured rows, in the order in which they first appear.
 
-    Raises
-    ------
-    ValueError
-        If a row failed verification: its time is no time of the work.
+    A row that failed verification is refused: its time is no time of the work.
     """
     groups: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -141,8 +136,3 @@ def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     bounds = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
     found = minimize_scalar(loss, bounds=bounds, method="bounded")
     return math.exp(found.x if found.fun < loss(grid[best]) else grid[best])
-
-
-def _affine(coefficients: Floats, knee_bytes: float) -> AffineKnee:
-    beyond_ns = float(coefficients[2]) if math.isfinite(knee_bytes) else 0.0
-    return AffineKnee(float(coefficients[0]), float(coefficients[1]), knee_bytes, beyond_ns)

@@ -29,30 +29,25 @@ VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
 TECHNIQUES = ("cauchy", "vandermonde")
 
 
-class RawKernelError(CodecError):
-    """ISA-L cannot be called directly here, or not with these arguments."""
-
-
 @cache
 def isal_path() -> Path:
-    """The ISA-L library inside the installed pyeclib; `RawKernelError` where there is none."""
+    """The ISA-L library inside the installed pyeclib; `CodecError` where there is none."""
     try:
         listed = distribution("pyeclib").files or ()
     except PackageNotFoundError:
-        raise RawKernelError("kernel: pyeclib is not installed, so there is no ISA-L to call") from None
+        raise CodecError("kernel: pyeclib is not installed, so there is no ISA-L to call") from None
     for file in listed:
         if "libisal" in file.name:
             return Path(str(file.locate()))
-    raise RawKernelError("kernel: this pyeclib does not carry ISA-L as a library of its own")
+    raise CodecError("kernel: this pyeclib does not carry ISA-L as a library of its own")
 
 
 def available() -> bool:
     """Whether ISA-L can be called directly on this machine."""
     try:
-        ctypes.CDLL(str(isal_path()))
-    except (RawKernelError, OSError):
+        return bool(ctypes.CDLL(str(isal_path())))
+    except (CodecError, OSError):
         return False
-    return True
 
 
 def aligned(size_bytes: int) -> Bytes:
@@ -65,13 +60,13 @@ def aligned(size_bytes: int) -> Bytes:
 class RawKernel:
     """Products of rows of coefficients (outputs, inputs) in GF(2^8) with chunks, by one of `VARIANTS`.
 
-    Rows of parity encode; those of `decode_rows` decode. Raises `RawKernelError` if the variant is unknown,
+    Rows of parity encode; those of `decode_rows` decode. Raises `CodecError` if the variant is unknown,
     or ISA-L or this function of it is absent.
     """
 
     def __init__(self, rows: Bytes, variant: str = "") -> None:
         if variant not in VARIANTS:
-            raise RawKernelError(f"kernel: variant: got {variant!r}, wanted one of {VARIANTS}")
+            raise CodecError(f"kernel: variant: got {variant!r}, wanted one of {VARIANTS}")
         library = ctypes.CDLL(str(isal_path()))
         self.rows = np.ascontiguousarray(rows, dtype=np.uint8)
         self.outputs, self.inputs = self.rows.shape
@@ -80,7 +75,7 @@ class RawKernel:
             tables = library.ec_init_tables_base if variant else library.ec_init_tables
             self._function = getattr(library, f"ec_encode_data_{variant}" if variant else "ec_encode_data")
         except AttributeError:
-            raise RawKernelError(f"kernel: this ISA-L has no function for {variant!r}") from None
+            raise CodecError(f"kernel: this ISA-L has no function for {variant!r}") from None
         self._tables = aligned(_TABLE_BYTES * self.rows.size)
         tables.restype = None
         tables.argtypes = [ctypes.c_int] * 2 + [ctypes.c_void_p] * 2
@@ -114,7 +109,6 @@ class RawKernel:
             run(calls, *shape, inputs.ctypes.data, outputs.ctypes.data, len(sets), inputs.shape[1] * 8,
                 outputs.shape[1] * 8)  # fmt: skip
 
-        repeat.buffers = sets  # type: ignore[attr-defined]
         return repeat
 
 
@@ -140,7 +134,7 @@ def _compiled_loop(function: Any) -> Any:
 def coefficients(technique: str, k: int, m: int) -> Bytes:
     """Parity rows of a code by one of `TECHNIQUES`, shape (m, k); the same as ISA-L's own."""
     if technique not in TECHNIQUES:
-        raise RawKernelError(f"kernel: technique: got {technique!r}, wanted one of {TECHNIQUES}")
+        raise CodecError(f"kernel: technique: got {technique!r}, wanted one of {TECHNIQUES}")
     full = cauchy_matrix(k, m) if technique == "cauchy" else vandermonde_matrix(k, m)
     return full[-m:]
 
@@ -164,22 +158,11 @@ def measure_raw(
     cold_bytes: int = 0,
     seed: int = 1,
 ) -> list[Row]:
-    """Time the kernel alone, results verified: encode, and decode of 1 to m lost data chunks.
+    """Time the kernel alone, results verified: encode, and decode of 1 to m lost data chunks, by (k, m).
 
-    Parameters
-    ----------
-    schemes : sequence of (k, m)
-    chunk_sizes_bytes : sequence of int
-        Bytes of one chunk [B]; ``size_bytes`` of a row is k chunks.
-    technique, variant : str
-        One of `TECHNIQUES`, `VARIANTS`.
-    rounds, sample_s
-        Samples of each case, and the shortest duration of one [s].
-    cold_bytes : int
-        0: the same buffers again and again, warm; else as many sets of buffers in turn as fill so many
-        bytes, so that none is in a smaller cache when its turn comes [B].
-    seed : int
-        Of the data.
+    A row's ``size_bytes`` is k chunks. `rounds` samples of each case last `sample_s` at least [s]. Without
+    `cold_bytes` the same buffers are used again and again, warm; else as many sets of buffers in turn as fill
+    so many bytes [B], so that none is in a smaller cache when its turn comes.
     """
     rng = np.random.default_rng(seed)
     backend = f"isal_{technique}{'_' + variant if variant else ''}"

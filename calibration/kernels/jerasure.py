@@ -24,10 +24,6 @@ PACKET_BYTES = 3072
 BACKEND = "jerasure:cauchy_good"
 
 
-class JerasureError(CodecError):
-    """Jerasure is not installed, or refused a call."""
-
-
 def _library() -> Any:
     for name in ("libJerasure.so.2", ctypes.util.find_library("Jerasure")):
         try:
@@ -43,35 +39,24 @@ def available() -> bool:
 
 
 class CauchyGood:
-    """Jerasure's cauchy_good on buffers of its own.
-
-    Parameters
-    ----------
-    k, m : int
-        Data and parity chunks.
-    data_bytes : int
-        Data of one call [B]; chunks are padded to whole packets, as Ceph's plugin does.
-    """
+    """Jerasure's cauchy_good on buffers of its own; chunks are padded to whole packets, as in Ceph."""
 
     def __init__(self, k: int, m: int, data_bytes: int) -> None:
         library = _library()
         if library is None:
-            raise JerasureError("codec: jerasure: libJerasure.so.2 is not installed (Debian: libjerasure2)")
+            raise CodecError("codec: jerasure: libJerasure.so.2 is not installed (Debian: libjerasure2)")
         unit = k * WORD_BITS * PACKET_BYTES
         self.k, self.m, self.library = k, m, library
         self.chunk_bytes = -(-data_bytes // unit) * unit // k
-        for name in (
-            "cauchy_good_general_coding_matrix",
-            "jerasure_matrix_to_bitmatrix",
-            "jerasure_smart_bitmatrix_to_schedule",
-        ):
-            getattr(library, name).restype = ctypes.c_void_p
-        matrix = library.cauchy_good_general_coding_matrix(k, m, WORD_BITS)
-        bits = library.jerasure_matrix_to_bitmatrix(k, m, WORD_BITS, ctypes.c_void_p(matrix))
-        self._bits = ctypes.c_void_p(bits)
-        self._schedule = ctypes.c_void_p(
-            library.jerasure_smart_bitmatrix_to_schedule(k, m, WORD_BITS, self._bits)
-        )
+
+        def pointer(name: str, *more: Any) -> ctypes.c_void_p:
+            function = getattr(library, name)
+            function.restype = ctypes.c_void_p
+            return ctypes.c_void_p(function(k, m, WORD_BITS, *more))
+
+        matrix = pointer("cauchy_good_general_coding_matrix")
+        self._bits = pointer("jerasure_matrix_to_bitmatrix", matrix)
+        self._schedule = pointer("jerasure_smart_bitmatrix_to_schedule", self._bits)
         self.chunks = [aligned(self.chunk_bytes) for _ in range(k + m)]
         addresses = [chunk.ctypes.data for chunk in self.chunks]
         self._data = (ctypes.c_void_p * k)(*addresses[:k])
@@ -92,7 +77,7 @@ class CauchyGood:
             self.chunk_bytes, PACKET_BYTES, 1,
         )  # fmt: skip
         if status != 0:
-            raise JerasureError(f"codec: jerasure: decode of {list(lost)} failed")
+            raise CodecError(f"codec: jerasure: decode of {list(lost)} failed")
 
 
 def measure_cauchy_good(
@@ -100,9 +85,8 @@ def measure_cauchy_good(
 ) -> list[Row]:
     """Time encode, and decode of 1 to m losses over every choice of them; all results are compared.
 
-    Rows are those of `stripesim.calibration.kernels.timing.row_of`. For decode a sample is the median over
-    the rounds of one choice of losses, so the mean is over choices and percentiles too; the schedule of
-    exclusive-ors is worked out in each call. Raises `JerasureError` if the library is absent.
+    For decode a sample is the median over the rounds of one choice of losses, so the mean is over choices and
+    percentiles too; the schedule of exclusive-ors is worked out in each call.
     """
     code = CauchyGood(k, m, data_bytes)
     rng = np.random.default_rng(seed)
@@ -122,11 +106,8 @@ def measure_cauchy_good(
             samples[erasures].append(_median_s(partial(code.decode, lost), rounds))
     rows = []
     for erasures, times in samples.items():
-        op, size_bytes, mean_s = (
-            "decode" if erasures else "encode",
-            k * code.chunk_bytes,
-            statistics.fmean(times),
-        )
+        op, size_bytes = "decode" if erasures else "encode", k * code.chunk_bytes
+        mean_s = statistics.fmean(times)
         row = row_of(BACKEND, f"rs:{k},{m}", op, erasures, size_bytes, times, copy_s=0.0, verified=verified)
         rows.append(row | {"seconds_median": mean_s, "bytes_per_s": size_bytes / mean_s})
     return rows

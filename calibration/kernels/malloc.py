@@ -22,17 +22,10 @@ TRIM_THRESHOLD_BYTES = 1024 * 1024 * 1024
 
 
 def raise_malloc_thresholds() -> bool:
-    """Let this process keep freed memory instead of giving it back to the kernel at once.
+    """Let this process keep the memory it frees; False where there is no ``mallopt`` (musl, macOS).
 
-    Returns
-    -------
-    bool
-        True if the C library took both thresholds; False where it has no ``mallopt`` (musl, macOS).
-
-    By default glibc maps blocks of 128 KiB and more afresh (the bound adapts)
-    and returns the top of the heap, so every large fragment is paid for in
-    page faults. A storage daemon reuses its buffers, hence the raised
-    thresholds. The setting lasts as long as the process.
+    By default glibc maps blocks of 128 KiB and more afresh (the bound adapts) and returns the top of the
+    heap, so every large fragment is paid for in page faults. A storage daemon reuses its buffers.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -40,9 +33,8 @@ def raise_malloc_thresholds() -> bool:
         return False
     mallopt.argtypes = [ctypes.c_int, ctypes.c_int]
     mallopt.restype = ctypes.c_int
-    took_mmap = int(mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES))
-    took_trim = int(mallopt(_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES))
-    return took_mmap == 1 and took_trim == 1
+    thresholds = ((_M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES), (_M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES))
+    return {mallopt(*each) for each in thresholds} == {1}
 
 
 def malloc_effect(

@@ -77,26 +77,14 @@ def row_of(
 ) -> Row:
     """A row of measurements from seconds per call.
 
-    Returns
-    -------
-    dict
-        ``backend``, ``scheme``, ``op``, ``erasures``, ``size_bytes``, ``seconds_median``, ``seconds_p10``,
-        ``seconds_p90``, ``bytes_per_s`` (data bytes over the median), ``copy_seconds_median`` (the same call
-        of a code that only copies; None where not measured), ``verified`` (what the call returned was
-        compared and right; None where the source does not say), and `more`.
+    ``bytes_per_s`` are data bytes over the median; ``copy_seconds_median`` is the same call of a code that
+    only copies, None where not measured; ``verified``: what the call returned was compared and right, None
+    where the source does not say.
     """
     p10_s, median_s, p90_s = (float(q) for q in np.quantile(samples_s, (0.1, 0.5, 0.9)))
     return {
-        "backend": backend,
-        "scheme": scheme,
-        "op": op,
-        "erasures": erasures,
-        "size_bytes": size_bytes,
-        "seconds_median": median_s,
-        "seconds_p10": p10_s,
-        "seconds_p90": p90_s,
-        "bytes_per_s": size_bytes / median_s,
-        "copy_seconds_median": copy_s,
-        "verified": verified,
+        **{"backend": backend, "scheme": scheme, "op": op, "erasures": erasures, "size_bytes": size_bytes},
+        **{"seconds_median": median_s, "seconds_p10": p10_s, "seconds_p90": p90_s},
+        **{"bytes_per_s": size_bytes / median_s, "copy_seconds_median": copy_s, "verified": verified},
         **more,
     }

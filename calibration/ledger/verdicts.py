@@ -317,9 +317,7 @@ def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
 def _entry_json(entry: Entry) -> dict[str, Any]:
     own = {field.name: getattr(entry, field.name) for field in fields(Entry) if field.name != "claim"}
     row = asdict(entry.claim) | own
-    for key in ("published", "simulated"):
-        row[key] = list(row[key]) if isinstance(row[key], tuple) else row[key]
-    return row
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in row.items()}
 
 
 SECTIONS = (

@@ -151,14 +151,10 @@ def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
     x, y = size / unit_bytes, np.log(times / unit_ns)
     spread = float(stats.median_abs_deviation(y, scale="normal")) or 1.0
 
-    def residuals(parameters: Floats) -> Floats:
-        out: Floats = y - np.log(parameters[0] + parameters[1] * x)
-        return out
-
-    solution = optimize.least_squares(
-        residuals, x0=[0.9, 0.1], bounds=([1e-6, 0.0], [np.inf, np.inf]), loss="soft_l1", f_scale=spread
-    )
-    base, slope = solution.x
+    base, slope = optimize.least_squares(
+        lambda parameters: y - np.log(parameters[0] + parameters[1] * x),
+        **{"x0": [0.9, 0.1], "bounds": ([1e-6, 0.0], [np.inf, np.inf]), "loss": "soft_l1", "f_scale": spread},
+    ).x
     scale = float(np.mean(times / unit_ns / (base + slope * x)))
     return float(base * scale * unit_ns), float(slope * scale * unit_ns / unit_bytes)
 
@@ -173,15 +169,9 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
         starts = rng.integers(0, count - block + 1, size=-(-count // block))
         rows = (starts[:, None] + np.arange(block)).ravel()[:count]
         draws[index] = _line_through(size[rows], times[rows])
-    low, high = np.quantile(draws, [0.025, 0.975], axis=0)
-    return Line(
-        base_ns=base,
-        ns_per_byte=slope,
-        base_ns_ci95=(float(low[0]), float(high[0])),
-        ns_per_byte_ci95=(float(low[1]), float(high[1])),
-        commands=count,
-        slope_identified=bool(np.any(size != size[0])),
-    )
+    (base_low, base_high), (slope_low, slope_high) = np.quantile(draws, [0.025, 0.975], axis=0).T.tolist()
+    identified = bool(np.any(size != size[0]))
+    return Line(base, slope, (base_low, base_high), (slope_low, slope_high), count, identified)
 
 
 def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
@@ -189,33 +179,19 @@ def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
     for name, family in (("lognormal", stats.lognorm), ("gamma", stats.gamma)):
         shape, _, scale = family.fit(train, floc=0)
         fitted = family(shape, scale=scale)
-        found.append(
-            Candidate(
-                name=name,
-                shape=float(shape),
-                scale=float(scale),
-                aic=float(2 * 2 - 2 * fitted.logpdf(train).sum()),
-                ks_train=float(stats.kstest(train, fitted.cdf).statistic),
-                ks_held_out=float(stats.kstest(held_out, fitted.cdf).statistic),
-            )
-        )
+        aic = float(2 * 2 - 2 * fitted.logpdf(train).sum())
+        distances = [float(stats.kstest(part, fitted.cdf).statistic) for part in (train, held_out)]
+        found.append(Candidate(name, float(shape), float(scale), aic, *distances))
     return tuple(found)
 
 
 def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) -> Score:
     model = model_times_ns(line, table, size)
     levels = [0.5, 0.9, 0.99]
-    errors = np.quantile(model, levels) / np.quantile(times, levels) - 1
-    return Score(
-        part=part,
-        commands=len(times),
-        ks=float(stats.ks_2samp(times, model, method="asymp").statistic),
-        ks_critical_5_percent=float(KS_CRITICAL_5_PERCENT / np.sqrt(len(times))),
-        mean_error=float(model.mean() / times.mean() - 1),
-        p50_error=float(errors[0]),
-        p90_error=float(errors[1]),
-        p99_error=float(errors[2]),
-    )
+    errors = (np.quantile(model, levels) / np.quantile(times, levels) - 1).tolist()
+    distance = float(stats.ks_2samp(times, model, method="asymp").statistic)
+    critical = float(KS_CRITICAL_5_PERCENT / np.sqrt(len(times)))
+    return Score(part, len(times), distance, critical, float(model.mean() / times.mean() - 1), *errors)
 
 
 def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:

@@ -1,7 +1,6 @@
 """How reads and writes slow each other down, from the service times of a block trace."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -31,10 +30,6 @@ class Interference:
     """Mean time against that of commands of the same size that were alone; None where too few were."""
     slowdown_ci95: tuple[float, float] | None  # Bootstrap interval
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return asdict(self)
-
 
 def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) -> tuple[Interference, ...]:
     """Compare service times by what else was in flight at dispatch.
@@ -52,9 +47,7 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) 
     for operation, is_write in operations:
         own = rows.filter(pl.col("is_write") == is_write)
         alone = own.filter(pl.col("company") == 0)
-        typical = alone.group_by("size_class").agg(
-            pl.col("time_ns").mean().alias("typical_ns"), pl.len().alias("known")
-        )
+        typical = alone.group_by("size_class").agg(typical_ns=pl.col("time_ns").mean(), known=pl.len())
         ratios = own.join(typical.filter(pl.col("known") >= COMMANDS_MIN), on="size_class", how="inner")
         for code, company in enumerate(_COMPANIES):
             mine = own.filter(pl.col("company") == code)["time_ns"].to_numpy()
@@ -95,12 +88,10 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
         other = np.where(is_write, flying[False], flying[True])
         company = np.where(other > 0, 2, np.where(same > 0, 1, 0))
         parts.append(flown.with_columns(pl.Series("company", company)))
-    rows = pl.concat(parts).drop_nulls("complete_ns")
     time_ns = (pl.col("complete_ns") - pl.col("dispatch_ns")).cast(pl.Float64)
     classes = pl.col("length_bytes").cast(pl.Float64).log(2).round().cast(pl.Int64)
-    return rows.with_columns(time_ns.alias("time_ns"), classes.alias("size_class")).filter(
-        pl.col("time_ns") > 0
-    )
+    rows = pl.concat(parts).drop_nulls("complete_ns")
+    return rows.with_columns(time_ns=time_ns, size_class=classes).filter(pl.col("time_ns") > 0)
 
 
 def _interval(factor: Floats, rng: np.random.Generator, bootstrap: int) -> tuple[float, float]:

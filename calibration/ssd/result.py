@@ -93,10 +93,8 @@ class ServiceFit:
     def summary(self) -> str:
         """Return a few lines for a terminal."""
         line, score = self.line, self.held_out
-        base, slope = (
-            [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)],
-            [v * 1024 for v in (line.ns_per_byte, *line.ns_per_byte_ci95)],
-        )
+        base = [v / 1e3 for v in (line.base_ns, *line.base_ns_ci95)]
+        slope = [v * 1024 for v in (line.ns_per_byte, *line.ns_per_byte_ci95)]
         listed = [
             f"{self.operation} {self.quantity} time, first {self.train.commands} of "
             f"{self.train.commands + score.commands} fitted",
@@ -107,9 +105,8 @@ class ServiceFit:
         ]
         if self.concurrency and self.concurrency.channels and self.concurrency.channels_ci95:
             low, high = self.concurrency.channels_ci95
-            listed.append(
-                f"  {self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
-            )
+            found = f"{self.concurrency.channels:.1f} effective channels (95 % {low:.1f} to {high:.1f})"
+            listed.append(f"  {found}")
         return "\n".join(listed)
 
     def to_dict(self) -> dict[str, Any]:

@@ -68,9 +68,8 @@ class WorkloadFit:
 
     def summary(self) -> str:
         """Return a table for a terminal."""
-        lines = [
-            f"workload model, fitted to the first {self.model.requests} requests (synthetic seed {self.seed})"
-        ]
+        first = f"workload model, fitted to the first {self.model.requests} requests"
+        lines = [f"{first} (synthetic seed {self.seed})"]
         lines.append(f"  {'':<26} {'fitted':>11} {'synthetic':>11} {'held out':>11}")
         for score in self.scores:
             mark = "" if score.passes else "  outside the tolerance"
