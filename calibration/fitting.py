@@ -37,29 +37,11 @@ def fit_parameters(
     step: float = 0.05,
     most: int = 25,
 ) -> Fit:
-    """Fit parameters by least squares on relative errors.
+    """Fit parameters by least squares on relative errors; one as large as its tolerance counts 1.
 
-    Parameters
-    ----------
-    simulate : callable
-        Parameters → simulated value of each row.
-    start : mapping of str to float
-        Starting values, all above 0; the search runs over their logarithms.
-    published : mapping of str to float
-        Published value of each row, above 0.
-    tolerance : mapping of str to float
-        Weight of each row: an error as large as the tolerance counts 1.
-    bounds : mapping of str to tuple of float, optional
-        Least and highest value of each parameter.
-    most : int
-        Most evaluations of the residuals, not counting those for their derivatives.
-    step : float
-        Relative step of the finite differences; above the noise of a simulation.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer rows than parameters.
+    `simulate` gives the simulated value of each row. The search runs over the logarithms of the parameters,
+    from `start`, within `bounds`; it takes at most so many evaluations, not counting those for derivatives,
+    whose relative step lies above the noise of a simulation. Fewer rows than parameters are refused.
     """
     from scipy.optimize import least_squares
 

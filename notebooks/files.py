@@ -15,8 +15,6 @@ from typing import Any
 
 from stripesim.notebooks.teach import Lesson
 
-__all__ = ["cells_of", "execute", "lessons", "name_of", "notebook_of", "pictures", "solve", "write_all"]
-
 #: No lesson takes so long; a cell that does is stuck.
 CELL_TIMEOUT_S = 900
 

@@ -207,19 +207,14 @@ class Lesson:
 
 
 def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
-    """Open a lesson that ships, such as ``the-pg-lock``.
+    """Open a lesson that ships.
 
     Parameters
     ----------
     name
-        As in the file's name, without its number.
+        Such as ``the-pg-lock``, as in the file's name; a `ValueError` if there is no such lesson.
     seed
         Each seed has other numbers.
-
-    Raises
-    ------
-    ValueError
-        If there is no such lesson.
     """
     answers_of = Path(__file__).parent / "answers"
     known = sorted(path.stem.replace("_", "-") for path in answers_of.glob("[a-z]*.py"))

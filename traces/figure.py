@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +36,7 @@ Values = npt.NDArray[Any]
 
 
 def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
-    """Draw arrivals, sizes, places, reuse, depth and times of a trace on one sheet.
-
-    A panel whose quantity the format does not record says so and stays empty.
-    """
+    """Draw a trace on one sheet; a panel whose quantity the format does not record says so."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -46,17 +44,8 @@ def figure_sheet(trace: BlockTrace, path: str | Path) -> tuple[Path, Path]:
     figure = Figure(figsize=(17, 9.4), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(2, 4)
-    _draw_rate(axes[0, 0], trace)
-    _draw_gaps(axes[0, 1], trace, summary)
-    _draw_dispersion(axes[0, 2], trace)
-    _draw_sizes(axes[0, 3], trace)
-    _draw_places(axes[1, 0], trace)
-    _draw_reuse(axes[1, 1], trace)
-    _draw_depth(axes[1, 2], trace)
-    _draw_times(axes[1, 3], trace)
-    for letter, one in zip("abcdefgh", axes.flat, strict=True):
-        words = one.get_title()
-        one.set_title("")
+    for letter, one, (words, draw) in zip("abcdefgh", axes.flat, _PANELS.items(), strict=True):
+        draw(one, trace)
         one.set_title(f"({letter}) {words}", fontsize=11, loc="left")
         one.spines[["top", "right"]].set_visible(False)
     # A name may hold $ and ^, which are not mathematics.
@@ -116,20 +105,17 @@ def _draw_rate(axes: Axes, trace: BlockTrace) -> None:
         base = base + rate
     axes.axhline(len(issue_s) / span, color=_BLACK, linewidth=1, linestyle="--", label="mean")
     axes.set(xlabel="time [s]", ylabel="requests per second", xlim=(0, span), ylim=(0, None))
-    axes.set_title("Arrival rate")
     axes.legend(fontsize=9)
 
 
-def _draw_gaps(axes: Axes, trace: BlockTrace, row: dict[str, Any]) -> None:
-    axes.set_title("Time between arrivals")
+def _draw_gaps(axes: Axes, trace: BlockTrace) -> None:
     gaps_us = np.diff(trace.requests["issue_ns"].to_numpy()) / NS_PER_US
     positive = np.sort(gaps_us[gaps_us > 0])
     if not positive.size:
-        _empty(axes, "all requests at one time")
-        return
+        return _empty(axes, "all requests at one time")
     above = 1 - (np.arange(len(positive)) + (len(gaps_us) - len(positive))) / len(gaps_us)
     axes.step(positive, above, color=_READ, where="post", label="trace")
-    mean = float(row["interarrival_mean_us"])
+    mean = float(gaps_us.mean())
     at = np.geomspace(positive[0], positive[-1], 400)
     with np.errstate(under="ignore"):
         axes.plot(
@@ -145,14 +131,12 @@ def _draw_gaps(axes: Axes, trace: BlockTrace, row: dict[str, Any]) -> None:
 def _draw_dispersion(axes: Axes, trace: BlockTrace) -> None:
     from matplotlib.ticker import LogLocator
 
-    axes.set_title("Burstiness by time scale")
     issue = trace.requests["issue_ns"].to_numpy()
     windows = windows_ns(issue)
     fine = sorted({round(w * f) for w in windows for f in (1, 10 ** (1 / 3), 10 ** (2 / 3))})
     fine = [w for w in fine if windows and w <= max(windows)]
     if len(fine) < 2:
-        _empty(axes, "too short to tell")
-        return
+        return _empty(axes, "too short to tell")
     axes.plot(
         np.array(fine) / NS_PER_S, [dispersion(issue, w) for w in fine], "o-", color=_READ, label="trace"
     )
@@ -166,7 +150,6 @@ def _draw_dispersion(axes: Axes, trace: BlockTrace) -> None:
 
 
 def _draw_sizes(axes: Axes, trace: BlockTrace) -> None:
-    axes.set_title("Request sizes")
     for write, colour, label in _DIRECTIONS:
         sizes = trace.requests.filter(trace.requests["is_write"] == write)["length_bytes"].to_numpy()
         if sizes.size:
@@ -178,23 +161,14 @@ def _draw_sizes(axes: Axes, trace: BlockTrace) -> None:
 
 
 def _draw_places(axes: Axes, trace: BlockTrace) -> None:
-    axes.set_title("Places touched")
     busiest = trace.requests["device"].value_counts(sort=True)["device"][0]
     rows = trace.requests.filter(trace.requests["device"] == busiest)
     step = -(-rows.height // _DOTS_MAX)
     rows = rows.gather_every(step)
     for write, colour, label in _DIRECTIONS:
         part = rows.filter(rows["is_write"] == write)
-        axes.plot(
-            part["issue_ns"].to_numpy() / NS_PER_S,
-            part["offset_bytes"].to_numpy() / 2**30,
-            ".",
-            color=colour,
-            markersize=2,
-            alpha=0.5,
-            label=label,
-            rasterized=True,
-        )
+        x, y = part["issue_ns"].to_numpy() / NS_PER_S, part["offset_bytes"].to_numpy() / 2**30
+        axes.plot(x, y, ".", color=colour, markersize=2, alpha=0.5, label=label, rasterized=True)
     note = f"device {busiest}" if trace.requests["device"].n_unique() > 1 else "offset"
     every = "" if step == 1 else f", every {step}th request"
     axes.set_xlabel(f"time [s]{every}")
@@ -206,28 +180,21 @@ def _draw_places(axes: Axes, trace: BlockTrace) -> None:
 
 
 def _draw_reuse(axes: Axes, trace: BlockTrace) -> None:
-    axes.set_title("Reuse: hits of an LRU cache")
     found = reuse(trace.requests)
     sizes = np.unique(np.geomspace(1, max(2, found.blocks), 200).astype(np.int64))
     axes.plot(sizes * BLOCK_BYTES / 2**20, found.hit_ratio(sizes), color=_READ, linewidth=2, label="LRU")
     most = float((found.distances >= 0).mean())
     axes.axhline(most, color=_BLACK, linestyle="--", linewidth=1, label="cache without limit")
-    axes.set(
-        xscale="log",
-        xlabel="cache [MiB]",
-        ylabel="share of 4 KiB accesses served",
-        ylim=(0, max(0.05, most * 1.15)),
-    )
+    axes.set(xscale="log", xlabel="cache [MiB]", ylim=(0, max(0.05, most * 1.15)))
+    axes.set_ylabel("share of 4 KiB accesses served")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(fontsize=9, loc="lower right")
 
 
 def _draw_depth(axes: Axes, trace: BlockTrace) -> None:
-    axes.set_title("Requests in flight")
     levels = depth_levels(trace.requests)
     if not levels.sum():
-        _empty(axes, "the format records no completions")
-        return
+        return _empty(axes, "the format records no completions")
     share = levels / levels.sum()
     axes.plot(np.arange(len(share)), share, "o", color=_READ, markersize=4)
     axes.vlines(np.arange(len(share)), share[share > 0].min() / 2, share, color=_READ, linewidth=1)
@@ -235,25 +202,33 @@ def _draw_depth(axes: Axes, trace: BlockTrace) -> None:
 
 
 def _draw_times(axes: Axes, trace: BlockTrace) -> None:
-    axes.set_title("Service and response time")
     rows = trace.requests.drop_nulls("complete_ns")
     drawn = False
     for write, colour, label in _DIRECTIONS:
-        service = service_ns(trace, is_write=write)
-        if service.size:
-            _draw_cdf(axes, service / NS_PER_US, colour, f"service, {label}")
-            drawn = True
         part = rows.filter(rows["is_write"] == write)
-        response = (part["complete_ns"] - part["issue_ns"]).to_numpy()
-        if response.size:
-            _draw_cdf(axes, response / NS_PER_US, colour, f"response, {label}", "--")
-            drawn = True
+        response_ns = (part["complete_ns"] - part["issue_ns"]).to_numpy()
+        of_both = (("service", service_ns(trace, is_write=write), "-"), ("response", response_ns, "--"))
+        for name, times_ns, style in of_both:
+            if times_ns.size:
+                _draw_cdf(axes, times_ns / NS_PER_US, colour, f"{name}, {label}", style)
+                drawn = True
     if not drawn:
-        _empty(axes, "the format records no completions")
-        return
+        return _empty(axes, "the format records no completions")
     axes.set(xscale="log", xlabel="time [µs]", ylabel="share at most as long", ylim=(0, 1.02))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.legend(fontsize=9, loc="lower right")
+
+
+_PANELS: dict[str, Callable[[Axes, BlockTrace], None]] = {
+    "Arrival rate": _draw_rate,
+    "Time between arrivals": _draw_gaps,
+    "Burstiness by time scale": _draw_dispersion,
+    "Request sizes": _draw_sizes,
+    "Places touched": _draw_places,
+    "Reuse: hits of an LRU cache": _draw_reuse,
+    "Requests in flight": _draw_depth,
+    "Service and response time": _draw_times,
+}
 
 
 def _draw_cdf(axes: Axes, values: Values, colour: str, label: str, style: str = "-") -> None:

@@ -29,7 +29,7 @@ def measure(
     tune_malloc: bool = True,
     seed: int = 1,
 ) -> list[Row]:
-    """Time encode, decode and reconstruct of these codes by these backends.
+    """Time encode, decode and reconstruct of these codes by these backends, each result verified.
 
     Parameters
     ----------
@@ -37,41 +37,23 @@ def measure(
         Codes, such as ``rs:k,m``, ``lrc:k,m,l`` or ``clay:k,m,d``, and data sizes [B], `DEFAULT_CHUNKS_BYTES`
         times k where left out.
     backends : sequence of str, optional
-        Names from `stripesim.calibration.kernels.codec.BACKENDS`; all that this machine can load and that
-        offer the shape where left out. An LRC has ``isa_l_rs_lrc`` only, a Clay code ``numpy_clay``.
-    rounds, sample_s
+        Of `stripesim.calibration.kernels.codec.BACKENDS`; where left out all that this machine can load and
+        that offer the shape. An LRC has ``isa_l_rs_lrc`` only, a Clay code ``numpy_clay``.
+    rounds, sample_s, seed
         Samples of each case, and the shortest duration of one [s]: short calls are repeated so often. In
-        every round all cases of a scheme run once, in a new order.
+        every round all cases of a scheme run once, in a new order, which the seed gives as it gives the data.
     tune_malloc : bool
         Raise glibc's thresholds first; see `stripesim.calibration.kernels.malloc`. They stay raised.
-    seed : int
-        Seed of the data and of the order.
-
-    Returns
-    -------
-    list of dict
-        A row per backend, scheme, op, number of erasures and size, as of
-        `stripesim.calibration.kernels.timing.row_of`. ``copy_seconds_median`` is the same call of the null
-        code, measured in the same rounds (for Clay see Notes).
-
-    Raises
-    ------
-    KernelMeasureError, SchemeError, CodecError
-        If a number is out of range; a scheme is no erasure code; a backend does not serve.
 
     Notes
     -----
-    Times are the thread's processor time: a kernel waits for nothing, and
-    waiting for a shared processor is no time of the kernel. They are those
-    of calls through Python on warm buffers and include the library's copies
-    and headers; the copy figure stands beside them and is not subtracted.
-    Erased are the first fragments, all data: the most expensive case. For the
-    backends ``flat_xor_hd_*`` the scheme names the shape only, for the code
-    is another and bears fewer erasures. So too for SHEC, which no library here has: a dense code of its shape
-    does at least its work.
-
-    Clay codes run in NumPy here: sizes are rounded up to whole sub-chunks, and in place of the null code
-    stands the same call on sub-chunks of one byte, that is what the interpreter takes whatever the size.
+    Times are the thread's processor time: a kernel waits for nothing. They are those of calls through Python
+    on warm buffers and include the library's copies and headers; ``copy_seconds_median`` is the same call of
+    the null code in the same rounds and is not subtracted. Erased are the first fragments, all data: the most
+    expensive case. For the backends ``flat_xor_hd_*`` the scheme names the shape only, for the code is
+    another and bears fewer erasures. So too for SHEC: a dense code of its shape does at least its work. Clay
+    codes run in NumPy: sizes are rounded up to whole sub-chunks, and in place of the null code stands the
+    same call on sub-chunks of one byte, that is what the interpreter takes whatever the size.
     """
     plan = [(scheme, _sizes(sizes_bytes, scheme)) for scheme in map(erasure_code, schemes)]
     if rounds < 1:

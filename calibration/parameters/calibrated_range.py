@@ -6,9 +6,6 @@ from typing import Any
 
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
 
-__all__ = ["CalibratedRange", "calibrated_range"]
-
-
 # A list of values, none where the thing was never measured, or all numbers from min to max.
 Span = list[Any] | Mapping[str, float]
 

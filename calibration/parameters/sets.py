@@ -32,30 +32,16 @@ class ParameterSetError(ValueError):
 
 def names() -> list[str]:
     """Return the names of the parameter sets that ship."""
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in files(_PACKAGE).iterdir()
-        if entry.name.endswith(".toml")
-    )
+    found = (entry.name for entry in files(_PACKAGE).iterdir())
+    return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
 
 
 class ParameterSet:
-    """A named set of numbers for several models.
+    """A named set of numbers for several models, or a file of one's own; else a `ParameterSetError`.
 
-    Parameters
-    ----------
-    name : str
-        Stem of a TOML file in `stripesim.calibration.parameters`: a table per model, in it a
-        table per number with ``value``, ``provenance``, ``source`` and, where fitted,
-        ``confidence_interval``. Instead of ``value`` a distribution has ``file`` (a column of
-        factors), ``factors`` (a list) or ``lognormal_sigma``.
-    path : pathlib.Path, optional
-        A file of one's own in that form; the name is then what messages call it.
-
-    Raises
-    ------
-    ParameterSetError
-        If there is no such set; by all methods, if a table or number is missing or refused.
+    It is a TOML file of `stripesim.calibration.parameters`: a table per model, in it a table per number with
+    ``value``, ``provenance``, ``source`` and, where fitted, ``confidence_interval``. Instead of ``value`` a
+    distribution has ``file`` (a column of factors), ``factors`` (a list) or ``lognormal_sigma``.
     """
 
     def __init__(self, name: str, path: Path | None = None) -> None:

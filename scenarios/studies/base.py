@@ -24,19 +24,6 @@ if TYPE_CHECKING:
     from stripesim.calibration.ledger.verdicts import Claim, Ledger
     from stripesim.scenarios.figures.results import CaptionedFigure
 
-__all__ = [
-    "ALL",
-    "Ablation",
-    "Option",
-    "Setting",
-    "Study",
-    "StudyResult",
-    "Table",
-    "chosen",
-    "experiments_option",
-    "study_provenance",
-]
-
 #: Column names, and rows of text.
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 

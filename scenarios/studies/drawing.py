@@ -10,8 +10,6 @@ from matplotlib.figure import Figure
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.figures.results import new_figure
 
-__all__ = ["DASH", "POINT", "grouped_bars", "legend_above", "look", "panels"]
-
 #: How a published value is marked: hollow on a line, a dash across a bar.
 POINT: Final[Mapping[str, Any]] = {
     **{"linestyle": "none", "marker": "o", "fillstyle": "none"},

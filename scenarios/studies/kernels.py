@@ -12,8 +12,6 @@ import polars as pl
 from stripesim.calibration.kernels.codec import library_versions
 from stripesim.calibration.kernels.store import cpu_description
 
-__all__ = ["TYPES", "provenance_here", "shipped", "shipped_provenance", "write", "write_rows"]
-
 #: Columns that may be empty.
 TYPES = {"roofline": pl.Float64, "copy_seconds_median": pl.Float64, "verified": pl.Boolean}
 

@@ -9,8 +9,6 @@ import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Claim, load_claims
 
-__all__ = ["CONFIGURATION", "claims_of", "groups_by_metric", "number", "published", "select"]
-
 #: Why a row of the configuration has no simulated value.
 CONFIGURATION = "part of the configuration: an input to the simulation, not a result of it"
 

@@ -17,20 +17,6 @@ from stripesim.models.provenance import MeasuredModel, Provenance, unit_of
 if TYPE_CHECKING:
     from stripesim.sim.ceph.cluster import Models
 
-__all__ = [
-    "Changes",
-    "ParameterFile",
-    "ParametersError",
-    "apply_changes",
-    "changed_model",
-    "changed_models",
-    "changed_number",
-    "changes_applied",
-    "model_from",
-    "scenario_sets",
-    "with_values",
-]
-
 FILE = "parameters.toml"
 _PACKAGE = "stripesim.scenarios.studies"
 _CHANGED = Provenance("given", "changed for this run by --set")

@@ -13,8 +13,6 @@ from stripesim.scenarios.studies.koh2017.study import STUDY as KOH2017
 from stripesim.scenarios.studies.nvme.study import STUDY as NVME
 from stripesim.scenarios.studies.recovery.study import STUDY as RECOVERY
 
-__all__ = ["STUDIES", "study_named"]
-
 _LISTED: tuple[Study, ...] = (
     *(KOH2017, CEPH16, EXSTORUS2019, DACHARY2013, ERASUREBENCH2016, ECFAULT2024),
     *(DURABILITY, RECOVERY, NVME),

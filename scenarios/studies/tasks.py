@@ -6,8 +6,6 @@ from typing import Any, NamedTuple, Protocol
 
 from stripesim.scenarios.studies.parameters import Changes, apply_changes
 
-__all__ = ["Call", "Progress", "Row", "StudyError", "Task", "run_tasks"]
-
 Row = dict[str, Any]
 
 #: Called after each task with a few words about it and the number of tasks in all.

@@ -11,8 +11,6 @@ from stripesim.sim.durability.chain import absorption, birth_death, chain_of, me
 from stripesim.sim.durability.splitting import split
 from stripesim.sim.durability.system import YEAR_S, Lifetime, Repair, System, code_of
 
-__all__ = ["SERIES", "anchors", "nines_by_capacity", "nines_by_pace", "series_rows", "system_of_series"]
-
 _HOUR_S: Final = 3600.0
 _TB: Final = 1e12
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from stripesim.scenarios.studies.base import Ablation, chosen
 
-__all__ = ["ABLATIONS", "Change", "named"]
-
 KIB_BYTES: Final = 1024
 #: A word of 32 bits per byte of a symbol: what jerasure's reed_sol_van asks of a chunk's alignment.
 ALIGNMENT_BYTES: Final = 32
