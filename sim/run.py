@@ -316,7 +316,7 @@ def _under_faults(
         Program(
             resources=pool.cluster.resources,
             book=book,
-            streams=[*streams, director.feed],
+            streams=[*streams, director.feed, director.notes],
             groups=2 * pool.cluster.groups,
             seed=seed,
             factor_tables=factor_tables(pool),

@@ -369,7 +369,7 @@ class _Explanation:
         group.add_empty_copies()
         group.members = group.decide(is_up)
         operations = OperationBook(pool, book, Layout(pool))
-        found = [one for one in operations.operations(group, 0, is_up) if not one.moves]
+        found = [one for one in operations.operations(group, 0, is_up) if one.kind == "rebuild"]
         if not found:
             raise ExplainError(
                 f"repair: CRUSH found no new OSD for shard {self.lost_shard} of {self.scheme}; "

@@ -53,7 +53,7 @@ def ring(make_pool, models, groups, spare=None):
     return pool, up_sets
 
 
-def story(make_pool, models, *, kind="process", model=None, groups=12, objects=60, back_ns=None):
+def story(make_pool, models, *, kind="process", model=None, groups=12, objects=60, back_ns=None, **plan_keys):
     pool, up_sets = ring(make_pool, models, groups)
     plan = FaultPlan(
         failures=[Failure(osds=(0,), time_ns=10 * SECOND_NS, kind=kind, back_ns=back_ns)],
@@ -61,6 +61,7 @@ def story(make_pool, models, *, kind="process", model=None, groups=12, objects=6
         image_objects=objects,
         # Without the manager's digests nothing but maps makes a map wait.
         model=model or recovery_model("pacific").given(digest_period_ns=0),
+        **plan_keys,
     )
     workload = Synthetic(
         pattern="seq",
@@ -212,3 +213,25 @@ def test_a_group_with_a_hole_from_the_beginning_keeps_nobody_from_being_clean(ma
     assert result.row["clean_at_end"]
     assert result.row["requests"] == 9
     assert result.row["failure_to_clean_s"] > 600
+
+
+def syncs(result, stream):
+    """Count the transactions that the operations of a stream committed."""
+    found = 0
+    for template in result.engine_run.streams[stream].templates.tolist():
+        found += result.book.templates[template].labels.count("kv sync")
+    return found
+
+
+def test_members_note_intervals_activations_and_deletions(make_pool, models):
+    # A lost OSD, one member left: an interval, and two transactions when it is active. Out: an interval of two
+    # members, one of them new; another with the old one as stand-in; the last one, and then clean.
+    expected = (1 + 2) + 2 * 1 + 2 * (1 + 2) + 2 * (1 + 2 + 1)
+    _, result = story(make_pool, models)
+    assert syncs(result, 2) == 12 * expected
+    assert syncs(result, 1) == 60
+    # Who gets a log gets its deletions too, two transactions each, before the objects.
+    _, result = story(make_pool, models, log_covers=True, log_deletions_count=5)
+    assert syncs(result, 2) == 12 * expected
+    assert syncs(result, 1) == 60 + 12 * 5 * 2
+    assert result.row["recovery_bytes"] == 60 * 4 * MIB

@@ -105,6 +105,9 @@ class MeasuredRepair:
     measured: dict[str, float]
     times_s: dict[str, float] = field(default_factory=dict)
     down_out_interval_s: float | None = None
+    # Deleted objects in the log of each placement group: the OSDs counted more recovery operations than there
+    # were objects to push. Images of earlier runs were in the pool.
+    log_deletions_count: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +206,14 @@ def _repair(row: Row) -> MeasuredRepair:
         measured=_metrics(row, REPAIR_METRICS),
         times_s=_metrics(row, REPAIR_TIMES),
         down_out_interval_s=row.number("down_out_interval_s"),
+        log_deletions_count=_deletions(row),
     )
+
+
+def _deletions(row: Row) -> int:
+    names = ("recovery_ops", "push", "shard_objects_on_dead", "pgs_on_dead")
+    operations, pushes, objects, groups = (row.number(name) or 0.0 for name in names)
+    return round(max(0.0, operations - max(pushes, objects)) / groups) if groups else 0
 
 
 def _degraded(row: Row) -> MeasuredDegraded:

@@ -7,28 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.models.coding import parse_scheme
-from stripesim.models.generations import recovery_model
 from stripesim.scenarios.studies.ceph16.claims import degraded_id, repair_id
 from stripesim.scenarios.studies.ceph16.cluster import (
     META_PG_NUM,
     OBJECT_BYTES,
-    PG_NUM,
-    acting_sets,
     build_pool,
-    pool_id_of,
 )
 from stripesim.scenarios.studies.ceph16.measured import (
     Measured,
     MeasuredDegraded,
-    MeasuredRepair,
     MeasuredRun,
 )
 from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair, timed
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.ceph.failures import FaultPlan
 from stripesim.sim.run import RunResult, simulate
 
 # Metric of a claim → column of a result row, and column of a repair's.
@@ -40,9 +33,9 @@ COLUMNS = {
 }
 CPU_COLUMNS = {"cpu_us_per_op": "cpu_ns_per_op", "context_switches_per_op": "context_switches_per_op"}
 REPAIR_COLUMNS = {
-    "device_read": "repair_device_read_bytes_per_lost_byte",
-    "device_write": "repair_device_write_bytes_per_lost_byte",
-    "private_net": "repair_private_net_bytes_per_lost_byte",
+    "device_read": "recovery_device_read_bytes_per_lost_byte",
+    "device_write": "recovery_device_write_bytes_per_lost_byte",
+    "private_net": "recovery_private_net_bytes_per_lost_byte",
 }
 # What an update of the object map writes: two bits of an object, in a byte of the map.
 OBJECT_MAP_BYTES = 1
@@ -89,27 +82,6 @@ def _simulate(
     pool = build_pool(name, stripe_unit_bytes, models=models)
     workload = Replay(requests, queue_depth=run.queue_depth)
     return simulate(pool, workload, prefilled=run.op != "write", engine=engine)
-
-
-def predict_repair(repair: MeasuredRepair, *, engine: str = "compiled") -> dict[str, Any]:
-    """Simulate the rebuilding of one lost OSD on a full image without clients."""
-    coded = repair.coded
-    pool = build_pool(coded.name, coded.stripe_unit_bytes)
-    scheme = parse_scheme(coded.name)
-    plan = FaultPlan(
-        lost_osds=(repair.dead_osd,),
-        up_sets=lambda out: acting_sets(scheme, pool_id=pool_id_of(scheme), pg_num=PG_NUM, out=out),
-        image_objects=-(-repair.image_bytes // OBJECT_BYTES),
-        model=recovery_model("pacific"),
-    )
-    nothing = Requests(*(np.empty(0, dtype=kind) for kind in (bool, np.int64, np.int64, np.int64)))
-    result = simulate(
-        pool,
-        Replay(nothing, queue_depth=1),
-        faults=plan,
-        engine=engine,
-    )
-    return result.row
 
 
 def predict_degraded(degraded: MeasuredDegraded, *, engine: str = "compiled") -> dict[str, Any]:
@@ -159,7 +131,13 @@ class MeasuredTask:
             return [{"task": PHASES, **row} for row in rows]
         head = {"run_id": self.words, "scheme": self.measured.coded.name}
         if self.kind == "repair":
-            return [{**head, "op": "repair", **predict_repair(self.measured, engine=self.engine)}]
+            return [
+                {
+                    **head,
+                    "op": "repair",
+                    **simulate_repair(self.measured, engine=self.engine, returns=False).row,
+                }
+            ]
         cell = {
             "op": self.measured.op if self.kind == "run" else "degraded read",
             "pattern": self.measured.pattern,

@@ -34,12 +34,21 @@ from stripesim.sim.ceph.failures.recovery import (
 )
 from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
-from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
+from stripesim.sim.ceph.failures.work import (
+    ACTIVATION_NOTES,
+    CLEAN_NOTES,
+    INTERVAL_NOTES,
+    OperationBook,
+    RecoveryFeed,
+)
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Planned
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING, Action, Progress, Report, SetGroup, Wake
+
+# Notes of one placement group in flight: two rounds for one interval, in blocks where others stand in.
+_NOTES_MAX = 8
 
 
 class Client(Protocol):
@@ -79,8 +88,8 @@ class _Writer:
 class FaultDirector:
     """Makes things fail and lets the cluster deal with it, as Ceph's monitors and OSDs do.
 
-    The foreground's `clients` are the first streams of the run, recovery operations the stream
-    `feed_stream`.
+    The foreground's `clients` are the first streams of the run; `feed_stream` has the recovery operations,
+    the next one what members write about their intervals.
 
     Notes
     -----
@@ -130,13 +139,17 @@ class FaultDirector:
         self._seen_clean_ns: dict[int, int] = {}
         self._monitor.up_thru = dict.fromkeys(range(cluster.osds), 1)
         self.feed = RecoveryFeed(cluster.osds * plan.model.recovery_max_active_count)
+        # What members write about their intervals; few of a placement group's are in flight at once.
+        self.notes = RecoveryFeed(_NOTES_MAX * cluster.groups, reports=False)
         operations = OperationBook(pool, book, layout)
         self.shard_bytes = operations.shard_bytes
+        self.wake_ns = cluster.resources.wake_ns
         self.recovery = Recovery(
             plan.model,
             self._agenda,
             operations,
             self.feed,
+            self.notes,
             osds=cluster.osds,
             groups_count=cluster.groups,
             is_up=self._is_up,
@@ -173,7 +186,7 @@ class FaultDirector:
             for item, number in enumerate(pool.groups_of(np.zeros_like(objects), objects).tolist()):
                 items[number].append(item)
         groups = [
-            Group(number, pool.scheme, row, items[number], pool.leaders)
+            Group(number, pool.scheme, row, items[number], pool.leaders, plan.log_deletions_count)
             for number, row in enumerate(pool.cluster.acting.tolist())
         ]
         for group in groups:
@@ -235,8 +248,8 @@ class FaultDirector:
             assert report.stream == self._feed_stream
             self.recovery.done(now_ns, report.index)
         self._agenda.run(now_ns)
-        if self.recovery.hand_over():
-            self._actions.append(Wake(self._feed_stream))
+        for stream in self.recovery.hand_over():
+            self._actions.append(Wake(self._feed_stream + (stream is self.notes)))
         return self._actions
 
     # What clients have written.
@@ -305,6 +318,7 @@ class FaultDirector:
         if not group.members.osds:
             self.timeline.enter(now_ns, group.number, INCOMPLETE)
             return
+        self.recovery.note(group, INTERVAL_NOTES)
         self.timeline.enter(now_ns, group.number, PEERING)
         self._agenda.at(now_ns + self._exchange_ns, self._exchanged, group, group.interval)
 
@@ -400,6 +414,7 @@ class FaultDirector:
         readable = members.primary is not None and self._pool.scheme.can_decode(members.missing)
         if readable and serving >= self._min_size and not group.active:
             group.active_ns = now_ns
+            self.recovery.note(group, ACTIVATION_NOTES)
         group.active = readable and serving >= self._min_size
         group.past |= members.osds
         waits = group.active and self._waits(now_ns, group)
@@ -478,6 +493,7 @@ class FaultDirector:
 
     def _cleaned(self, now_ns: int, group: Group) -> None:
         group.temp = False
+        self.recovery.note(group, CLEAN_NOTES)
         group.drop_strays(self._is_up)
         group.past = set(group.members.osds)
         lead = self._lead(group)

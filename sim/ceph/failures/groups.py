@@ -86,10 +86,13 @@ class Group:
         up: Sequence[int],
         objects: Iterable[int],
         leaders: tuple[int, ...] | None = None,
+        deletions: int = 0,
     ) -> None:
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
         self.number = number
         self.objects = set(objects)
+        # Objects that are gone but stand in the log: whoever gets that log has to note each.
+        self.deleted = set(range(-deletions, 0))
         self._scheme = scheme
         self._replicated = scheme.kind == "replicated"
         self.up = tuple(up)
@@ -151,7 +154,8 @@ class Group:
         """Give every OSD that joins and holds nothing an empty copy."""
         for shard, osd in enumerate(self.up):
             if osd != NO_OSD and (osd, self.content(shard)) not in self.copies:
-                self.copies[osd, self.content(shard)] = Copy(missing=set(self.objects), backfill=True)
+                missing = self.objects | self.deleted
+                self.copies[osd, self.content(shard)] = Copy(missing=missing, backfill=True)
 
     def copy_of(self, osd: int, shard: int) -> Copy:
         """Return an OSD's copy of a shard."""

@@ -62,6 +62,7 @@ class Recovery:
         agenda: Agenda,
         operations: OperationBook,
         feed: RecoveryFeed,
+        notes: RecoveryFeed,
         *,
         osds: int,
         groups_count: int,
@@ -72,7 +73,7 @@ class Recovery:
         self._model = model
         self._agenda = agenda
         self._operations = operations
-        self._feed = feed
+        self._feed, self._noted = feed, notes
         self._groups_count = groups_count
         self._is_up = is_up
         self._started = started
@@ -86,6 +87,7 @@ class Recovery:
         self._timer = [False] * osds
         self._flying: dict[int, tuple[int, Operation]] = {}
         self._starting: list[Work] = []
+        self._notes: list[tuple[Group, int]] = []
         # What each operation brought about: for the series and the bytes per byte lost.
         self.log: list[Operation] = []
         # How long groups waited for each of `WAITS`, all together [ns].
@@ -113,6 +115,10 @@ class Recovery:
         self._works[group.number] = work
         self._local[lead].ask(group.number, priority)
         self._advance(now_ns)
+
+    def note(self, group: Group, transactions_count: int) -> None:
+        """Let the members that a placement group has at the end of the moment note something."""
+        self._notes.append((group, transactions_count))
 
     def cancel(self, now_ns: int, group: Group) -> bool:
         """Forget a placement group's work; tell whether something is in flight, which is to be cut off."""
@@ -243,13 +249,17 @@ class Recovery:
             self._active[osd] += 1
             self._free_ns[osd] = now_ns + self._model.recovery_sleep_ns
 
-    def hand_over(self) -> bool:
-        """Give the engine what is to start, at the end of a moment; tell whether there is something.
+    def hand_over(self) -> list[RecoveryFeed]:
+        """Give the engine what is to start, at the end of a moment; return the streams that have something.
 
         Not earlier: what is taken back within the moment must never reach the engine.
         """
+        notes, self._notes = self._notes, []
+        for group, count in notes:
+            for template, binding in self._operations.notes(group, count) if group.members.osds else ():
+                self._noted.push(template, binding, group.number + self._groups_count)
         works, self._starting = self._starting, []
-        fed = False
+        fed = self._feed.given
         for work in works:
             starting, work.starting = work.starting, []
             for operation in starting:
@@ -258,8 +268,7 @@ class Recovery:
                 self._flying[index] = (work.group.number, operation)
                 self.log.append(operation)
                 work.in_flight.add(index)
-                fed = True
-        return fed
+        return [self._noted] * bool(notes) + [self._feed] * (self._feed.given > fed)
 
     def _wait(self, osd: int) -> None:
         if not self._timer[osd]:

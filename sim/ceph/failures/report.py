@@ -175,11 +175,12 @@ def _phases(
     return row, blocked
 
 
-def _alone_ns(template: Template) -> int:
-    """Return how long a template takes where nothing else runs [ns]."""
+def _alone_ns(template: Template, wakes_ns: IntArray) -> int:
+    """Return how long a template takes where nothing else runs; a step's thread is woken first [ns]."""
     ends: list[int] = []
-    for demand_ns, before in zip(template.demands_ns.tolist(), predecessors_of(template), strict=True):
-        ends.append(demand_ns + max((ends[step] for step in before), default=0))
+    takes_ns = template.demands_ns + np.where(template.roles >= 0, wakes_ns[template.roles], 0)
+    for step_ns, before in zip(takes_ns.tolist(), predecessors_of(template), strict=True):
+        ends.append(step_ns + max((ends[step] for step in before), default=0))
     return ends[template.reply]
 
 
@@ -205,8 +206,10 @@ def _pace(
     span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in spans))
     groups = {what: waited_ns / span_ns for what, waited_ns in recovery.waited_ns.items()}
     object_ns = float((stream.completed_ns - stream.issued_ns)[done].mean())
-    templates, counts = np.unique(stream.templates[done], return_counts=True)
-    alone = [_alone_ns(book.templates[template]) for template in templates.tolist()]
+    templates, firsts, counts = np.unique(stream.templates[done], return_index=True, return_counts=True)
+    rows = bound_rows(book, stream.bindings[done][firsts])
+    wakes_ns = np.where(rows >= 0, director.wake_ns[rows], 0)
+    alone = [_alone_ns(book.templates[one], wakes_ns[n]) for n, one in enumerate(templates.tolist())]
     alone_ns = float(np.average(alone, weights=counts))
     limit = max(("sleep", "max_active", "object"), key=groups.__getitem__)
     if limit == "object":
@@ -239,22 +242,27 @@ def operation_totals(stream: StreamRun, book: Book) -> IntArray:
 
 
 def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
-    """Sum the recovery: objects, bytes rebuilt, bytes moved for each of them."""
+    """Sum the recovery: objects, bytes rebuilt, bytes moved with what members noted while they peered."""
     stream = run.streams[feed]
     done = stream.completed_ns >= 0
-    shards = np.array([len(operation.shards) for operation in director.recovery.log], dtype=np.int64)
-    rebuilt_bytes = int(shards[: len(done)][done].sum()) * director.shard_bytes
+    rebuilt_bytes = int(_shards(director)[: len(done)][done].sum()) * director.shard_bytes
     row: dict[str, Any] = {
         "recovery_operations": int(done.sum()),
         "recovery_operations_cut": int((~done).sum()),
         "recovery_bytes": rebuilt_bytes,
     }
-    totals = operation_totals(stream, book)[done].sum(axis=0)
+    taken, noted = account(stream, book), account(run.streams[feed + 1], book)
     for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
-        moved = int(totals[COUNTER_INDEX[counter]])
+        moved = taken[counter] + noted[counter]
         row[f"recovery_{counter}"] = moved
         row[f"recovery_{counter}_per_lost_byte"] = moved / rebuilt_bytes if rebuilt_bytes else None
     return row
+
+
+def _shards(director: FaultDirector) -> IntArray:
+    """Return how many shards each recovery operation rebuilt or copied."""
+    log = director.recovery.log
+    return np.array([len(one.shards) * (one.kind != "delete") for one in log], dtype=np.int64)
 
 
 def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
@@ -264,7 +272,7 @@ def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) ->
     such as the log of a sync, rebuilds have their share by number of operations.
     """
     stream = run.streams[feed]
-    rebuilds = np.array([not operation.moves for operation in director.recovery.log], dtype=bool)
+    rebuilds = np.array([operation.kind == "rebuild" for operation in director.recovery.log], dtype=bool)
     done = (stream.completed_ns >= 0) & rebuilds[: len(stream.completed_ns)]
     log = director.recovery.log
     objects = {(log[index].group, log[index].item) for index in np.flatnonzero(done).tolist()}
@@ -376,7 +384,7 @@ def _recovery_series(
     done = stream.completed_ns >= 0
     place = np.minimum(stream.completed_ns[done] // width_ns, len(bins) - 1)
     totals = operation_totals(stream, book)[done]
-    shards = np.array([len(operation.shards) for operation in director.recovery.log], dtype=np.int64)
+    shards = _shards(director)
     per_s = 1e9 / width_ns
 
     def summed(weights: IntArray) -> list[float]:

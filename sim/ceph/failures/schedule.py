@@ -73,6 +73,8 @@ class FaultPlan:
     #: Whether the logs of placement groups reach back to the beginning of the pool, so that an OSD that holds
     #: nothing is recovered from them. Else it is backfilled.
     log_covers: bool = False
+    #: Objects that stood in each placement group's log as deleted before the run; with `log_covers`
+    log_deletions_count: int = 0
     seed: int = 0  #: Of the phases of heartbeats and scrubs, and of what goes bad
     series_ns: int = 1_000_000_000  #: Width of the bins of the series in the result [ns]
 

@@ -4,44 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.layout import Layout
-from stripesim.sim.ceph.paths import move_path, repair_path
+from stripesim.sim.ceph.paths import move_path, note_path, repair_path
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk
+
+# Transactions in which a member notes that an interval begins (``PeeringState::start_peering_interval``),
+# that it is active and then that all are (``activate``, ``share_pg_info``), that all are clean
+# (``try_mark_clean``); and a deletion: the object's, then its place in the log
+# (``PrimaryLogPG::remove_missing_object``).
+INTERVAL_NOTES, ACTIVATION_NOTES, CLEAN_NOTES, DELETION_NOTES = 1, 2, 1, 2
 
 
 @dataclass(frozen=True)
 class Operation:
     """The recovery of one object on one or several OSDs.
 
-    Its `shards` come into being on the members that join. `moves`: a shard is copied from an OSD that still
-    has it, instead of rebuilt.
+    Its `shards` come into being on the members that join: they are rebuilt, or a shard is copied from an OSD
+    that still has it. Of an object that the log knows as deleted they only note that.
     """
 
     group: int
     item: int
     shards: tuple[int, ...]
-    moves: bool
+    kind: Literal["rebuild", "move", "delete"]
 
 
 class RecoveryFeed:
     """The stream of recovery operations, which the director fills.
 
-    The director never asks for more than `depth` operations in flight.
+    The director never asks for more than `depth` operations in flight; it hears of ends if it `reports`.
     """
 
-    reports = True
     feed = True
     timeout_ns = 0
 
-    def __init__(self, depth: int) -> None:
-        self.depth = depth
+    def __init__(self, depth: int, *, reports: bool = True) -> None:
+        self.depth, self.reports = depth, reports
         self._queue: list[tuple[int, int, int]] = []
         self.given = 0
 
@@ -88,34 +94,59 @@ class OperationBook:
             return
         holders = group.holders(item, is_up)
         width = len(group.up)
-        if self._pool.scheme.kind == "replicated":
+        deleted = item not in group.objects
+        if deleted or self._pool.scheme.kind == "replicated":
             # One place of the binding is the source's, the others are for who is pushed to.
+            kind: Literal["delete", "rebuild"] = "delete" if deleted else "rebuild"
             for start in range(0, len(lacking) if holders else 0, max(1, width - 1)):
-                yield Operation(group.number, item, tuple(lacking[start : start + width - 1]), False)
+                yield Operation(group.number, item, tuple(lacking[start : start + width - 1]), kind)
             return
         for shard in lacking:
             if shard in holders:
-                yield Operation(group.number, item, (shard,), True)
+                yield Operation(group.number, item, (shard,), "move")
         rebuilt = tuple(shard for shard in lacking if shard not in holders)
         if rebuilt and self._pool.scheme.can_decode(frozenset(range(width)).difference(holders)):
-            yield Operation(group.number, item, rebuilt, False)
+            yield Operation(group.number, item, rebuilt, "rebuild")
 
     def plan(self, group: Group, operation: Operation, is_up: Callable[[int], bool]) -> tuple[int, int]:
         """Return template and binding row of an operation, as things are now."""
         holders = group.holders(operation.item, is_up)
         targets = [group.members.joining[shard] for shard in operation.shards]
-        if self._pool.scheme.kind == "replicated":
-            return self._push(group, holders, targets)
         lead = group.members.primary
         if lead is None or lead not in holders:
             lead = min(holders)
-        if operation.moves:
+        if operation.kind == "delete":
+            row = [holders[lead], *targets]
+            return self._note(group.number, row, range(1, len(row)), DELETION_NOTES, recovers=True)
+        if self._pool.scheme.kind == "replicated":
+            return self._push(group, holders, targets)
+        if operation.kind == "move":
             return self._move(group, holders[lead], holders[operation.shards[0]], targets[0])
         row = [holders.get(shard, NO_OSD) for shard in range(len(group.up))]
         for shard, osd in zip(operation.shards, targets, strict=True):
             row[shard] = osd
         missing = frozenset(shard for shard, osd in enumerate(row) if osd == NO_OSD)
         return self._rebuild(group.number, row, lead, missing, operation.shards)
+
+    def notes(self, group: Group, transactions_count: int) -> Iterator[tuple[int, int]]:
+        """Yield template and binding row of what the members of a placement group note, one after another."""
+        lead = group.members.primary
+        first = min(group.members.osds) if lead is None else group.members.acting[lead]
+        others = sorted(group.members.osds - {first})
+        block = len(group.up) - 1
+        for start in range(0, max(1, len(others)), max(1, block)):
+            row = [first, *others[start : start + block]]
+            # The primary notes it once.
+            yield self._note(group.number, row, range(start > 0, len(row)), transactions_count)
+
+    def _note(
+        self, group: int, row: list[int], shards: range, count: int, *, recovers: bool = False
+    ) -> tuple[int, int]:
+        width = self._pool.cluster.width
+        context = self._layout.context(0, frozenset(range(len(row), width)))
+        key = ("note", len(row), shards, count, recovers)
+        template = self._known(key, lambda: note_path(context, shards, count, recovers=recovers))
+        return template, self._layout.row(self._book, row + [NO_OSD] * (width - len(row)), 0, group)
 
     def _push(self, group: Group, holders: dict[int, int], targets: list[int]) -> tuple[int, int]:
         width = len(group.up)

@@ -6,7 +6,7 @@ from stripesim.sim.ceph.paths.direct import can_read_directly, direct_read_path
 from stripesim.sim.ceph.paths.optimised import optimised_write_path, written_shards
 from stripesim.sim.ceph.paths.pipeline import pipelined_write_path, roll_forward_path
 from stripesim.sim.ceph.paths.read import device_reads, read_path
-from stripesim.sim.ceph.paths.repair import move_path, repair_path
+from stripesim.sim.ceph.paths.repair import move_path, note_path, repair_path
 from stripesim.sim.ceph.paths.write import write_path
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "device_reads",
     "direct_read_path",
     "move_path",
+    "note_path",
     "optimised_write_path",
     "pipelined_write_path",
     "read_path",

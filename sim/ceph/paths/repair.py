@@ -1,6 +1,6 @@
 """The repair of one object: read what the code needs, decode, write to the new home."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from stripesim.models.coding import ShardExtent
 from stripesim.sim.ceph import roles
@@ -52,6 +52,30 @@ def move_path(context: PathContext, *, source: int, target: int, shard_bytes: in
         step = gather(stage, {source: (piece_bytes, device_bytes)}, step, "move read")
         step = _push(stage, target, piece_bytes, step)
     return graph.finish(reply=step)
+
+
+def note_path(context: PathContext, shards: Iterable[int], count: int, *, recovers: bool) -> Template:
+    """Compile what members of a placement group note: so many transactions each, one after another.
+
+    The binding has the primary in its first place. `recovers`: it is recovery to the op queue, as the
+    deletion of an object is, and not peering.
+    """
+    graph = GraphBuilder(f"note {context.name}")
+    stage = Stage(graph, context)
+    models, known = context.models, []
+    if recovers:
+        stage.recovers(1)
+    for shard in shards:
+        step, size_bytes = graph.issue, models.messages.sub_reply_bytes
+        if shard != context.primary:
+            step = stage.out(shard, size_bytes, step, "note", phase=Phase.DISTRIBUTION)
+        for _ in range(count):
+            step = stage.shard_cpu(shard, models.cpu.store_transaction_ns, [step], "transaction")
+            step = stage.commit(shard, models.store.metadata_bytes, [step])
+        if shard != context.primary:
+            step = stage.sub_reply(shard, size_bytes, step, "note reply", phase=Phase.DISTRIBUTION)
+        known.append(step)
+    return graph.finish(reply=graph.join(known, label="all noted"))
 
 
 def _rounds(context: PathContext, object_size_bytes: int) -> list[int]:
