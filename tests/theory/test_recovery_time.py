@@ -224,8 +224,8 @@ def syncs(result, stream):
 
 
 def test_members_note_intervals_activations_and_deletions(make_pool, models):
-    # A lost OSD, one member left: an interval, and two transactions when it is active. Out: an interval of two
-    # members, one of them new; another with the old one as stand-in; the last one, and then clean.
+    # A lost OSD, one member left: an interval, and two transactions when it is active. Out: an interval of
+    # two members, one of them new; another with the old one as stand-in; the last one, and then clean.
     expected = (1 + 2) + 2 * 1 + 2 * (1 + 2) + 2 * (1 + 2 + 1)
     _, result = story(make_pool, models)
     assert syncs(result, 2) == 12 * expected

@@ -6,7 +6,7 @@ from stripesim.models.coding import ShardExtent
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import gather, lookup, ssd_chain, transaction
+from stripesim.sim.ceph.paths.store import commit, gather, lookup, ssd_chain, transaction
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
@@ -70,8 +70,9 @@ def note_path(context: PathContext, shards: Iterable[int], count: int, *, recove
         if shard != context.primary:
             step = stage.out(shard, size_bytes, step, "note", phase=Phase.DISTRIBUTION)
         for _ in range(count):
-            step = stage.shard_cpu(shard, models.cpu.store_transaction_ns, [step], "transaction")
-            step = stage.commit(shard, models.store.metadata_bytes, [step])
+            core, work_ns = roles.shard_role(shard, roles.CPU), models.cpu.store_transaction_ns
+            step = stage.work(core, work_ns, [step], "transaction", shard=shard)[1]
+            step = commit(stage, shard, models.store.metadata_bytes, step)
         if shard != context.primary:
             step = stage.sub_reply(shard, size_bytes, step, "note reply", phase=Phase.DISTRIBUTION)
         known.append(step)
