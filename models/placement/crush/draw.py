@@ -75,7 +75,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile into the caller: a call left in a loop keeps the compiler from vectorising it."""
-    return cast("Callable[P, R]", numba.njit(inline="always", **_OPTIONS)(function))
+    return cast("Callable[P, R]", numba.njit(forceinline=True, **_OPTIONS)(function))
 
 
 @inlined

@@ -27,6 +27,8 @@ from stripesim.models.placement.crush.draw import (
 from stripesim.models.placement.crush.elements import NONE, StepOp
 
 _UNDECIDED = 0x7FFFFFFE
+# Typed: to Numba a bare number is a type of its own, for which it compiles all that is called once more.
+_ZERO, _ONE, _NO_SEARCH = np.int64(0), np.int64(1), np.int64(-1)
 #: The length of a result that took more hashes than allowed.
 OUT_OF_BUDGET = -1
 
@@ -51,10 +53,9 @@ def _firstn_leaf(
 ) -> Any:  # fmt: skip
     """Find one device under `top` that is in and not in taken[start:stop]; NONE after too many failures."""
     here = top
-    failures = 0
-    local = 0
+    failures = local = _ZERO
     while True:
-        item, here = descend(t, here, x, r0 + failures, 0, 0, 0, stop - start, local, q, scratch)
+        item, here = descend(t, here, x, r0 + failures, _ZERO, _ZERO, _ZERO, stop - start, local, q, scratch)
         if item == NONE:
             return item
         empty = item == EMPTY
@@ -67,7 +68,7 @@ def _firstn_leaf(
             if failures >= q[Q_LEAF_DESCENTS]:
                 return np.int64(NONE)
             here = top
-            local = 0
+            local = _ZERO
 
 
 @compiled
@@ -77,11 +78,10 @@ def _firstn_one(
 ) -> Any:  # fmt: skip
     """Place replica `rep` at position `stop`, given those in [start, stop); False after too many failures."""
     here = top
-    failures = 0
-    local = 0
+    failures = local = _ZERO
     while True:
         r = rep + failures
-        item, here = descend(t, here, x, r, 0, 0, kind, stop - start, local, q, scratch)
+        item, here = descend(t, here, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch)
         if item == NONE:
             return False
         rejected = item == EMPTY
@@ -105,7 +105,7 @@ def _firstn_one(
             if failures >= q[Q_DESCENTS]:
                 return False
             here = top
-            local = 0
+            local = _ZERO
 
 
 @compiled
@@ -115,7 +115,7 @@ def _indep_leaf(
     """Find one device under `top` that is in; NONE if all descents fail."""
     for failures in range(q[Q_LEAF_DESCENTS]):
         r = r0 + stride * failures
-        item, _ = descend(t, top, x, r, failures, stride, 0, position, -1, q, scratch)
+        item, _ = descend(t, top, x, r, failures, stride, _ZERO, position, _NO_SEARCH, q, scratch)
         if item == NONE:
             return item
         if item != EMPTY and not is_out(reweights, item, x):
@@ -141,7 +141,7 @@ def choose_indep(
             if out[slot] != _UNDECIDED:
                 continue
             r = slot - start + stride * failures
-            item, _ = descend(t, top, x, r, failures, stride, kind, 0, -1, q, scratch)
+            item, _ = descend(t, top, x, r, failures, stride, kind, _ZERO, _NO_SEARCH, q, scratch)
             if item == NONE:
                 out[slot] = NONE
                 leaves[slot] = NONE
@@ -181,7 +181,7 @@ def _choose(
     to_leaf = op in (OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP)
     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
     count = asked if asked > 0 else asked + limit
-    filled = 0
+    filled = _ZERO
     if count <= 0:
         return filled
     for i in range(n_tops):
@@ -231,19 +231,18 @@ def map_rows(
         x = xs[row]
         for i in range(Q_BUDGET):
             q[i] = tunables[i]
-        n_taken = 0
-        length = 0
+        n_taken = length = _ZERO
         for s in range(steps.shape[0]):
             op = steps[s, 0]
             argument = steps[s, 1]
             if op == OP_TAKE:
                 taken[0] = argument
-                n_taken = 1
+                n_taken = _ONE
             elif op == OP_EMIT:
                 for i in range(min(n_taken, width - length)):
                     out[row, length] = taken[i]
                     length += 1
-                n_taken = 0
+                n_taken = _ZERO
             elif op >= OP_SET_CHOOSE_TRIES:
                 # Ceph ignores a number of descents below 1.
                 if argument > 0 or op > OP_SET_CHOOSELEAF_TRIES:

@@ -3,7 +3,7 @@
 This module imports numba; only what is compiled imports it.
 """
 
-from stripesim.sim.engine.compiled.opcodes import at, inlined
+from stripesim.sim.engine.compiled.opcodes import at, inlined, wide
 from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World
 
 
@@ -43,9 +43,11 @@ def sift_down(world: World, time_ns: int, cell: int) -> None:
         else:
             best = child + (0 if at_0 else 1 if at_1 else 2)
             for rival in range(best + 1, min(child + 4, end)):
-                if times_ns[at(rival)] == least and precedes(world, cells[at(rival)], cells[at(best)]):
+                if times_ns[at(rival)] == least and precedes(
+                    world, wide(cells[at(rival)]), wide(cells[at(best)])
+                ):
                     best = rival
-        if least == time_ns and precedes(world, cell, cells[at(best)]):
+        if least == time_ns and precedes(world, cell, wide(cells[at(best)])):
             break
         times_ns[at(place)] = least
         cells[at(place)] = cells[at(best)]
@@ -71,7 +73,7 @@ def push(world: World, time_ns: int, cell: int) -> None:
     while place > ROOT:
         parent = (place + 8) >> 2
         above_ns = times_ns[at(parent)]
-        if above_ns < time_ns or (above_ns == time_ns and not precedes(world, cell, cells[at(parent)])):
+        if above_ns < time_ns or (above_ns == time_ns and not precedes(world, cell, wide(cells[at(parent)]))):
             break
         times_ns[at(place)] = above_ns
         cells[at(place)] = cells[at(parent)]
@@ -87,7 +89,7 @@ def close_hole(world: World) -> None:
     clock.calendar_hole = 0
     end = clock.calendar_end - 1
     clock.calendar_end = end
-    time_ns, cell = world.times_ns[at(end)], world.cells[at(end)]
+    time_ns, cell = world.times_ns[at(end)], wide(world.cells[at(end)])
     world.times_ns[at(end)] = NEVER_NS
     if end > ROOT:
         sift_down(world, time_ns, cell)

@@ -107,7 +107,7 @@ class CompiledRun:
         notice = Timer(
             _NOTICE_AFTER_S,
             print,
-            args=["compiling the engine (once per installation, ten to twenty seconds) …"],
+            args=["compiling the engine (once per installation, half a minute) …"],
             kwargs={"file": sys.stderr, "flush": True},
         )
         if sys.stderr.isatty():

@@ -53,6 +53,7 @@ from stripesim.sim.engine.compiled.opcodes import inlined as _inlined
 from stripesim.sim.engine.compiled.opcodes import lacks_room as _lacks_room
 from stripesim.sim.engine.compiled.opcodes import skip as _skip
 from stripesim.sim.engine.compiled.opcodes import step_done as _step_done
+from stripesim.sim.engine.compiled.opcodes import wide as _wide
 from stripesim.sim.engine.compiled.requests import issue as _issue
 from stripesim.sim.engine.compiled.requests import lacks as _lacks
 from stripesim.sim.engine.compiled.requests import lets_issue as _lets_issue
@@ -123,7 +124,7 @@ def _end_of_service(world: World, cell: int) -> None:
         member = world.links[at(cell)]
         while member != NOBODY:
             clock.uses += 1
-            _append(world, member)
+            _append(world, _wide(member))
             member = world.links[at(member)]
 
 
@@ -168,11 +169,11 @@ def _pool_shared(world: World, word: int, pool: Any, cell: int) -> None:
     place = world.shares[at(pool.share - 1)].resource
     if word == ACQUIRE:
         _join(world, place, cell)
-        _dispatch(world, place, 0)
+        _dispatch(world, place, _wide(0))
         return
     pool.free += 1
     pool.spent_ns += world.clock[0].now_ns
-    if not _dispatch(world, place, 1):
+    if not _dispatch(world, place, _wide(1)):
         _sleep(world, pool)
     world.pending[at(cell)] = UNIT_MOVED
     _append(world, cell)
@@ -207,7 +208,7 @@ def _begin(world: World, request: Any, step: Any, cell: int) -> int:
                 _wait(world, resource, cell)
         elif resource.share > 0:
             _join(world, bound, cell)
-            _dispatch(world, bound, 0)
+            _dispatch(world, bound, _wide(0))
         else:
             if resource.share:
                 if resource.partner:
@@ -268,7 +269,13 @@ def _pass_on(world: World, cell: int) -> None:
     slot = cell >> clock.cell_bits
     request = world.requests[at(slot)]
     step = world.steps[at(request.first_step + (cell & ((1 << clock.cell_bits) - 1)))]
-    _skip_all(world, request, slot << clock.cell_bits, step.successors_from, step.successors_to)
+    _skip_all(
+        world,
+        request,
+        slot << clock.cell_bits,
+        _wide(step.successors_from),
+        _wide(step.successors_to),
+    )
     _step_done(world, slot)
 
 
@@ -312,7 +319,7 @@ def _complete(world: World, cell: int) -> int:
         else:
             world.log[at(request.entry)].completed_ns = clock.now_ns
     first_cell = slot << clock.cell_bits
-    place_from, place_to = step.successors_from, step.successors_to
+    place_from, place_to = _wide(step.successors_from), _wide(step.successors_to)
     if step.special & (BRANCHES | SPAWNS):
         special, bound = (
             world.specials[at(request.first_step + number_of_step)],
@@ -369,10 +376,10 @@ def _signal(world: World) -> int:
     """Make the look or the arrival that is due; return what is missing to do so."""
     clock = world.clock[0]
     if clock.look_ns == clock.signal_ns:
-        _dispatch(world, _looked_at(world), 0)
+        _dispatch(world, _looked_at(world), _wide(0))
         return GO_ON
     index = _arriving(world)
-    missing = _lacks(world, world.streams[at(index)], 2)
+    missing = _lacks(world, world.streams[at(index)], _wide(2))
     if missing != GO_ON:
         clock.wanting = index
         return missing
@@ -390,7 +397,7 @@ def _fill(world: World) -> int:
         index = clock.streams_filled
         stream = world.streams[at(index)]
         if stream.depth == 0 or stream.outstanding < stream.depth:
-            missing = _lacks(world, stream, 1)
+            missing = _lacks(world, stream, _wide(1))
             if missing != GO_ON:
                 clock.wanting = index
                 return missing
@@ -402,60 +409,6 @@ def _fill(world: World) -> int:
         clock.streams_filled += 1
         _next_signal(world)
     return GO_ON
-
-
-@_inlined
-def _run_machine(world: World) -> int:
-    """Run until the end or until something is missing; call again to go on where it stopped."""
-    clock = world.clock[0]
-    missing = _fill(world)
-    if missing != GO_ON:
-        return missing
-    while True:
-        if clock.ready_from != clock.ready_to:
-            cell = int(world.ready[at(clock.ready_from & (len(world.ready) - 1))])
-            clock.ready_from += 1
-            if cell < 0:
-                _pass_on(world, ~cell)
-                continue
-        else:
-            clock.ready_from = clock.ready_to = 0
-            if clock.kept != NOBODY:
-                # The thread that kept its core has found nothing more to do.
-                _give_up(world)
-            if clock.calendar_hole:
-                _close_hole(world)
-            step_ns = world.times_ns[at(ROOT)] if clock.calendar_end > ROOT else NEVER_NS
-            time_ns, signals = step_ns, clock.signal_ns <= step_ns
-            if signals:
-                time_ns = clock.signal_ns
-                if time_ns == clock.direct_ns:
-                    # So it is, too, when nothing is left to be done.
-                    return DONE if time_ns == NEVER_NS else DIRECT
-            if time_ns > clock.until_ns:
-                clock.now_ns = clock.until_ns
-                return DONE
-            if clock.bin_ns:
-                if time_ns >= clock.bins_end_ns:
-                    clock.wanting = time_ns // clock.bin_ns
-                    return MORE_BINS
-                clock.bin = time_ns // clock.bin_ns
-            clock.now_ns = time_ns
-            if signals:
-                missing = _signal(world)
-                if missing != GO_ON:
-                    return missing
-                continue
-            clock.calendar_hole = 1
-            cell = int(world.cells[at(ROOT)])
-            _end_of_service(world, cell)
-        # The ready list's first step, or the calendar's, before which the list was empty.
-        missing = _complete(world, cell)
-        if missing != GO_ON:
-            # Back to the head of the list, to be completed when what is missing is there.
-            clock.ready_from -= 1
-            world.ready[at(clock.ready_from & (len(world.ready) - 1))] = cell
-            return missing
 
 
 def sources() -> int:
@@ -482,7 +435,57 @@ def _entry(number: int) -> Callable[[World], int]:
     """
 
     def run_machine(world: World) -> int:
-        return _run_machine(world) if number else DONE
+        """Run until the end or until something is missing; call again to go on where it stopped."""
+        assert number
+        clock = world.clock[0]
+        missing = _fill(world)
+        if missing != GO_ON:
+            return missing
+        while True:
+            if clock.ready_from != clock.ready_to:
+                cell = _wide(world.ready[at(clock.ready_from & (len(world.ready) - 1))])
+                clock.ready_from += 1
+                if cell < 0:
+                    _pass_on(world, ~cell)
+                    continue
+            else:
+                clock.ready_from = clock.ready_to = 0
+                if clock.kept != NOBODY:
+                    # The thread that kept its core has found nothing more to do.
+                    _give_up(world)
+                if clock.calendar_hole:
+                    _close_hole(world)
+                step_ns = world.times_ns[at(ROOT)] if clock.calendar_end > ROOT else NEVER_NS
+                time_ns, signals = step_ns, clock.signal_ns <= step_ns
+                if signals:
+                    time_ns = clock.signal_ns
+                    if time_ns == clock.direct_ns:
+                        # So it is, too, when nothing is left to be done.
+                        return DONE if time_ns == NEVER_NS else DIRECT
+                if time_ns > clock.until_ns:
+                    clock.now_ns = clock.until_ns
+                    return DONE
+                if clock.bin_ns:
+                    if time_ns >= clock.bins_end_ns:
+                        clock.wanting = time_ns // clock.bin_ns
+                        return MORE_BINS
+                    clock.bin = time_ns // clock.bin_ns
+                clock.now_ns = time_ns
+                if signals:
+                    missing = _signal(world)
+                    if missing != GO_ON:
+                        return missing
+                    continue
+                clock.calendar_hole = 1
+                cell = _wide(world.cells[at(ROOT)])
+                _end_of_service(world, cell)
+            # The ready list's first step, or the calendar's, before which the list was empty.
+            missing = _complete(world, cell)
+            if missing != GO_ON:
+                # Back to the head of the list, to be completed when what is missing is there.
+                clock.ready_from -= 1
+                world.ready[at(clock.ready_from & (len(world.ready) - 1))] = cell
+                return missing
 
     return run_machine
 

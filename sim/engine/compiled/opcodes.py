@@ -41,16 +41,21 @@ from stripesim.sim.engine.program import BY_CLIENT
 # Every index goes through this: numba counts a signed index from the end where it is negative,
 # and that test at each access costs a fifth of the speed.
 at = np.uintp
+# What comes out of an array of fewer bits, and a bare number, goes through this to another function: for each
+# type of an argument numba compiles the function, and all that it calls, once more.
+wide: Any = np.int64
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 # No reference counts: all arrays outlive a call, and counting at each access to `World` costs
 # two thirds of the speed. Division by zero need not be looked for: nothing divides by data.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+# Of what Python never calls: a way in from Python, which unpacks all of `World`, takes half of a compilation.
+INNER: dict[str, Any] = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def inlined(function: _F) -> _F:
     """Compile a function into its callers."""
-    return cast(_F, njit(forceinline=True, **OPTIONS)(function))
+    return cast(_F, njit(forceinline=True, **INNER)(function))
 
 
 @inlined
@@ -108,7 +113,7 @@ def pass_tickets(world: World, gate: Any) -> None:
     """Let tickets have their turn, the earliest first, up to the first that has not come to it."""
     clock = world.clock[0]
     while gate.first != NOBODY and not gate.stopped:
-        ticket = gate.first
+        ticket = wide(gate.first)
         state = world.pending[at(ticket)]
         if state == TICKET_IN:
             break

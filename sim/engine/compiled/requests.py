@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.sim.engine.compiled.opcodes import append, at, holds, inlined
+from stripesim.sim.engine.compiled.opcodes import append, at, holds, inlined, wide
 from stripesim.sim.engine.compiled.world import (
     GO_ON,
     LAST_UNNOTICED,
@@ -65,7 +65,7 @@ def issue(world: World, index: int) -> None:
                 parked.first[which] = world.plan_keys[index, stream.at].first[which]
                 parked.stop[which] = world.plan_keys[index, stream.at].stop[which]
     else:
-        slot = start(world, index, number, entry, template, binding, 0)
+        slot = start(world, index, number, entry, template, binding, wide(0))
         if len(world.keys):
             world.keys[at(slot)] = world.plan_keys[index, stream.at]
     stream.at += 1
@@ -162,9 +162,10 @@ def spawn(world: World, request: Any, slot: int, special: Any, bound: int) -> No
     of = request.stream if request.stream < streams else request.stream - streams
     number = SPAWNED_FROM + world.spawned[at(of)] * streams + of
     world.spawned[at(of)] += 1
-    group, binding = world.log[at(request.entry)].group, world.log[at(request.entry)].binding
-    entry = _note(world, of + streams, special.spawns, binding, group)
-    child = start(world, of + streams, number, entry, special.spawns, binding, 0)
+    log = world.log[at(request.entry)]
+    group, binding, template = wide(log.group), log.binding, wide(special.spawns)
+    entry = _note(world, of + streams, template, binding, group)
+    child = start(world, of + streams, number, entry, template, binding, wide(0))
     if len(world.keys):
         for which in range(2):
             world.keys[at(child)].first[which] = world.keys[at(slot)].first[which]

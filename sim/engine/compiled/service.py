@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.engine.compiled.calendar import push
-from stripesim.sim.engine.compiled.opcodes import append, at, bound_to, inlined
+from stripesim.sim.engine.compiled.opcodes import append, at, bound_to, inlined, wide
 from stripesim.sim.engine.compiled.shares import next_ns, outlined, set_look, take
 from stripesim.sim.engine.compiled.world import (
     FLUSHING,
@@ -43,7 +43,7 @@ def first(world: World, resource: Any) -> int:
     cell = resource.first
     resource.first = world.links[at(cell)]
     resource.waiting -= 1
-    return int(cell)
+    return int(wide(cell))
 
 
 @inlined
@@ -126,7 +126,7 @@ def serve_batch(world: World, resource: Any) -> int:
     demand_ns = 0
     cell = resource.first
     while cell != NOBODY:
-        demand_ns = max(demand_ns, service_ns(world, cell))
+        demand_ns = max(demand_ns, service_ns(world, wide(cell)))
         cell = world.links[at(cell)]
     resource.spent_ns += demand_ns
     return int(now_ns + demand_ns)
@@ -222,7 +222,7 @@ def serve_by(world: World, pool: Any) -> None:
 def begin_flush(world: World, server: Any) -> None:
     """Let threads serve their batch server, which is already taken, and nothing else."""
     world.resources[at(server.partner - 1)].stopped |= FLUSHING
-    leader = server.first
+    leader = wide(server.first)
     push(world, serve_batch(world, server), leader)
 
 
@@ -256,11 +256,11 @@ def hand_over(world: World, resource: Any) -> None:
         return
     if resource.share > 0:
         resource.free += 1
-        if not dispatch(world, world.shares[at(resource.share - 1)].resource, 1):
+        if not dispatch(world, world.shares[at(resource.share - 1)].resource, wide(1)):
             sleep(world, resource)
         return
     if resource.share:
-        waiting = resource.first
+        waiting = wide(resource.first)
         end_ns = serve_batch(world, resource)
     else:
         waiting = first(world, resource)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from stripesim.sim.engine.compiled.opcodes import OPTIONS, at, inlined
+from stripesim.sim.engine.compiled.opcodes import INNER, at, inlined, wide
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
 from stripesim.sim.engine.shares import IDLE_AGE_NS, NS_PER_S, TAG_NEVER, WEIGHT_BITS, WPQ
 
@@ -33,7 +33,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def outlined(function: _F) -> _F:
     """Compile a function apart from its callers."""
-    return cast(_F, njit(**OPTIONS)(function))
+    return cast(_F, njit(**INNER)(function))
 
 
 @inlined
@@ -59,7 +59,7 @@ def _special(world: World, cell: int) -> Any:
 @inlined
 def _tag(world: World, line: Any) -> None:
     """Move the tags of a class on to its first item."""
-    cost, joined_ns = _special(world, line.first).cost, world.joined_ns[at(line.first)]
+    cost, joined_ns = _special(world, wide(line.first)).cost, world.joined_ns[at(line.first)]
     line.seen_ns = world.clock[0].now_ns
     if line.reservation:
         earliest_ns = line.reservation_ns + _increment(cost, line.reservation, NS_PER_S)
@@ -120,7 +120,7 @@ def _first(world: World, resource: Any, line: Any) -> int:
     cell = line.first
     line.first = world.links[at(cell)]
     line.waiting -= 1
-    return int(cell)
+    return int(wide(cell))
 
 
 @inlined
@@ -158,7 +158,7 @@ def _draw(world: World, share: Any) -> int:
                 if drawn < 0:
                     last = number
                     break
-        worth = share.cost_max - _special(world, world.lines[at(last)].first).cost * 9 // 10
+        worth = share.cost_max - _special(world, wide(world.lines[at(last)].first)).cost * 9 // 10
         if share.cost_max == 0 or _next_draw(world, share) % share.cost_max <= worth:
             break
     return last
