@@ -14,7 +14,7 @@ from pathlib import Path
 import atheris
 
 # Numba cannot compile what atheris has put its counters into.
-_COMPILED = ["stripesim.traces.locality", "stripesim.traces.formats.blktrace_records"]
+_COMPILED = ["stripesim.traces.locality", "stripesim.traces.formats.blktrace"]
 
 with atheris.instrument_imports(include=["stripesim.traces"], exclude=_COMPILED):
     from stripesim.traces import FAILURE_FORMATS, FORMATS, TraceError, describe, load

@@ -12,14 +12,20 @@ import pytest
 
 from stripesim.models.coding import LRC
 from stripesim.scenarios.studies.erasurebench2016 import fit, replay, source
-from stripesim.scenarios.studies.erasurebench2016.availability import deaths, expected, simulated
 from stripesim.scenarios.studies.erasurebench2016.claims import (
     METRIC_GROUPS,
     NOT_COMPUTED,
     REPLAYED,
     simulate_claims,
 )
-from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations, survival
+from stripesim.scenarios.studies.erasurebench2016.codes import (
+    codes,
+    deaths,
+    expected,
+    explanations,
+    simulated,
+    survival,
+)
 from stripesim.scenarios.studies.erasurebench2016.figures import draw
 from stripesim.scenarios.studies.erasurebench2016.runs import NODES, read_positions
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, archive

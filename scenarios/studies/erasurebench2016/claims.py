@@ -17,12 +17,12 @@ Decisions on the source's words, made once:
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
+from itertools import product
 from typing import Any
 
 import polars as pl
 
-from stripesim.calibration.ledger.verdicts import Simulated
+from stripesim.calibration.ledger.verdicts import Claim, Simulated
 from stripesim.scenarios.studies.erasurebench2016.sequences import ARCHIVES, MEGABYTE
 from stripesim.scenarios.studies.erasurebench2016.source import PREFIX, STUDY, value_of
 from stripesim.scenarios.studies.lookup import CONFIGURATION, claims_of, groups_by_metric, number
@@ -60,11 +60,11 @@ NOT_COMPUTED: Mapping[str, str] = {
 REPLAYED = tuple(f"{PREFIX}{claim}" for claim in range(496, 504))
 _REPLAY = "the replay was left out of this run"
 
-#: The only value of a column in the rows that fit.
+#: The only value of a column in the rows of an experiment that fit.
 Value = Callable[..., float]
 
 
-def _bytes(claim: Any) -> int:
+def _bytes(claim: Claim) -> int:
     return int(claim.block_size.removesuffix("MB")) * MEGABYTE
 
 
@@ -74,101 +74,96 @@ _STORED = {
     "binary_blocks": ("binary_bytes", MEGABYTE, 303),
     "base64_blocks": ("stored_bytes", MEGABYTE, 304),
 }
+# Metric → experiment, column and unit of those claims that are looked up by code and operation, or by code.
+_BY_CODE_AND_OP = {
+    "duration (last sample)": ("traffic", "simulated_s", 1),
+    "median-run net throughput mean": ("traffic", "mean_bin_bytes", MEGABYTE),
+    "median-run net throughput max": ("traffic", "peak_bin_bytes", MEGABYTE),
+}
+_BY_CODE = {
+    "peak_net_throughput_initial_write": ("replay", "peak_initial_bin_bytes", MEGABYTE),
+    "peak_net_throughput_20_30min": ("replay", "peak_window_bin_bytes", MEGABYTE),
+    "read_bytes_after_initial_write": ("replay", "read_after_bytes", GIGABYTE),
+    "total_initial_write_bytes": ("replay", "initial_bytes", GIGABYTE),
+}
 
 
-def _storage(value: Value, claim: Any, match: re.Match[str]) -> float:
+def _storage(value: Value, claim: Claim, match: re.Match[str]) -> float:
     """Keys or bytes of an archive in the store; those of a code from the published number without one."""
     column, unit, first = _STORED[match[1]]
     if claim.scheme == "NC":
-        return value(column, experiment="storage", archive=match[2], code="NC") / unit
-    overhead = value("storage_overhead", experiment="storage", archive=match[2], code=claim.scheme)
+        return value("storage", column, archive=match[2], code="NC") / unit
+    overhead = value("storage", "storage_overhead", archive=match[2], code=claim.scheme)
     return value_of(first + 11 * ARCHIVES.index(match[2])) * overhead
 
 
-def _encoder(value: Value, claim: Any, _: re.Match[str]) -> float:
+def _encoder(value: Value, claim: Claim, _: re.Match[str]) -> float:
     size = {"block_size_bytes": _bytes(claim)} if claim.op == "encode" else {}
-    where = {"experiment": "encoders", "code": claim.scheme, "op": claim.op, **size}
-    return value("throughput_bytes_per_s", **where) / MEGABYTE
+    found = value("encoders", "throughput_bytes_per_s", code=claim.scheme, op=claim.op, **size)
+    return found / MEGABYTE
 
 
-def _slowdown(value: Value, claim: Any, _: re.Match[str]) -> str:
+def _throughput(value: Value, claim: Claim, match: re.Match[str]) -> float:
+    where = {"code": claim.scheme, "op": claim.op, "way": match[1], "block_size_bytes": _bytes(claim)}
+    return value("throughput", "throughput_bytes_per_s", **where) / MEGABYTE
+
+
+def _slowdown(value: Value, claim: Claim, _: re.Match[str]) -> str:
     """Least and most that a code slows a file down, over all sizes and both ways [%]."""
     changes = []
-    for code in ("LRC", "RS"):
-        for way in ("FUSE", "Direct"):
-            for megabytes in (4, 16, 64):
-                where = {"op": claim.op, "way": way, "block_size_bytes": megabytes * MEGABYTE}
-                coded, bare = (
-                    value("throughput_bytes_per_s", experiment="throughput", code=name, **where)
-                    for name in (code, "NC")
-                )
-                changes.append(PERCENT * (coded / bare - 1))
+    for code, way, megabytes in product(("LRC", "RS"), ("FUSE", "Direct"), (4, 16, 64)):
+        where = {"op": claim.op, "way": way, "block_size_bytes": megabytes * MEGABYTE}
+        rates = [value("throughput", "throughput_bytes_per_s", code=name, **where) for name in (code, "NC")]
+        changes.append(PERCENT * (rates[0] / rates[1] - 1))
     return f"{max(changes):.1f} .. {min(changes):.1f}"
 
 
 def _base64(value: Value, *_: Any) -> float:
-    where = {"experiment": "storage", "archive": "httpd", "code": "NC"}
-    return PERCENT * (value("stored_bytes", **where) / value("binary_bytes", **where) - 1)
+    sizes = [value("storage", f"{kind}_bytes", archive="httpd", code="NC") for kind in ("stored", "binary")]
+    return PERCENT * (sizes[0] / sizes[1] - 1)
 
 
 def _httpd_slowdown(value: Value, *_: Any) -> float:
-    lrc, rs = (value("simulated_s", experiment="traffic", code=code, op="write") for code in ("LRC", "RS"))
+    lrc, rs = (value("traffic", "simulated_s", code=code, op="write") for code in ("LRC", "RS"))
     return PERCENT * (lrc / rs - 1)
 
 
-_ARCHIVE = {"files": ("files", 1), "size": ("block_size_bytes", MEGABYTE)}
-_BINS = {"mean": "mean_bin_bytes", "max": "peak_bin_bytes"}
-_REPLAYED = {
-    "peak_net_throughput_initial_write": ("peak_initial_bin_bytes", MEGABYTE),
-    "peak_net_throughput_20_30min": ("peak_window_bin_bytes", MEGABYTE),
-    "read_bytes_after_initial_write": ("read_after_bytes", GIGABYTE),
-    "total_initial_write_bytes": ("initial_bytes", GIGABYTE),
-}
+def _available(value: Value, claim: Claim, match: re.Match[str]) -> float:
+    where = {"code": claim.scheme, "archive": claim.pattern, "killed_fraction": float(match[1])}
+    return value("availability", "available", **where)
 
-RULES: Mapping[str, Callable[[Value, Any, re.Match[str]], Simulated]] = {
+
+def _tabled(value: Value, claim: Claim, _: re.Match[str]) -> float:
+    experiment, column, unit = (_BY_CODE | _BY_CODE_AND_OP)[claim.metric]
+    where = {} if claim.metric in _BY_CODE else {"op": claim.op}
+    return value(experiment, column, code=claim.scheme, **where) / unit
+
+
+RULES: Mapping[str, Callable[[Value, Claim, re.Match[str]], Simulated]] = {
     r"(redis_keys|binary_blocks|base64_blocks) (\w+)": _storage,
-    r"(files|size)": lambda value, claim, match: (
-        value(_ARCHIVE[match[1]][0], experiment="storage", archive=claim.scheme, code="NC")
-        / _ARCHIVE[match[1]][1]
+    "files": lambda value, claim, _: value("storage", "files", archive=claim.scheme, code="NC"),
+    "size": lambda value, claim, _: (
+        value("storage", "block_size_bytes", archive=claim.scheme, code="NC") / MEGABYTE
     ),
-    r"storage_overhead": lambda value, claim, _: value(
-        "storage_overhead", experiment="storage", archive="10B", code=claim.scheme.partition("(")[0]
+    "storage_overhead": lambda value, claim, _: value(
+        "storage", "storage_overhead", archive="10B", code=claim.scheme.partition("(")[0]
     ),
-    r"base64_overhead": _base64,
-    r"(?:en|de)code_throughput": _encoder,
-    r"throughput (FUSE|Direct)": lambda value, claim, match: (
-        value(
-            "throughput_bytes_per_s",
-            **{"experiment": "throughput", "code": claim.scheme, "op": claim.op},
-            **{"way": match[1], "block_size_bytes": _bytes(claim)},
-        )
-        / MEGABYTE
-    ),
-    r"slowdown_vs_NC": _slowdown,
+    "base64_overhead": _base64,
+    "(?:en|de)code_throughput": _encoder,
+    "throughput (FUSE|Direct)": _throughput,
+    "slowdown_vs_NC": _slowdown,
     r"median_write_latency_16MiB_(\d+)nodes": lambda value, claim, match: (
-        value("latency_p50_ns", experiment="latency", code=claim.scheme, nodes=int(match[1])) / NS_PER_S
+        value("latency", "latency_p50_ns", code=claim.scheme, nodes=int(match[1])) / NS_PER_S
     ),
-    r"median_write_latency_httpd_100nodes": lambda value, *_: (
-        value("latency_p50_ns", experiment="small files") / NS_PER_S
+    "median_write_latency_httpd_100nodes": lambda value, *_: (
+        value("small files", "latency_p50_ns") / NS_PER_S
     ),
-    r"write_slowdown": _httpd_slowdown,
-    r"degraded_read_time": lambda value, claim, _: value(
-        "simulated_s", experiment="traffic", code=claim.scheme, op="degraded read"
+    "write_slowdown": _httpd_slowdown,
+    "degraded_read_time": lambda value, claim, _: value(
+        "traffic", "simulated_s", code=claim.scheme, op="degraded read"
     ),
-    r"duration \(last sample\)": lambda value, claim, _: value(
-        "simulated_s", experiment="traffic", code=claim.scheme, op=claim.op
-    ),
-    r"median-run net throughput (mean|max)": lambda value, claim, match: (
-        value(_BINS[match[1]], experiment="traffic", code=claim.scheme, op=claim.op) / MEGABYTE
-    ),
-    r"available_files_at_([\d.]+)_killed": lambda value, claim, match: value(
-        "available",
-        **{"experiment": "availability", "code": claim.scheme, "archive": claim.pattern},
-        killed_fraction=float(match[1]),
-    ),
-    "|".join(_REPLAYED): lambda value, claim, match: (
-        value(_REPLAYED[match[0]][0], experiment="replay", code=claim.scheme) / _REPLAYED[match[0]][1]
-    ),
+    r"available_files_at_([\d.]+)_killed": _available,
+    "|".join(map(re.escape, _BY_CODE | _BY_CODE_AND_OP)): _tabled,
 }
 """Metric of a claim → its simulated value, from result rows."""
 
@@ -179,7 +174,10 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], dict[str,
     if not (rows["experiment"] == "replay").any():
         reasons |= dict.fromkeys(REPLAYED, _REPLAY)
     values: dict[str, Simulated] = {}
-    value = partial(number, rows)
+
+    def value(experiment: str, column: str, **where: Any) -> float:
+        return number(rows, column, experiment=experiment, **where)
+
     for claim in claims_of(STUDY):
         for pattern, rule in RULES.items():
             match = re.fullmatch(pattern, claim.metric)

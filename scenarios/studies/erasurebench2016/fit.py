@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.studies.erasurebench2016.availability import expected
-from stripesim.scenarios.studies.erasurebench2016.codes import codes
+from stripesim.scenarios.studies.erasurebench2016.codes import codes, expected
 from stripesim.scenarios.studies.erasurebench2016.sequences import (
     MEGABYTE,
     archive_writes,

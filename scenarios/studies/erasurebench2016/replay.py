@@ -11,26 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.models.coding import DataLossError, parse_scheme
+from stripesim.models.coding import parse_scheme
 from stripesim.models.nic import NicModel
 from stripesim.scenarios.studies.erasurebench2016 import parameters
-from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, local_first_sources
+from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, local_first_sources, positions_read
 from stripesim.scenarios.studies.erasurebench2016.sequences import archive_writes
 from stripesim.scenarios.studies.erasurebench2016.source import plotted
 from stripesim.scenarios.studies.tasks import Row
+from stripesim.sim.systems.kv_proxy import proxy
 from stripesim.sim.systems.kv_proxy.cluster import AdminCosts, RepairSources, StoreCluster
 from stripesim.sim.systems.kv_proxy.plan import keys_of, write_operations
-from stripesim.sim.systems.kv_proxy.proxy import (
-    ADMIN,
-    EXISTS,
-    GET,
-    MIGRATE,
-    SET,
-    Operations,
-    acknowledged_bytes,
-    run_operations,
-    traffic_of,
-)
+from stripesim.sim.systems.kv_proxy.proxy import Operations, acknowledged_bytes, run_operations, traffic_of
 
 TRACE = Path("failure-traces/fta_websites02_derived/websites_size.csv.gz")
 KINDS = ("check", "read", "write", "cluster", "other")
@@ -131,11 +122,9 @@ def sources_of(run: str) -> RepairSources:
 def planned_sources(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
     """Positions that the code's own repair plan reads; empty if the data is gone."""
     code = parse_scheme(scheme)
-    try:
-        plan = code.plan_repair(lost=lost, object_size_bytes=code.k, geometry=code.geometry(1))
-    except DataLossError:
-        return ()
-    return tuple(sorted({extent.shard for extent in plan.reads}))
+    return positions_read(
+        lambda: code.plan_repair(lost=lost, object_size_bytes=code.k, geometry=code.geometry(1))
+    )
 
 
 def replay(
@@ -210,11 +199,11 @@ def _count(traffic: Traffic, operations: Operations, at_s: Floats, nic: NicModel
     sent, answered = (traffic_of(nic, size) for size in (operations.sent_bytes, operations.answered_bytes))
     bare = acknowledged_bytes(nic, operations.sent_bytes, operations.answered_bytes)
     for kind, words, answers in (
-        (EXISTS, "check", "check"),
-        (GET, "read", "read"),
-        (SET, "write", "other"),
-        (ADMIN, "cluster", "cluster"),
-        (MIGRATE, "other", "other"),
+        (proxy.EXISTS, "check", "check"),
+        (proxy.GET, "read", "read"),
+        (proxy.SET, "write", "other"),
+        (proxy.ADMIN, "cluster", "cluster"),
+        (proxy.MIGRATE, "other", "other"),
     ):
         mine = operations.kinds == kind
         traffic.add(words, at_s[mine], sent[mine])

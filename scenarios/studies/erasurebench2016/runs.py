@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.models.coding import DataLossError, parse_scheme
+from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.base import Setting
+from stripesim.scenarios.studies.erasurebench2016 import codes as coding
 from stripesim.scenarios.studies.erasurebench2016 import fit, kernels, parameters
-from stripesim.scenarios.studies.erasurebench2016.availability import expected, simulated
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, explanations
 from stripesim.scenarios.studies.erasurebench2016.sequences import (
     ARCHIVES,
@@ -129,8 +129,8 @@ def availability_rows(setting: Setting) -> Iterator[Row]:
         writes = archive_writes(name)
         for code in (*codes().values(), *explanations().values()):
             files = keys_of(writes, parameters.aggregation(), width=code.width).files
-            shares = simulated(code, files, repeats=REPEATS, seed=seed_of(setting), **where)
-            exact = expected(code, np.bincount(files), **where)
+            shares = coding.simulated(code, files, repeats=REPEATS, seed=seed_of(setting), **where)
+            exact = coding.expected(code, np.bincount(files), **where)
             low, high = np.quantile(shares, (0.05, 0.95), axis=0)
             for index, killed in enumerate(FIGURE_4_KILLED):
                 yield {
@@ -207,11 +207,7 @@ def read_positions(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
     """Positions from which a stripe is read without the lost ones; empty if it cannot be."""
     code = parse_scheme(scheme)
     whole: dict[str, Any] = {"offset_bytes": 0, "length_bytes": code.k, "object_size_bytes": code.k}
-    try:
-        plan = code.plan_read(**whole, geometry=code.geometry(1), missing=lost)
-    except DataLossError:
-        return ()
-    return tuple(sorted({extent.shard for extent in plan.reads}))
+    return coding.positions_read(lambda: code.plan_read(**whole, geometry=code.geometry(1), missing=lost))
 
 
 def redirected(files: Stored, killed: IntArray, rng: np.random.Generator) -> Stored:

@@ -11,18 +11,9 @@ from stripesim.scenarios.studies.erasurebench2016 import parameters
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes
 from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.systems.kv_proxy import plan
 from stripesim.sim.systems.kv_proxy.costs import ProxyModel
-from stripesim.sim.systems.kv_proxy.plan import (
-    Keys,
-    Writes,
-    draw_slots,
-    even_owners,
-    extraction,
-    keys_of,
-    read_operations,
-    sequential,
-    write_operations,
-)
+from stripesim.sim.systems.kv_proxy.plan import Keys, Writes, draw_slots, even_owners, keys_of
 from stripesim.sim.systems.kv_proxy.proxy import SequenceRun, run_operations
 
 MEGABYTE = 1_000_000
@@ -53,7 +44,7 @@ def archive(name: str, spread: float | None = None) -> IntArray:
 
 def archive_writes(name: str, spread: float | None = None) -> Writes:
     """What extracting an archive writes."""
-    return extraction(archive(name, spread), parameters.aggregation(), k=K)
+    return plan.extraction(archive(name, spread), parameters.aggregation(), k=K)
 
 
 @dataclass(frozen=True)
@@ -96,7 +87,7 @@ def stored_archive(name: str, code: str, *, nodes: int, seed: int) -> Stored:
 def file_writes(size_bytes: int, *, fuse: bool) -> Writes:
     """Writes of a lone file: 128 KiB at a time through the file system, else all at once."""
     step = int(parameters.aggregation().write_bytes) if fuse else size_bytes
-    return sequential(size_bytes, step, k=K)
+    return plan.sequential(size_bytes, step, k=K)
 
 
 def run_write(
@@ -104,9 +95,8 @@ def run_write(
 ) -> SequenceRun:
     """Write files into the store."""
     system = parameters.system(files.nodes, model)
-    operations = write_operations(
-        system, files.writes, files.keys, files.nodes_of_keys, code=files.code, fuse=fuse
-    )
+    where = (files.keys, files.nodes_of_keys)
+    operations = plan.write_operations(system, files.writes, *where, code=files.code, fuse=fuse)
     return run_operations(system, operations, engine=engine)
 
 
@@ -120,7 +110,7 @@ def run_read(
 ) -> SequenceRun:
     """Read files from the store; without sources all data is there."""
     system = parameters.system(files.nodes, model)
-    operations = read_operations(
+    operations = plan.read_operations(
         system,
         files.keys,
         files.nodes_of_keys,
