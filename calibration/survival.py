@@ -132,8 +132,6 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
     taken to be independent of the lifetime. Spans of one component, and components of one site, resemble each
     other, so the intervals are narrower than the truth.
 
-    References
-    ----------
     Klein, Moeschberger: Survival Analysis, 2nd edition 2003, sections 3.5 (likelihood), 4.6 (late entry).
     """
     found = [fit for family in _FAMILIES if (fit := _fit(family, lifetimes)) is not None]
@@ -145,13 +143,9 @@ def fit_lifetimes(lifetimes: Lifetimes) -> tuple[LifetimeFit, ...]:
 def kaplan_meier(lifetimes: Lifetimes) -> tuple[Floats, Floats]:
     """Return the ages at which ends were seen [s] and the share that outlives each: product-limit estimate.
 
-    References
-    ----------
     Kaplan, Meier: Nonparametric estimation from incomplete observations, JASA 1958; with delayed entry as in
     Klein and Moeschberger, section 4.6.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> ones = Lifetimes(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]), np.zeros(4))
     >>> [round(float(share), 3) for share in kaplan_meier(ones)[1]]
@@ -172,12 +166,8 @@ def piecewise_hazard(lifetimes: Lifetimes, pieces: int) -> tuple[tuple[float, ..
     Each piece has about as many ends. Its hazard, ends seen over time spent at risk, is the maximum
     likelihood estimate.
 
-    References
-    ----------
     Friedman: Piecewise exponential models for survival data with covariates, Annals of Statistics 1982.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> lived = Lifetimes(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4, dtype=bool), np.zeros(4))
     >>> piecewise_hazard(lived, 1)

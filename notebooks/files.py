@@ -35,8 +35,6 @@ def name_of(lesson: Path) -> str:
 def cells_of(text: str) -> list[tuple[str, str]]:
     r"""Split a lesson into cells: kind (``markdown`` or ``code``) and source.
 
-    Examples
-    --------
     >>> cells_of("# A *title*\n\n```python\nx = 1\n```\n")
     [('markdown', '# A *title*'), ('code', 'x = 1')]
     """

@@ -31,8 +31,6 @@ _SCREEN_DPI = 110
 class Draw:
     """Choices that depend on a seed and a name only, not on how many were drawn before.
 
-    Examples
-    --------
     >>> Draw(1).choose("size", [4, 8]) == Draw(1).choose("size", [4, 8])
     True
     """
@@ -145,8 +143,6 @@ class Question:
 class Lesson:
     """The questions of a lesson, for one seed.
 
-    Examples
-    --------
     >>> lesson = Lesson("Copies", 7, {"n": [3]}, lambda d: [Question("bytes", "4 KiB?", lambda: d.n * 4096)])
     >>> lesson["bytes"].check(12288), lesson["bytes"].check(4096)
     ('right', 'not yet: too low by more than a factor of two')

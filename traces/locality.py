@@ -45,8 +45,6 @@ def reuse(requests: pl.DataFrame) -> Reuse:
     Reads and writes both count as accesses. A stack distance d means that an LRU cache of more than d blocks
     holds the block. One pass over a Fenwick tree, O(n log n).
 
-    References
-    ----------
     Mattson, Gecsei, Slutz, Traiger: Evaluation techniques for storage hierarchies, IBM Systems Journal 1970;
     Bennett, Kruskal: LRU stack processing, IBM J. Res. Dev. 1975 (the tree).
     """

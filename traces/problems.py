@@ -14,8 +14,6 @@ SHOWN_CHARACTERS = 80
 def shown(text: str) -> str:
     """Return `text` quoted, without control characters, cut to `SHOWN_CHARACTERS`.
 
-    Examples
-    --------
     >>> shown("a" * 200).count("a")
     80
     """

@@ -128,8 +128,6 @@ def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
     The index of dispersion for counts at window w is Var N(w) / E N(w). It is 1 at all windows for a Poisson
     process and grows with w where bursts last; windows of which fewer than `WINDOWS_MIN` fit are left out.
 
-    References
-    ----------
     Gusella: Characterizing the variability of arrival processes with indexes of dispersion, IEEE JSAC 1991.
     """
     issue = requests["issue_ns"].to_numpy()

@@ -5,8 +5,6 @@ here the way such a library works: products by look-up in a table, and exclusive
 64-bit words along a bit matrix. ``python -m stripesim.calibration.kernels.software`` measures them beside
 ISA-L, in an interpreter whose compiler is instructed not to vectorise, and prints the ratios.
 
-References
-----------
 J. S. Plank, "The RAID-6 Liberation codes", FAST 2008, section 3 (the bit matrices); J. S. Plank, L. Xu,
 "Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage", NCA 2006 (few ones in the
 matrix).

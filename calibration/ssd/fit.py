@@ -123,8 +123,6 @@ def factor_table(factor: Floats, points: int = TABLE_POINTS) -> Floats:
     points·(L((j+1)/points) - L(j/points)). Quantiles at cell middles would drop the
     largest values and with them part of the mean.
 
-    Examples
-    --------
     >>> factor_table(np.array([1.0, 1.0, 2.0, 4.0]), 2).tolist()
     [0.5, 1.5]
     """

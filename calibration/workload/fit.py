@@ -104,8 +104,6 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
     Operations and sizes: a Markov chain over (operation, size, follows). Places: a request that does not
     follow starts at an earlier start, by LRU stack depth, or at a new one, by region.
 
-    References
-    ----------
     Ganger: Generating representative synthetic workloads, CMG 1995 (what such a model misses);
     Mattson et al.: Evaluation techniques for storage hierarchies, IBM Systems Journal 1970 (stack distances).
     """

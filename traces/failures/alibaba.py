@@ -4,8 +4,6 @@ A component is `model.disk_id` (a disk_id counts within its model), the reason i
 holds failed drives only: a lifetime cannot be fitted to it, since neither the drives that lived nor the dates
 of installation are in it; rates need the population, which the publication gives as nearly one million.
 
-References
-----------
 Han, Lee, Xu, Liu, He, Liu: An in-depth study of correlated failures in production SSD-based data centers,
 FAST 2021; alibaba-edu/dcbrain, ssd_open_data.
 """

@@ -6,8 +6,6 @@ failure, else it is cut: the drive was taken out, or the file ends. `entry_age_s
 (power-on hours) on the first day. Rows are aggregated as they are read, so memory grows with drives, not
 days.
 
-References
-----------
 Backblaze, Hard Drive Data and Stats, section on the schema of the daily files.
 """
 

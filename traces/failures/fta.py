@@ -5,8 +5,6 @@ An `event_trace` table as text; `node.tab` beside it, where present, gives the l
 it stands with the outage. A span is cut where it begins or ends with the whole file. Deviation: two published
 sets (overnet03) use the types the other way round; that cannot be seen from the file.
 
-References
-----------
 Kondo, Javadi, Iosup, Epema: The Failure Trace Archive, CCGrid 2010; the archive's page FTA Format.
 """
 

@@ -7,8 +7,6 @@ is not in the file: it counts in `population` (column `nodes` of each system), a
 so lifetimes fitted to them are those of nodes that failed at least once. An outage that begins before the
 node's last one has ended is listed, and joined with that one in the spans.
 
-References
-----------
 Schroeder, Gibson: A large-scale study of failures in high-performance computing systems, DSN 2006; README of
 LA-UR-05-7318.
 """

@@ -26,8 +26,6 @@ def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within
 
     Failures whose group is unknown are left out. Two failures of the same component count as well.
 
-    References
-    ----------
     Han et al.: An in-depth study of correlated failures in production SSD-based data centers, FAST 2021,
     section 3 (relative percentage of failures within a time).
     """

@@ -5,8 +5,6 @@ counted, not listed: they move no client data and the layout gives passthrough n
 (FWS + n) is a write. Times have whatever precision the text has. Where a stacked device and the one under it
 were both traced, a request appears once on each.
 
-References
-----------
 blktrace 1.3, blkparse(1), sections Trace actions, RWBS description and Default output.
 """
 

@@ -4,8 +4,6 @@ Files named `STEM.blktrace.N` belong together: whichever is given, all that lie 
 by time. What becomes of the events is in the blkparse format; times are whole nanoseconds. A place in a fault
 is a byte of the file, or, where a completion precedes its dispatch, an event in order of time.
 
-References
-----------
 Linux, include/uapi/linux/blktrace_api.h, struct blk_io_trace; blktrace(8).
 """
 

@@ -4,8 +4,6 @@ Version 3 stamps every action with the time since the job began. Version 2 has n
 other without pause except for `wait` actions, whose sum is the issue time here, so a log without waits has
 all its requests at time 0. Neither tells completions. A device is a file name of the log.
 
-References
-----------
 fio HOWTO, section Trace file format.
 """
 

@@ -43,8 +43,6 @@ ALIBABA = DelimitedFormat(
 )
 """Alibaba block traces: bytes, microseconds since 1970, no completions, no order across devices promised.
 
-References
-----------
 Li, Wang, Lee, Shi: An in-depth analysis of cloud block storage workloads in large-scale production, IISWC
 2020; repository alibaba/block-traces, README (its columns).
 """
@@ -66,8 +64,6 @@ BLKREPLAY = DelimitedFormat(
 
 The last two columns are filled in by replaying: they describe the replayer's device and are not read.
 
-References
-----------
 Schoebel-Theuer: blkreplay, file format in its documentation and in the heading of its example loads.
 """
 
@@ -87,8 +83,6 @@ CLOUDPHYSICS = DelimitedFormat(
 )
 """CloudPhysics as CSV: microseconds, SCSI codes in hexadecimal; other commands are counted, not listed.
 
-References
-----------
 Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015 (the traces).
 """
 
@@ -107,8 +101,6 @@ DISKSIM = DelimitedFormat(
 )
 """DiskSim's ASCII: milliseconds and sectors. With whole ones it looks like SSDsim's: force the format.
 
-References
-----------
 Bucy, Schindler, Schlosser, Ganger: The DiskSim simulation environment version 4.0 reference manual, CMU-
 PDL-08-101, section on input traces (default ASCII format).
 """
@@ -133,8 +125,6 @@ MSR = DelimitedFormat(
 The response time is the host's: from the request reaching the disk driver to its completion, queueing
 included. So `complete_ns` is known, `dispatch_ns` is not, and no service time is.
 
-References
-----------
 Narayanan, Donnelly, Rowstron: Write Off-Loading, FAST 2008 (the trace); SNIA IOTTA repository, MSR
 Cambridge traces (its columns).
 """
@@ -155,8 +145,6 @@ SPC = DelimitedFormat(
 
 The specification's optional further fields are not used by the published traces.
 
-References
-----------
 Storage Performance Council: SPC I/O Traces, file format specification, revision 1.0.1, section 3; UMass
 Trace Repository, Storage.
 """
@@ -176,8 +164,6 @@ SSDSIM = DelimitedFormat(
 )
 """ASCII traces of SSDsim and MQSim: nanoseconds and sectors.
 
-References
-----------
 Hu, Jiang, Feng, Tian, Luo, Zhang: Performance impact and interplay of SSD parallelism, ICS 2011 (SSDsim);
 Tavakkol, Gomez-Luna, Sadrosadati, Ghose, Mutlu: MQSim, FAST 2018, README, section Trace-based workloads.
 """
@@ -199,8 +185,6 @@ SYSTOR = DelimitedFormat(
 )
 """SYSTOR'17 CSV: seconds since 1970 at arrival; rows written at completion, some without a response.
 
-References
-----------
 Lee, Kumano, Matsuki, Endo, Fukumoto, Sugawara: Understanding storage traffic characteristics on enterprise
 virtual desktop infrastructure, SYSTOR 2017; SNIA IOTTA repository, Systor '17 traces (its columns).
 """
@@ -224,8 +208,6 @@ TENCENT = DelimitedFormat(
 Within a second the order of the file is all that is known of the order of requests; the rows of neighbouring
 seconds are interleaved.
 
-References
-----------
 Zhang, Huang, Wang, Zhou: OSCA, an online-model based cache allocation scheme in cloud block storage
 systems, USENIX ATC 2020; SNIA IOTTA repository, Tencent Block Storage (its columns).
 """

@@ -4,8 +4,6 @@ A record has a SCSI operation code, a length in bytes, a block of 512 bytes and 
 Version 2 adds a field `rt`, read as the response time in microseconds; its meaning is inferred from its name
 and place, no version 2 file was at hand. Other commands than reads and writes are counted.
 
-References
-----------
 Waldspurger, Park, Garthwaite, Ahmad: Efficient MRC construction with SHARDS, FAST 2015 (the traces); the
 record layout is the one in the readers of libCacheSim, `traceReader/include/vscsi.h`.
 """

@@ -1,7 +1,5 @@
 """The measured cluster: one machine, 16 OSDs that each have an address, the cluster's own CRUSH map."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib.resources import files

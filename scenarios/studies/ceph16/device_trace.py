@@ -1,7 +1,5 @@
 """Block traces of the simulated devices, to set beside those of the real ones."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What was measured: runs with their exact offsets, repairs, degraded reads."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from dataclasses import dataclass, field

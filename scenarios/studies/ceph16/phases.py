@@ -1,7 +1,5 @@
 """The phases of the measured repairs beside simulated ones: from an OSD's death to a clean cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One measured row simulated: the same offsets on the same cluster, and the same ratios of bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading the measured tables: typed cells, all faults at once, each with file, line and column."""
 
-from __future__ import annotations
-
 import csv
 import math
 from importlib.resources.abc import Traversable

@@ -62,8 +62,6 @@ def explanations() -> Mapping[str, StripeCode]:
     the configuration that is published with it says six and *five*, which leaves one Reed-Solomon parity
     and groups of two.
 
-    References
-    ----------
     github.com/sebva/ErasureBench at fa49148: erasure/codes/SimpleRegeneratingCode.java and
     benchmarks_config.example.yml of projects/erasure-tester.
     """

@@ -1,7 +1,5 @@
 """What the study can switch off or change, to see what each mechanism does to erasure coding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final

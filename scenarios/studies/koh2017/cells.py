@@ -1,7 +1,5 @@
 """Numbers of result rows: a quantity over schemes, figures and block sizes, its means and its ratios."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence

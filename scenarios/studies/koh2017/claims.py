@@ -24,13 +24,9 @@ Decisions on what the paper's words mean, made once and applied to every row:
     reading moves a throughput by 4.9 %, well inside its 20 % tolerance.
 11. *Relative number of context switches* is switches per client byte, as section V.B defines it.
 
-References
-----------
 S. Koh et al., "Understanding System Characteristics of Online Erasure Coding on Scalable, Distributed and
 Large-Scale SSD Array Systems", IISWC 2017, sections I and III to VII.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial

@@ -5,8 +5,6 @@ fitted. Three of them see 3-replication only; the other two, which only erasure-
 row of RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predictions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

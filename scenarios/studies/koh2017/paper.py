@@ -1,7 +1,5 @@
 """Which runs each figure of Koh et al. 2017 is taken from, and the groups its errors are averaged in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 

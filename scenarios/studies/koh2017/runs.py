@@ -1,7 +1,5 @@
 """What the study runs, piece by piece: one task is one simulation, fit to be sent to a worker."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache, partial

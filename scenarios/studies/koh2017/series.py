@@ -1,7 +1,5 @@
 """The time series of Figures 19 and 20: which runs they are, and what is read from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -77,8 +75,6 @@ RUNS: Final[Mapping[str, Run]] = {
 def dips(throughput: Floats) -> Observation:
     """Say how a throughput per second [B/s] dips, and its lowest second as a share of the level between dips.
 
-    Examples
-    --------
     >>> dips(np.array([9.0, 10, 0, 10, 10, 0, 10, 10, 0, 10])).says
     'near-zero, periodic'
     >>> dips(np.array([9.0, 10, 11, 10])).says
@@ -115,8 +111,6 @@ def dips_of(series: pl.DataFrame, name: str) -> Observation:
 def converged_s(pristine: Floats, overwrite: Floats) -> float:
     """Second from which two series stay alike [s]; their length if they never do.
 
-    Examples
-    --------
     >>> converged_s(np.r_[np.full(20, 4.0), np.ones(20)], np.ones(40))
     24.0
     """

@@ -1,7 +1,5 @@
 """What each mechanism does to the two codes: throughput with one thing changed, over the baseline's."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import polars as pl

@@ -1,7 +1,5 @@
 """A panel of claims: published beside simulated, the tolerance as a band, the verdict as a mark."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

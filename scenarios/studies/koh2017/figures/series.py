@@ -1,7 +1,5 @@
 """Figures 19 and 20: what happens second by second."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """One figure of the study: panels of lines on the left, the claims about them on the right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

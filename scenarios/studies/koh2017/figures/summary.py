@@ -1,7 +1,5 @@
 """The summary of the paper's first figure: RS(10,4) beside 3-replication in six quantities."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 
@@ -28,8 +26,6 @@ FLOOR: Final = 1e-3
 def as_factor(value: float, kind: str) -> float:
     """RS(10,4) over 3-replication, from a drop or a rise in percent or a factor.
 
-    Examples
-    --------
     >>> as_factor(86.0, "drop"), as_factor(50.0, "rise"), as_factor(7.6, "factor")
     (0.14, 1.5, 7.6)
     """
