@@ -133,7 +133,7 @@ def judge(
 
 
 def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
-    numbers, text, holds = _split(simulated)
+    numbers, text, holds = (None, None, None) if simulated is None else _split(simulated)
     error, kind, tolerance = None, None, claim.tolerance
     verdict: Verdict = "not-derivable"
     if numbers is None and text is None:
@@ -161,10 +161,10 @@ def _judge_one(claim: Claim, simulated: Simulated, reason: str) -> Entry:
     return Entry(claim, numbers, text, error, kind, tolerance, verdict, why)
 
 
-def _split(simulated: Simulated) -> tuple[Numbers, str | None, bool | None]:
+def _split(
+    simulated: float | Sequence[float] | str | bool | Observation,
+) -> tuple[Numbers, str | None, bool | None]:
     """Numbers, words and truth value of what a study returned."""
-    if simulated is None:
-        return None, None, None
     if isinstance(simulated, bool):
         return None, "holds" if simulated else "does not hold", simulated
     if isinstance(simulated, str):

@@ -39,9 +39,14 @@ def legend_above(figure: Figure, columns: int, handles: Sequence[Artist] | None 
     if handles is not None:
         figure.legend(handles=handles, loc="outside upper left", ncols=columns, **style)
         return
-    drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
-    by_label = {label: handle for each in drawn for handle, label in zip(*each, strict=True)}
+    by_label = labelled(figure)
     figure.legend(by_label.values(), by_label.keys(), loc="outside upper left", ncols=columns, **style)
+
+
+def labelled(figure: Figure) -> dict[str, Artist]:
+    """What a figure's panels draw under a label, each label once."""
+    drawn = [axes.get_legend_handles_labels() for axes in figure.axes]
+    return {label: handle for each in drawn for handle, label in zip(*each, strict=True)}
 
 
 def grouped_bars(

@@ -12,6 +12,7 @@ from stripesim.calibration.ledger.verdicts import Entry, Ledger
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 from stripesim.scenarios.schema.units import format_size
 from stripesim.scenarios.studies.ceph16.claims import TOLERANCE
+from stripesim.scenarios.studies.drawing import legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,19 +82,8 @@ def _draw_pairs(entries: Sequence[Entry]) -> CaptionedFigure:
             here = [entry for entry in entries if entry.claim.metric == metric]
             _draw_pair_panel(axes, here)
             axes.set_title(f"({letter}) {title}")
-        axes_by_label = {
-            label: handle
-            for axes in figure.axes
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
-        figure.legend(
-            list(axes_by_label.values()),
-            list(axes_by_label),
-            loc="outside upper left",
-            # Three of the longest labels side by side are wider than the figure.
-            ncols=2,
-            handletextpad=0.4,
-        )
+        # Three of the longest labels side by side are wider than the figure.
+        legend_above(figure, 2, handletextpad=0.4)
     errors = sorted(abs(entry.error) for entry in entries if entry.error is not None)
     caption = (
         f"Bytes per client byte (per byte lost, for repair), measured on Ceph 16.2.15 and simulated, "
@@ -111,36 +101,20 @@ def _draw_pair_panel(axes: Axes, entries: Sequence[Entry]) -> None:
     values = [value for pair in _pairs(entries) for value in pair if value > 0]
     low, high = min(values) / 1.6, max(values) * 1.6
     ends = [low, high]
-    axes.fill_between(
-        ends,
-        [end * (1 - TOLERANCE) for end in ends],
-        [end * (1 + TOLERANCE) for end in ends],
-        color="#EEEEEE",
-        zorder=0,
-    )
+    least, most = ([end * (1 + side * TOLERANCE) for end in ends] for side in (-1, 1))
+    axes.fill_between(ends, least, most, color="#EEEEEE", zorder=0)
     axes.plot(ends, ends, color="#888888", linewidth=1, zorder=1)
     for op, (colour, marker, label) in _OPS.items():
         for coded in (True, False):
-            group = [
-                entry
-                for entry in entries
-                if entry.claim.op == op and entry.claim.scheme.startswith("rs:") is coded
-            ]
+            of_op = [entry for entry in entries if entry.claim.op == op]
+            group = [entry for entry in of_op if entry.claim.scheme.startswith("rs:") is coded]
             if not group:
                 continue
             x, y = zip(*_pairs(group), strict=True)
-            axes.scatter(
-                x,
-                [max(value, low) for value in y],
-                s=34,
-                marker=marker,
-                facecolors=colour if coded else "none",
-                edgecolors=colour,
-                linewidths=1.1,
-                alpha=0.85,
-                label=f"{label}, {'erasure coding' if coded else '3-replication'}",
-                zorder=3,
-            )
+            look: dict[str, Any] = {"s": 34, "marker": marker, "linewidths": 1.1, "alpha": 0.85, "zorder": 3}
+            look |= {"facecolors": colour if coded else "none", "edgecolors": colour}
+            words = f"{label}, {'erasure coding' if coded else '3-replication'}"
+            axes.scatter(x, [max(value, low) for value in y], label=words, **look)
     seen = [entry for entry in entries if entry.claim.role == "calibration"]
     if seen:
         x, y = zip(*_pairs(seen), strict=True)

@@ -20,7 +20,7 @@ from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.run import RunResult, simulate
+from stripesim.sim.run import simulate
 
 # Metric of a claim → column of a result row, and column of a repair's.
 COLUMNS = {
@@ -48,8 +48,9 @@ def predict_run(
     write into the map's one object, in a pool of its own. That pool is simulated apart and its bytes
     are added: it shares no placement group with the data.
     """
-    result = _simulate(run.coded.name, run.coded.stripe_unit_bytes, run.requests, run, engine, models)
-    row = dict(result.row)
+    pool = build_pool(run.coded.name, run.coded.stripe_unit_bytes, models=models)
+    workload = Replay(run.requests, queue_depth=run.queue_depth)
+    row = dict(simulate(pool, workload, prefilled=run.op != "write", engine=engine).row)
     if run.features == "default" and run.op == "write":
         touched = np.unique(run.requests.offsets_bytes // OBJECT_BYTES)
         updates = Requests(
@@ -69,19 +70,6 @@ def predict_run(
     return row
 
 
-def _simulate(
-    name: str,
-    stripe_unit_bytes: int,
-    requests: Requests,
-    run: MeasuredRun,
-    engine: str,
-    models: Models | None,
-) -> RunResult:
-    pool = build_pool(name, stripe_unit_bytes, models=models)
-    workload = Replay(requests, queue_depth=run.queue_depth)
-    return simulate(pool, workload, prefilled=run.op != "write", engine=engine)
-
-
 def predict_degraded(degraded: MeasuredDegraded, *, engine: str = "compiled") -> dict[str, Any]:
     """Simulate reads while one OSD is down; the offsets were not recorded, so they are drawn."""
     coded = degraded.coded
@@ -95,11 +83,6 @@ def predict_degraded(degraded: MeasuredDegraded, *, engine: str = "compiled") ->
         queue_depth=degraded.queue_depth,
     )
     return simulate(pool, workload.start(), engine=engine).row
-
-
-def metrics_of(row: dict[str, Any], columns: dict[str, str]) -> dict[str, float]:
-    """Return the claims' metrics of a result row."""
-    return {metric: float(row[column]) for metric, column in columns.items()}
 
 
 PHASES = "phases"
@@ -117,9 +100,8 @@ class MeasuredTask:
     @property
     def words(self) -> str:
         """The run's name."""
-        name = {"run": lambda run: run.run_id, "degraded": degraded_id}.get(self.kind, repair_id)(
-            self.measured
-        )
+        name_of = {"run": lambda run: run.run_id, "degraded": degraded_id}.get(self.kind, repair_id)
+        name = name_of(self.measured)
         return f"{name}, phases" if self.kind == PHASES else str(name)
 
     def perform(self) -> list[Row]:
@@ -158,12 +140,8 @@ def tasks_for(measured: Measured, engine: str) -> list[MeasuredTask]:
 
 def metrics_of_row(row: dict[str, Any]) -> dict[str, float]:
     """Return the claims' metrics of a row of a task."""
-    if row["op"] == "repair":
-        return metrics_of(row, REPAIR_COLUMNS)
-    return {**metrics_of(row, COLUMNS), **processor_metrics_of(row)}
-
-
-def processor_metrics_of(row: dict[str, Any]) -> dict[str, float]:
-    """Return processor time [µs] and context switches per request of a result row."""
-    found = metrics_of(row, CPU_COLUMNS)
-    return {**found, "cpu_us_per_op": found["cpu_us_per_op"] / 1e3}
+    columns = REPAIR_COLUMNS if row["op"] == "repair" else COLUMNS | CPU_COLUMNS
+    found = {metric: float(row[column]) for metric, column in columns.items()}
+    if "cpu_us_per_op" in found:
+        found["cpu_us_per_op"] /= 1e3
+    return found

@@ -12,6 +12,7 @@ from stripesim.calibration.ledger.verdicts import Entry
 from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_names
 from stripesim.scenarios.figures.panels import PUBLISHED_MARK, Panel, draw_panel, scale_axis, size_axis_title
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.studies.drawing import labelled
 from stripesim.scenarios.studies.koh2017.figures.claims import LINE_HEIGHT_INCH, draw_claims
 from stripesim.scenarios.studies.lookup import select
 
@@ -71,8 +72,7 @@ def sheet(
 
 
 def _legend_below(figure: Figure, *, published: bool) -> None:
-    entries = [axes.get_legend_handles_labels() for axes in figure.axes]
-    by_label = {label: handle for entry in entries for handle, label in zip(*entry, strict=True)}
+    by_label = labelled(figure)
     if published:
         by_label["published, band = tolerance"] = Line2D([], [], color="#555555", **PUBLISHED_MARK)
     figure.legend(
