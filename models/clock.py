@@ -4,18 +4,6 @@
 def round_ns(duration_ns: float) -> int:
     """Round a duration to whole nanoseconds, halves to the even neighbour.
 
-    Parameters
-    ----------
-    duration_ns : float
-        A duration [ns], 0 or above and below 2**53, so that it is exact as a float.
-
-    Raises
-    ------
-    ValueError
-        If the duration is negative, infinite or not a number.
-
-    Notes
-    -----
     Every demand passes here exactly once, when a template is priced. After that the
     engines add integers only, which is why two engines can agree to the nanosecond.
 

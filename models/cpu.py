@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
 
@@ -26,6 +27,7 @@ class CpuModel(MeasuredModel):
     finishes all transactions).
     """
 
+    positive: ClassVar = ("cores_per_host",)
     cores_per_host: int  #: Cores of one storage host; its hardware threads, where two share a core
     message_base_ns: float  #: Messenger thread: sending or receiving one message (each side pays it) [ns]
     #: Messenger thread: copy and checksum of a message's payload, each side [ns/B]
@@ -70,8 +72,6 @@ class CpuModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("cores_per_host")
-        self.check_not_negative(*(name for name in self.number_names() if name != "cores_per_host"))
         if self.paired_slowdown_fraction > 3:
             got = self.paired_slowdown_fraction
             raise ValueError(f"CpuModel: paired_slowdown_fraction: got {got}, wanted 0 to 3")
@@ -87,6 +87,7 @@ class CpuModel(MeasuredModel):
 class ClientModel(MeasuredModel):
     """The machine that issues requests."""
 
+    positive: ClassVar = ("submit_threads_count",)
     #: Requests whose submission the client works on at the same time. One for a single load generator on a
     #: block-device library, whose dispatch is one thread.
     submit_threads_count: int
@@ -96,8 +97,3 @@ class ClientModel(MeasuredModel):
     #: Processor time of library and load generator for one request, of any thread [ns]; it counts where
     #: clients run on the storage hosts
     processor_ns: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("submit_threads_count")
-        self.check_not_negative("submit_ns", "submit_write_ns", "submit_ns_per_byte", "processor_ns")

@@ -1,7 +1,7 @@
 """What a drive holds and how much may be written to it: for capacity and wear, never for time."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from stripesim.models.provenance import MeasuredModel
 
@@ -12,23 +12,17 @@ SECONDS_PER_DAY: Final = 86_400
 class DriveCapacity(MeasuredModel):
     """How much a drive holds."""
 
+    positive: ClassVar = ("drive_bytes",)
     drive_bytes: float  #: Capacity of one drive [B]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("drive_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriveEndurance(MeasuredModel):
     """How much a drive's maker lets the host write to it."""
 
+    positive: ClassVar = ("rated_write_bytes", "rated_days")
     rated_write_bytes: float  #: Host writes over the rated life [B] (sold as "TBW")
     rated_days: float  #: Rated life [d]; with the above it gives the rated writes per day
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("rated_write_bytes", "rated_days")
 
     def drive_writes_per_day(self, drive_bytes: float) -> float:
         """Times a day that a drive of this capacity [B] may be written in full over its rated life [1/d]."""
@@ -48,12 +42,12 @@ class DriveEndurance(MeasuredModel):
 class FillLimits(MeasuredModel):
     """How full an OSD may get."""
 
+    positive: ClassVar = ("full_ratio", "nearfull_ratio")
     full_ratio: float  #: Share of an OSD's capacity at which the cluster refuses writes, 0 to 1
     nearfull_ratio: float  #: Share at which it warns, 0 to 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("full_ratio", "nearfull_ratio")
         if not self.nearfull_ratio <= self.full_ratio <= 1:
             raise ValueError(
                 f"FillLimits: full_ratio: got {self.full_ratio}, wanted {self.nearfull_ratio} to 1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -55,6 +56,7 @@ class HddModel(MeasuredModel):
     16.99712
     """
 
+    positive: ClassVar = ("raid0_drives", "rotation_ns", "run_bytes", "block_bytes")
     raid0_drives: int  #: Disks striped together behind one OSD; each serves one request at a time
     #: `read_track_seek_ns`, `write_track_seek_ns`: seek to the neighbouring track [ns]
     read_track_seek_ns: float
@@ -73,9 +75,6 @@ class HddModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("raid0_drives", "rotation_ns", "run_bytes", "block_bytes")
-        self.check_not_negative("read_track_seek_ns", "write_track_seek_ns", "flush_base_ns")
-        self.check_not_negative("read_ns_per_byte", "write_ns_per_byte")
         for way in ("read", "write"):
             mean_ns, track_ns = getattr(self, f"{way}_mean_seek_ns"), getattr(self, f"{way}_track_seek_ns")
             if not mean_ns >= track_ns:
@@ -177,10 +176,6 @@ class HddWithLogModel(HddModel):
     #: Part of the time of a write to that drive that does not depend on the size [ns]
     log_write_base_ns: float
     log_write_ns_per_byte: float  #: Part that grows with the size [ns/B]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_not_negative("log_write_base_ns", "log_write_ns_per_byte")
 
     def sync_ns(self, size_bytes: int) -> float:
         """Mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""

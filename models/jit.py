@@ -17,8 +17,6 @@ import numba
 from numba.core import config
 from numba.core.caching import FunctionCache
 
-__all__ = ["compiled"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -36,7 +34,15 @@ def _warn(line: str) -> None:
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of one function, except that no state of the disk is an error."""
+    """Numba's cache of one function, except that no state of the disk is an error.
+
+    What was compiled from other `sources` is another entry.
+    """
+
+    sources = ""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return *super()._index_key(sig, codegen), self.sources  # type: ignore[no-untyped-call]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -101,24 +107,16 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
     return None
 
 
-def compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+def compiled(function: Callable[P, R], *, sources: str = "", **options: Any) -> Callable[P, R]:
     """Compile a function when it is first called, and keep the machine code on disk.
 
-    Parameters
-    ----------
-    function
-        What Numba can compile.
-    options
-        As for `numba.njit`, except ``cache``.
-
-    Returns
-    -------
-    callable
-        Numba's dispatcher, with the type of the function.
+    `options` are those of `numba.njit`, except ``cache``. Numba notices changes of the function's own file;
+    `sources` stands for what else goes into it, and what was compiled from others is not used.
     """
     dispatcher = numba.njit(**options)(function)
     cache = _cache_of(function)
     if cache is not None:
+        cache.sources = sources
         # As `Dispatcher.enable_caching` does with Numba's own class.
         dispatcher._cache = cache
     return cast("Callable[P, R]", dispatcher)

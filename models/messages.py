@@ -29,10 +29,6 @@ class MessageModel(MeasuredModel):
     #: The message of an erasure-coded pool that lets members forget how to roll back [B]
     roll_forward_bytes: int
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_not_negative(*self.number_names())
-
     def sub_write_overhead_bytes(self, *, erasure: bool) -> int:
         """Bytes of a sub-write without its data [B]."""
         return self.sub_write_header_bytes + (self.ec_sub_write_extra_bytes if erasure else 0)

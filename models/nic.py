@@ -1,6 +1,7 @@
 """A network interface: frames on the wire, and a latency."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
 
@@ -21,6 +22,7 @@ class NicModel(MeasuredModel):
     buffers, interrupts (those are CPU time, see `stripesim.models.cpu`).
     """
 
+    positive: ClassVar = ("rate_bits_per_s", "frame_payload_bytes")
     rate_bits_per_s: float  #: Line rate in each direction [bit/s]
     frame_payload_bytes: int  #: Bytes of a message that fit one frame [B]; 1448 for TCP over an MTU of 1500
     #: Bytes on the wire that a frame adds to its payload [B]: TCP, IP and Ethernet headers, preamble, check
@@ -30,11 +32,6 @@ class NicModel(MeasuredModel):
     #: of interfaces and of this simulator include it.
     frame_header_bytes: int
     latency_ns: float  #: One way, beyond serialisation: stack, switch, wire [ns]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("rate_bits_per_s", "frame_payload_bytes")
-        self.check_not_negative("frame_overhead_bytes", "frame_header_bytes", "latency_ns")
 
     def frames(self, size_bytes: int) -> int:
         """Frames that a message of `size_bytes` takes; at least one."""

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 KINDS = ("measured", "code", "datasheet", "published", "fitted", "given", "assumed")
 
@@ -63,10 +63,12 @@ class MeasuredModel:
     Raises
     ------
     ValueError
-        If a number has no provenance, or provenance is given for a number that the
-        model does not have.
+        If a number has no provenance, provenance is given for a number that the model does not have, or a
+        number is out of range.
     """
 
+    #: Numbers that have to be above 0; all others are 0 or above.
+    positive: ClassVar[tuple[str, ...]] = ()
     provenance: Mapping[str, Provenance]  #: One entry for each field of the model that holds a number
 
     def __post_init__(self) -> None:
@@ -77,6 +79,12 @@ class MeasuredModel:
             raise ValueError(f"{where}: no provenance for {', '.join(sorted(numbers - given))}")
         if given - numbers:
             raise ValueError(f"{where}: provenance for unknown {', '.join(sorted(given - numbers))}")
+        for name in self.number_names():
+            value = getattr(self, name)
+            if name in self.positive and not value > 0:
+                raise ValueError(f"{where}: {name}: got {value}, wanted a number above 0")
+            if isinstance(value, int | float) and not value >= 0:
+                raise ValueError(f"{where}: {name}: got {value}, wanted a number of 0 or above")
 
     def number_names(self) -> list[str]:
         """Return the names of the fields that hold numbers, in order of declaration."""
@@ -101,17 +109,3 @@ class MeasuredModel:
                 if origin.confidence_interval
                 else None,
             }
-
-    def check_positive(self, *names: str) -> None:
-        """Raise `ValueError` unless each named number is above zero."""
-        self._check(names, lambda value: value > 0, "a number above 0")
-
-    def check_not_negative(self, *names: str) -> None:
-        """Raise `ValueError` unless each named number is zero or above."""
-        self._check(names, lambda value: value >= 0, "a number of 0 or above")
-
-    def _check(self, names: tuple[str, ...], holds: Any, wanted: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if not holds(value):
-                raise ValueError(f"{type(self).__name__}: {name}: got {value}, wanted {wanted}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from stripesim.models.provenance import MeasuredModel, Provenance
 
@@ -27,6 +27,17 @@ class RecoveryModel(MeasuredModel):
     Ceph, ``src/common/options`` and ``src/common/config_opts.h``; v11.2.0 and v16.2.15.
     """
 
+    positive: ClassVar = (
+        "heartbeat_interval_ns",
+        "osd_tick_ns",
+        "min_down_reporters_count",
+        "monitor_tick_ns",
+        "propose_interval_ns",
+        "max_backfills_count",
+        "recovery_max_active_count",
+        "recovery_chunk_bytes",
+        "scrub_interval_ns",
+    )
     #: What the grace period counts from: the peer's ``last_reply``, or the ``first_unanswered`` ping
     grace_from: GraceFrom
     #: `heartbeat_interval_ns`, `heartbeat_grace_ns`: time between two pings of a pair, and silence after
@@ -72,32 +83,6 @@ class RecoveryModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive(
-            "heartbeat_interval_ns",
-            "osd_tick_ns",
-            "min_down_reporters_count",
-            "monitor_tick_ns",
-            "propose_interval_ns",
-            "max_backfills_count",
-            "recovery_max_active_count",
-            "recovery_chunk_bytes",
-            "scrub_interval_ns",
-        )
-        self.check_not_negative(
-            "heartbeat_grace_ns",
-            "report_timeout_ns",
-            "down_out_interval_ns",
-            "min_in_fraction",
-            "propose_min_wait_ns",
-            "boot_ns",
-            "peering_rounds_count",
-            "recovery_sleep_ns",
-            "log_entries_count",
-            "async_recovery_min_count",
-            "stats_period_ns",
-            "digest_period_ns",
-            "read_lease_fraction",
-        )
         if self.grace_from not in ("last_reply", "first_unanswered"):
             raise ValueError(
                 f"RecoveryModel: grace_from: got {self.grace_from!r}, wanted last_reply or first_unanswered"

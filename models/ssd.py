@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel, Provenance
 
@@ -35,6 +36,13 @@ class SsdModel(MeasuredModel):
     read/write interference beyond sharing the channels.
     """
 
+    positive: ClassVar = (
+        "channels",
+        "raid0_drives",
+        "block_bytes",
+        "steady_state_write_factor",
+        "ftl_write_factor",
+    )
     channels: int  #: Requests that one drive serves at the same time
     raid0_drives: int  #: Drives striped together behind one OSD; servers are ``channels * raid0_drives``
     #: `read_base_ns`, `write_base_ns`: part of a service time that does not depend on the size [ns]
@@ -63,10 +71,6 @@ class SsdModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("channels", "raid0_drives", "block_bytes", "steady_state_write_factor")
-        self.check_positive("ftl_write_factor")
-        self.check_not_negative("read_base_ns", "read_ns_per_byte", "write_base_ns", "write_ns_per_byte")
-        self.check_not_negative("flush_base_ns", "write_servers_count", "link_ns_per_byte")
         for name in ("read_quantiles", "write_quantiles"):
             points = getattr(self, name)
             mean = sum(points) / max(1, len(points))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
 
@@ -25,6 +26,7 @@ class ThreadModel(MeasuredModel):
     (``handle_message_ack``; ``write_event`` sends what is due of a connection that is not lossy).
     """
 
+    positive: ClassVar = ("op_shards_count", "op_threads_per_shard_count")
     op_shards_count: int  #: Queues of operations; a placement group belongs to one
     op_threads_per_shard_count: int  #: Threads that serve one queue
     #: Threads that send and receive messages; 0: a message needs a core, but no thread of its own class
@@ -63,9 +65,6 @@ class ThreadModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("op_shards_count", "op_threads_per_shard_count")
-        whole = ("op_shards_count", "op_threads_per_shard_count")
-        self.check_not_negative(*(name for name in self.number_names() if name not in whole))
         if self.sync_wakes_count and not self.slice_ns:
             raise ValueError("ThreadModel: sync_wakes_count: got some, wanted 0 where slice_ns is 0")
         if self.lock_waits_per_thread_count not in (0, 1):

@@ -32,7 +32,6 @@ class Foreground(RequestSource, Protocol):
     @property
     def planned(self) -> Planned:
         """All that was planned so far."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,76 +108,63 @@ def simulate(
     followed: IntArray | None = None,
     warm_up: float | None = None,
 ) -> RunResult:
-    """Run a workload on a pool."""
+    """Run a workload on a pool; under `faults` a director lets things fail and recover meanwhile."""
+    execute = engine_named(engine)
+    loads = [workload] if not isinstance(workload, Sequence) else list(workload)
+    layout = None
     if faults is not None:
         if foreground is not None or background:
             raise ValueError("faults: got further streams, wanted faults alone")
-        return _under_faults(
-            pool,
-            workload,
-            faults,
-            prefilled=prefilled,
-            until_ns=until_ns,
-            seed=seed,
-            engine=engine,
-            bin_ns=bin_ns,
-            timeout_ns=timeout_ns,
-            followed=followed,
-        )
-    execute = engine_named(engine)
+        chunk_bytes = faults.model.recovery_chunk_bytes
+        pool = replace(pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes))
+        layout = Layout(pool)
     book = Book(pool.bindings())
-    loads = [workload] if not isinstance(workload, Sequence) else list(workload)
     if foreground is None:
-        planners = _planners(pool, book, loads, prefilled=prefilled)
+        planners: list[RequestPlanner] = []
+        for load in loads:
+            planners.append(
+                RequestPlanner(
+                    pool,
+                    book,
+                    load,
+                    prefilled=prefilled,
+                    layout=layout,
+                    timeout_ns=timeout_ns,
+                    beside=planners[0] if planners else None,
+                )
+            )
         clients = [_streams_of(planner, load) for planner, load in zip(planners, loads, strict=True)]
     else:
         assert len(loads) == 1, "a stream of one's own stands for one workload"
         assert not isinstance(loads[0], SyntheticLoops)
         clients = [[foreground(pool, book, loads[0])]]
-    streams: list[RequestSource] = [stream for own in clients for stream in own]
-    foremost = len(streams)
-    streams += [make(pool, book) for make in background]
+    own = [stream for streams in clients for stream in streams]
+    director, beside_clients = None, [make(pool, book) for make in background]
+    if faults is not None and layout is not None:
+        director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
+        beside_clients = [director.feed, director.notes]
+    closed = frozenset(index for index, stream in enumerate(own) if newest_only and stream.depth)
     run = execute(
         Program(
             resources=pool.cluster.resources,
             book=book,
-            streams=streams,
-            groups=pool.cluster.groups,
+            streams=[*own, *beside_clients],
+            groups=pool.cluster.groups * (2 if director else 1),
             seed=seed,
             factor_tables=factor_tables(pool),
             until_ns=until_ns,
             bin_ns=bin_ns,
+            director=director,
             followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
-            newest_only=frozenset(index for index in range(foremost) if newest_only and streams[index].depth),
+            newest_only=frozenset() if director else closed,
         )
     )
-    return _result(pool, book, _loads(clients, run, loads), run, {}, further=foremost, warm_up=warm_up)
-
-
-def _planners(
-    pool: Pool,
-    book: Book,
-    loads: Sequence[AnyWorkload],
-    *,
-    prefilled: bool,
-    layout: Layout | None = None,
-    timeout_ns: int = 0,
-) -> list[RequestPlanner]:
-    """Make a planner for each workload; they share what the pool's planners share."""
-    planners: list[RequestPlanner] = []
-    for load in loads:
-        planners.append(
-            RequestPlanner(
-                pool,
-                book,
-                load,
-                prefilled=prefilled,
-                layout=layout,
-                timeout_ns=timeout_ns,
-                beside=planners[0] if planners else None,
-            )
-        )
-    return planners
+    found = _loads(clients, run, loads)
+    if director is None or faults is None:
+        return _result(pool, book, found, run, {}, further=len(own), warm_up=warm_up)
+    requested = joined_requests([load.requested for load in found])
+    more, timeline = describe_faults(director, faults, run, requested, book, feed=len(own))
+    return _result(pool, book, found, run, more, further=len(own) + 1, timeline=timeline)
 
 
 def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
@@ -220,13 +206,6 @@ def _loads(
     return found
 
 
-def _window(load: Load, run: EngineRun, *, is_steady: bool, warm_up: float | None) -> Window | None:
-    """Choose the part of a run in which a workload is measured; None if nothing of it completed."""
-    if not load.requested.done.any():
-        return None
-    return window_of(load.requested, run.end_ns, is_steady=is_steady, dry_ns=load.dry_ns, warm_up=warm_up)
-
-
 def _result(
     pool: Pool,
     book: Book,
@@ -241,18 +220,17 @@ def _result(
     """Put together what came of a run; `more` joins its row, streams from `further` on are the background."""
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
     requested = joined_requests([load.requested for load in loads])
-    is_steady = timeline is None and all(load.is_closed for load in loads)
-    windows = [
-        _window(load, run, is_steady=timeline is None and load.is_closed, warm_up=warm_up) for load in loads
-    ]
-    dry_ns = min(load.dry_ns for load in loads)
-    window = (
-        windows[0]
-        if len(loads) == 1
-        else None
-        if not requested.done.any()
-        else window_of(requested, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up)
-    )
+
+    def window_for(own: Requested, is_closed: bool, dry_ns: int) -> Window | None:
+        """Choose the part of the run that is measured; None if nothing completed."""
+        is_steady = timeline is None and is_closed
+        if not own.done.any():
+            return None
+        return window_of(own, run.end_ns, is_steady=is_steady, dry_ns=dry_ns, warm_up=warm_up)
+
+    windows = [window_for(load.requested, load.is_closed, load.dry_ns) for load in loads]
+    all_closed, dry_ns = all(load.is_closed for load in loads), min(load.dry_ns for load in loads)
+    window = windows[0] if len(loads) == 1 else window_for(requested, all_closed, dry_ns)
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
     limits = limits_of_run(uses)
@@ -286,50 +264,3 @@ def _result(
         window=window,
         timeline=timeline,
     )
-
-
-def _under_faults(
-    pool: Pool,
-    workload: AnyWorkload | Sequence[AnyWorkload],
-    plan: FaultPlan,
-    *,
-    prefilled: bool,
-    until_ns: int | None,
-    seed: int,
-    engine: str,
-    bin_ns: int,
-    timeout_ns: int,
-    followed: IntArray | None,
-) -> RunResult:
-    """Run a workload while a director lets things fail and recover."""
-    chunk_bytes = plan.model.recovery_chunk_bytes
-    pool = replace(pool, cluster=replace(pool.cluster, recovery_chunk_bytes=chunk_bytes))
-    book = Book(pool.bindings())
-    layout = Layout(pool)
-    loads = [workload] if not isinstance(workload, Sequence) else list(workload)
-    planners = _planners(pool, book, loads, prefilled=prefilled, layout=layout, timeout_ns=timeout_ns)
-    clients = [_streams_of(planner, load) for planner, load in zip(planners, loads, strict=True)]
-    streams = [stream for own in clients for stream in own]
-    feed = len(streams)
-    director = FaultDirector(pool, book, plan, layout, streams, feed_stream=feed)
-    run = engine_named(engine)(
-        Program(
-            resources=pool.cluster.resources,
-            book=book,
-            streams=[*streams, director.feed, director.notes],
-            groups=2 * pool.cluster.groups,
-            seed=seed,
-            factor_tables=factor_tables(pool),
-            until_ns=until_ns,
-            bin_ns=bin_ns,
-            director=director,
-            followed=np.zeros(0, dtype=np.int64) if followed is None else followed,
-        )
-    )
-    found = _loads(clients, run, loads)
-    requested = joined_requests([load.requested for load in found])
-    more, timeline = describe_faults(director, plan, run, requested, book, feed=feed)
-    return _result(pool, book, found, run, more, further=feed + 1, timeline=timeline)
-
-
-__all__: Sequence[str] = ["ENGINES", "Foreground", "RunResult", "engine_named", "simulate"]

@@ -20,16 +20,8 @@ def stored_bytes(
 ) -> int:
     r"""Bytes that all shards of one object occupy [B].
 
-    Parameters
-    ----------
-    scheme, geometry
-        The scheme and its stripes; these are without meaning for replication.
-    object_bytes : int
-        Size of the object as written [B], at least 1.
-    min_alloc_bytes : int
-        Allocation unit of the store [B]; 1 where it is left out.
-    policy : EcPolicy
-        An optimised pool stores whole pages, not whole stripes: a byte takes one page and m more.
+    `object_bytes` is the object as written, at least 1; `geometry` is without meaning for replication. An
+    optimised pool stores whole pages, not whole stripes: a byte takes one page and m more.
 
     Notes
     -----

@@ -20,14 +20,7 @@ SUB_CHUNKS_MAX: Final = 4096
 class Clay(ReedSolomon):
     r"""A coupled-layer code, written ``clay:k,m,d``.
 
-    Parameters
-    ----------
-    k : int
-        Data shards, at least 1.
-    m : int
-        Parity shards, at least 2.
-    d : int
-        Shards that help to rebuild one lost shard, k + 1 to k + m - 1.
+    Of at least 2 parities m; d shards help to rebuild one lost shard, k + 1 to k + m - 1.
 
     Notes
     -----

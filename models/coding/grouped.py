@@ -9,12 +9,7 @@ from math import comb
 import numpy as np
 
 from stripesim.models.coding.errors import require
-from stripesim.models.coding.galois import (
-    Bytes,
-    columns_independent,
-    independent_rows,
-    patterns_independent,
-)
+from stripesim.models.coding.galois import Bytes, columns_independent, independent_rows, patterns_independent
 from stripesim.models.coding.protocol import Repair, ShardExtent, shard_extents
 from stripesim.models.coding.reed_solomon import ReedSolomon
 
@@ -28,13 +23,6 @@ PATTERNS_MAX = 300_000
 class GroupedCode(ReedSolomon):
     """A systematic linear code with groups of shards of which any one follows from the others.
 
-    Parameters
-    ----------
-    k, m : int
-        Data and parity shards.
-
-    Notes
-    -----
     Stripes are written and read as those of `ReedSolomon`; only the choice of sources differs.
 
     A shard mended in one group may help to mend another in a second group. Where some shard

@@ -60,15 +60,9 @@ class LocalCode(GroupedCode):
 class LRC(LocalCode):
     r"""A locally repairable code of the Xorbas form, written ``lrc:k,m,l``.
 
-    Parameters
-    ----------
-    k : int
-        Data shards, at least 2.
-    m : int
-        Parity shards in all: one local parity for each group of data shards, the rest Reed-Solomon.
-    locality : int
-        Most data shards in a local group, 1 to k - 1; there are ceil(k / locality) groups, as equal as
-        they can be, the larger ones first.
+    m counts all parities: one local parity for each group of data shards, the rest Reed-Solomon. Locality is
+    most data shards of a local group, 1 to k - 1; there are ceil(k / locality) groups, as equal as they can
+    be, the larger ones first.
 
     Notes
     -----
@@ -166,17 +160,9 @@ class LRC(LocalCode):
 class CephLRC(LocalCode):
     """The layered code of Ceph's lrc plugin in its simple form, written ``lrc-ceph:k,m,l``.
 
-    Parameters
-    ----------
-    k : int
-        Data shards.
-    m : int
-        Parity shards in all: Ceph's m Reed-Solomon parities and one local parity per group.
-    locality : int
-        Ceph's l: shards of a local group, data and Reed-Solomon parities together.
+    Its m counts all parities: Ceph's m Reed-Solomon parities and one local parity per group. Locality is
+    Ceph's l: shards of a local group, data and Reed-Solomon parities together.
 
-    Notes
-    -----
     Use `ceph_lrc` to make one from Ceph's own three numbers. Each local parity is the exclusive-or of
     l shards, k / groups of them data; Reed-Solomon parities have local parities too, none is implied.
 
@@ -187,12 +173,8 @@ class CephLRC(LocalCode):
     Deviation: Ceph mixes data and parity in the order of shards; here data come first. Which shard
     belongs to which group is the same up to that renumbering.
 
-    References
-    ----------
-    Ceph 16.2, ``src/erasure-code/lrc/ErasureCodeLrc.cc``, ``parse_kml`` and ``_minimum_to_decode``.
+    See Ceph 16.2, ``src/erasure-code/lrc/ErasureCodeLrc.cc``, ``parse_kml`` and ``_minimum_to_decode``.
 
-    Examples
-    --------
     >>> code = ceph_lrc(4, 2, 3)
     >>> code.name, code.width, [sorted(group) for group in code.groups]
     ('lrc-ceph:4,2,3', 8, [[0, 1, 4, 6], [2, 3, 5, 7]])

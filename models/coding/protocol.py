@@ -1,11 +1,8 @@
 """What every redundancy scheme offers, and the plans it returns.
 
-A plan says which bytes of which shards move and what is computed. It knows
-no clock, no node and no engine: the op graph is built from it elsewhere.
-Shards are numbered 0 to ``width - 1``, data first. An extent of a plan lies
-in the shard's own address space, and one shard may appear several times in
-a plan, so that codes which read parts of a chunk (sub-chunks, local groups)
-fit the same types.
+A plan says which bytes of which shards move and what is computed. It knows no clock, no node and no engine.
+Shards are numbered 0 to ``width - 1``, data first. An extent lies in the shard's own address space, and one
+shard may appear several times, so that codes which read parts of a chunk fit the same types.
 """
 
 from abc import ABC, abstractmethod
@@ -131,15 +128,9 @@ class Repair(NamedTuple):
 class RedundancyScheme(ABC):
     """How an object is spread over shards and what each request costs in bytes.
 
-    Parameters
-    ----------
-    k, m : int
-        Data shards (1 for replication), and redundant shards.
-
-    Notes
-    -----
-    Plans are pure: the same arguments give the same plan. ``missing``, or ``lost`` and ``unavailable``,
-    are shards that cannot be reached now; nothing is read from or written to them.
+    It has k data shards (1 for replication) and m redundant ones. Plans are pure: the same arguments give the
+    same plan. ``missing``, or ``lost`` and ``unavailable``, are shards that cannot be reached now; nothing is
+    read from or written to them.
 
     Constructors raise `SchemeError` for a number out of range. Every plan raises it for an empty or negative
     extent, an unknown shard or a geometry of another k, and `DataLossError` where the shards left do not

@@ -19,17 +19,8 @@ K_MAX, WIDTH_MAX = 12, 20
 class Shec(GroupedCode):
     """A shingled erasure code, written ``shec:k,m,c``.
 
-    Parameters
-    ----------
-    k : int
-        Data shards, 1 to 12.
-    m : int
-        Parity shards, 1 to k; k + m at most 20.
-    c : int
-        How many times parities cover the data over, 1 to m.
+    Of at most 12 data and 20 shards; parities cover the data c times over, 1 to m.
 
-    Notes
-    -----
     Of m parities m1 form a layer in which each data shard is covered c1 times, the others one in which it is
     covered c - c1 times; the split is the one with the least mean reads for one lost shard, as in the
     plugin's ``multiple`` technique. Parity r of a layer of n covers the data shards from floor(r k / n) to
@@ -42,14 +33,10 @@ class Shec(GroupedCode):
     coefficients decide, other patterns can be decoded. With several shards lost, k shards are read where
     shingles do not mend them one by one; Ceph searches for fewer.
 
-    References
-    ----------
-    T. Miyamae et al., "Erasure Code with Shingled Local Parity Groups for Efficient Recovery from Multiple
+    See Miyamae et al., "Erasure Code with Shingled Local Parity Groups for Efficient Recovery from Multiple
     Disk Failures", HotDep 2014; Ceph, ``src/erasure-code/shec/ErasureCodeShec.cc``,
     ``shec_reedsolomon_coding_matrix`` and ``shec_calc_recovery_efficiency1``.
 
-    Examples
-    --------
     >>> [sorted(group) for group in Shec(4, 3, 2).groups]
     [[0, 1, 2, 3, 4], [0, 1, 5], [2, 3, 6]]
     """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from stripesim.models.coding.policy import EcPolicy
 from stripesim.models.provenance import MeasuredModel, Provenance
@@ -20,12 +20,9 @@ Device = Literal["ssd", "hdd"]
 class OpThreads(MeasuredModel):
     """Threads of one OSD that process operations."""
 
+    positive: ClassVar = ("shards_count", "threads_per_shard_count")
     shards_count: int  #: Queues of operations; a placement group belongs to one
     threads_per_shard_count: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("shards_count", "threads_per_shard_count")
 
 
 @dataclass(frozen=True)

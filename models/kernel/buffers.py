@@ -27,10 +27,6 @@ class EncodeBufferModel(MeasuredModel):
     shard_ns: float  #: For each shard of a call: its buffer, its place in the lists [ns]
     output_ns_per_byte: float  #: For each byte of parity written into memory that was not used before [ns/B]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_not_negative("shard_ns", "output_ns_per_byte")
-
     def duration_ns(self, data_bytes: float, *, k: int, m: int) -> float:
         """Time of one call beside its kernel [ns], equation (1)."""
         return (k + m) * self.shard_ns + self.output_ns_per_byte * data_bytes * m / k

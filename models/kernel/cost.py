@@ -135,10 +135,7 @@ class KernelTable:
     def cost(self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None) -> KernelCost:
         """The cost of one operation, as measured, by the first backend that has it unless one is named.
 
-        Raises
-        ------
-        KernelTableError
-            If the table has none; the message lists what it has.
+        `KernelTableError` if the table has none; the message lists what it has.
         """
         for candidate in (backend,) if backend else self.backends:
             found = self._index.get((candidate, scheme, op, erasures))

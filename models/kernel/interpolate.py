@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
 
-__all__ = ["Interpolated", "interpolated"]
-
 #: Timed codes that a fit over k and m needs [count]: three coefficients, and some to judge it by.
 CODES_MIN: Final = 6
 #: Data of one call at which codes are compared [B].

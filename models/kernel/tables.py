@@ -24,10 +24,7 @@ def table_to_json(table: KernelTable) -> str:
 def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
     """Read a table from the JSON document that `table_to_json` wrote; `where` names it in errors.
 
-    Raises
-    ------
-    KernelTableError
-        If the document is no JSON, of another format, or a cost in it is incomplete or impossible.
+    `KernelTableError` if it is no JSON, of another format, or a cost in it is incomplete or impossible.
     """
     try:
         document = json.loads(text)

@@ -1,6 +1,7 @@
 """What an object store finds in its cache when it looks up where an object's bytes lie."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
 
@@ -28,6 +29,7 @@ class BlueStoreCacheModel(MeasuredModel):
     ``_set_cache_sizes``).
     """
 
+    positive: ClassVar = ("cache_bytes", "onode_bytes", "kv_onode_bytes", "kv_block_bytes")
     cache_bytes: int  #: Memory for all three [B]
     #: `kv_fraction`, `meta_fraction`, `data_fraction`: their shares; no more than 1 in sum. With `autotune`
     #: they are only where it starts.
@@ -43,9 +45,6 @@ class BlueStoreCacheModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("cache_bytes", "onode_bytes", "kv_onode_bytes", "kv_block_bytes")
-        self.check_not_negative("kv_fraction", "meta_fraction", "data_fraction")
-        self.check_not_negative("extent_bytes_per_data_byte", "kv_bytes_per_data_byte")
         total = self.kv_fraction + self.meta_fraction + self.data_fraction
         if total > 1 + 1e-9:
             raise ValueError(f"BlueStoreCacheModel: shares: got {total:g} in sum, wanted at most 1")

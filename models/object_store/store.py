@@ -1,6 +1,7 @@
 """What one read or write of a shard costs its store: padding, write-ahead log, metadata."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel
 
@@ -56,6 +57,7 @@ class ObjectStoreModel(MeasuredModel):
     ``src/os/bluestore/BlueFS.cc`` (``_flush_range``, ``_flush_and_sync_log``).
     """
 
+    positive: ClassVar = ("min_alloc_bytes",)
     #: Allocation unit [B]. Smaller pieces over existing data are read, merged and written through the log
     #: (deferred).
     min_alloc_bytes: int
@@ -70,12 +72,6 @@ class ObjectStoreModel(MeasuredModel):
     #: is collected, each goes by itself.
     deferred_batch_count: int
     read_cache_bytes: int  #: Read cache of one OSD [B]: blocks read stay cached, blocks written are dropped
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("min_alloc_bytes")
-        self.check_not_negative("metadata_bytes", "ec_metadata_extra_bytes", "roll_forward_log_bytes")
-        self.check_not_negative("sync_log_bytes", "deferred_batch_count", "read_cache_bytes")
 
     def metadata_log_bytes(self, *, erasure: bool) -> int:
         """Log bytes of one member's transaction without deferred data [B]."""

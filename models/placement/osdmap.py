@@ -87,22 +87,9 @@ def pg_mappings(
 ) -> npt.NDArray[np.int32]:
     """OSDs of every placement group of a pool, while all OSDs are up.
 
-    Parameters
-    ----------
-    crush, rule, reweights
-        See `CrushMap.map_many`.
-    pool_id, pg_num : int
-        The pool's id and its number of PGs.
-    width : int
-        The pool's size: replicas, or k + m.
-    pgp_num : int or None
-        PGs for placement; None: pg_num.
-
-    Returns
-    -------
-    ndarray of int32, shape (pg_num, width)
-        Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `NONE` where
-        CRUSH found none. Upmap exceptions, pg_temp and primary affinity are left to `pg_sets`.
+    Rule and reweights are those of `CrushMap.map_many`; `pgp_num` is PGs for placement, by default pg_num.
+    Row p holds the OSDs of PG p, the primary first (shard 0 of an erasure-coded pool); `NONE` where CRUSH
+    found none. Upmap exceptions, pg_temp and primary affinity are left to `pg_sets`.
     """
     _check_count("pg_num", pg_num)
     seeds = placement_seeds(

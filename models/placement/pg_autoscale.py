@@ -1,6 +1,7 @@
 """How many placement groups a pool gets where the cluster decides: the published rule."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stripesim.models.provenance import MeasuredModel, Provenance
 
@@ -28,13 +29,13 @@ class PgAutoscaleModel(MeasuredModel):
     ``src/pybind/mgr/pg_autoscaler/module.py`` (``nearest_power_of_two``, ``PG_NUM_MIN``, ``threshold``).
     """
 
+    positive: ClassVar = ("target_pgs_per_osd_count", "pgs_min_count")
     target_pgs_per_osd_count: int
     threshold_factor: float
     pgs_min_count: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("target_pgs_per_osd_count", "pgs_min_count")
         if not self.threshold_factor >= 1:
             raise ValueError(
                 f"PgAutoscaleModel: threshold_factor: got {self.threshold_factor}, wanted 1 or more"

@@ -10,6 +10,7 @@ import numpy as np
 
 from stripesim.models.placement import OsdMap, PlacedPool, map_from_dump
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
+from stripesim.models.placement.crush.problems import JsonReader
 from stripesim.scenarios.importing.documents import ClusterImportError, Documents, Json
 
 T = TypeVar("T")
@@ -21,29 +22,10 @@ _PGS_MAX = 4_000_000
 _FLAG_HASHPSPOOL = 1
 
 
-class Reader:
-    """Takes values out of JSON; a problem is noted with its key, and reading goes on."""
+class Reader(JsonReader):
+    """Takes values out of the JSON of an OSD map."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.problems: list[str] = []
-
-    def add(self, key: str, got: object, wanted: str) -> None:
-        """Note a problem."""
-        shown = "nothing" if got is None else str(got)[:60]
-        self.problems.append(f"{self.source}: {key}: got {shown}, wanted {wanted}")
-
-    def whole(self, row: Json, key: str, names: str, least: int, most: int) -> int:
-        """Whole number under the first of several names (parted by |) that is there."""
-        for name in names.split("|"):
-            if name in row:
-                value = row[name]
-                if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-                    return value
-                self.add(f"{key}.{name}", repr(value), f"a whole number from {least} to {most}")
-                return least
-        self.add(f"{key}.{names.split('|', maxsplit=1)[0]}", None, f"a whole number from {least} to {most}")
-        return least
+    error = ClusterImportError
 
     def share(self, row: Json, key: str, name: str) -> int:
         """Share in [0, 1] as 16.16 fixed point; 1 where it is missing."""
@@ -53,11 +35,6 @@ class Reader:
             return WEIGHT_ONE
         # Printed as decimals, of which the nearest 16.16 number is the one that was meant.
         return round(value * WEIGHT_ONE)
-
-    def finish(self) -> None:
-        """Raise what was noted."""
-        if self.problems:
-            raise ClusterImportError("\n".join(dict.fromkeys(self.problems)))
 
 
 def read_osd_map(documents: Documents) -> OsdMap:
@@ -74,7 +51,7 @@ def read_osd_map(documents: Documents) -> OsdMap:
     crush = map_from_dump(documents.crush, source=source)
     reader = Reader(source)
     document = documents.osd_map
-    rows = list(_rows(reader, document, "osds"))
+    rows = list(reader.rows(document, "osdmap", "osds"))
     numbers = [reader.whole(row, key, "osd", 0, _OSDS_MAX) for key, row in rows]
     size = max([-1, *numbers, crush.max_devices - 1]) + 1
     exists, up = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
@@ -86,7 +63,7 @@ def read_osd_map(documents: Documents) -> OsdMap:
         up[osd] = row.get("up") in (1, True)
         weights[osd] = reader.share(row, key, "weight") if row.get("in", 1) else 0
         affinities[osd] = reader.share(row, key, "primary_affinity")
-    pools = tuple(_pool(reader, key, row) for key, row in _rows(reader, document, "pools"))
+    pools = tuple(_pool(reader, key, row) for key, row in reader.rows(document, "osdmap", "pools"))
     if sum(pool.pg_num for pool in pools) > _PGS_MAX:
         reader.add("osdmap.pools", sum(p.pg_num for p in pools), f"at most {_PGS_MAX} placement groups")
     found = OsdMap(
@@ -104,14 +81,6 @@ def read_osd_map(documents: Documents) -> OsdMap:
     )
     reader.finish()
     return found
-
-
-def _rows(reader: Reader, document: Json, name: str) -> list[tuple[str, Json]]:
-    value = document.get(name)
-    if not isinstance(value, list):
-        reader.add(f"osdmap.{name}", None if value is None else type(value).__name__, "a list")
-        return []
-    return [(f"osdmap.{name}[{i}]", row) for i, row in enumerate(value) if isinstance(row, dict)]
 
 
 def _pool(reader: Reader, key: str, row: Json) -> PlacedPool:
@@ -154,7 +123,7 @@ def _by_pg(reader: Reader, document: Json, name: str, read: Callable[[Json], T |
     found: dict[Pg, T] = {}
     if name not in document:
         return found
-    for key, row in _rows(reader, document, name):
+    for key, row in reader.rows(document, "osdmap", name):
         pg = parse_pg_id(row.get("pgid"))
         value = read(row)
         if pg is None or value is None:

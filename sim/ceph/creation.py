@@ -139,11 +139,6 @@ def with_pause(template: Template, pause_ns: float) -> Template:
     """Return a template that waits once it holds its placement group's lock.
 
     The template has plain words only and one lock.
-
-    Raises
-    ------
-    ValueError
-        If the template does not take that lock exactly once, or has more than plain words.
     """
     locks = np.flatnonzero((template.words == ACQUIRE) & (template.roles == PG_LOCK))
     if len(locks) != 1 or (template.words > RELEASE).any():

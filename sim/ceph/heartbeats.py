@@ -10,7 +10,7 @@ from stripesim.sim.ceph.paths.stage import Stage
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
-from stripesim.sim.engine.program import RequestChunk
+from stripesim.sim.engine.program import ListedRequests
 
 
 def heartbeat_peers(cluster: Cluster) -> IntArray:
@@ -31,7 +31,7 @@ def heartbeat_peers(cluster: Cluster) -> IntArray:
     return np.argwhere(watches).astype(np.int64)
 
 
-class HeartbeatSource:
+class HeartbeatSource(ListedRequests):
     """Every OSD pings each of its peers once an interval, and each answers.
 
     No ping starts at or after `until_ns`; `size_bytes` is a ping or an answer with the messenger's
@@ -41,8 +41,6 @@ class HeartbeatSource:
     side is sent; the public side carries as much again and is left out, as are acknowledgements of the
     transport.
     """
-
-    depth = 0
 
     def __init__(
         self, pool: Pool, book: Book, *, interval_ns: int, size_bytes: int, until_ns: int, seed: int = 0
@@ -65,20 +63,8 @@ class HeartbeatSource:
         bindings = np.tile(rows, len(rounds))
         order = np.argsort(times, kind="stable")
         order = order[times[order] < until_ns]
-        self._times, self._bindings = times[order].astype(np.int64), bindings[order]
-        self._template = template
-        self._at = 0
-
-    def take(self, count: int) -> RequestChunk:
-        """Return the next pings."""
-        start, self._at = self._at, min(len(self._times), self._at + count)
-        times = self._times[start : self._at]
-        return RequestChunk(
-            templates=np.full(len(times), self._template, dtype=np.int64),
-            bindings=self._bindings[start : self._at],
-            groups=np.zeros(len(times), dtype=np.int64),
-            arrivals_ns=times,
-        )
+        every = np.full(len(order), template, dtype=np.int64)
+        super().__init__(every, bindings[order], depth=0, arrivals_ns=times[order].astype(np.int64))
 
 
 def _ping(context: PathContext, size_bytes: int) -> Template:

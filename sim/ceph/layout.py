@@ -12,15 +12,9 @@ from stripesim.sim.ceph.pool import Book, Pool
 class Layout:
     """Views and bindings of a pool's placement groups, which may change during a run.
 
-    Attributes
-    ----------
-    contexts : list of PathContext
-        The different ways a placement group has looked so far.
-    views : ndarray of int64, shape (groups,)
-        Index into `contexts` of each placement group. What is catching up is missing to reads and writes
-        alike; writes reach it as well.
-    bindings : ndarray of int64, shape (groups,)
-        Binding row of each placement group.
+    `contexts` are the different ways a placement group has looked so far, `views` the place among them of
+    each group, `bindings` its binding row. What is catching up is missing to reads and writes alike; writes
+    reach it as well.
     """
 
     def __init__(self, pool: Pool) -> None:

@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["Phase"]
-
 
 class Phase(IntEnum):
     """Phases of a request, in the order of a write.

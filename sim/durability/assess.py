@@ -50,16 +50,10 @@ def assess(
 ) -> dict[str, Any]:
     """Answer a question about durability by one method.
 
-    `method`: {"markov", "splitting", "burst"}.
-    `seed`, `batches`, `walks`, `spread`: as for `stripesim.sim.durability.splitting.split`.
+    `seed`, `batches`, `walks`, `spread` are as for `stripesim.sim.durability.splitting.split`.
 
-    Returns
-    -------
-    dict
-        ``scheme``, ``method``, ``nines``, ``nines_low``, ``nines_high`` (−log10 of the probability of any
-        loss within the horizon and its 95 % interval; None where no loss was seen at all),
-        ``loss_probability``, ``mttdl_hours``, ``bytes_lost_per_year``, ``trajectories``, ``events``,
-        ``wall_s``, ``exact``, ``unavailability``, ``dominant_path``, ``paths``, ``bursts``, ``assumptions``.
+    The row's ``nines``, ``nines_low`` and ``nines_high`` are −log10 of the probability of any loss within the
+    horizon and its 95 % interval; None where no loss was seen at all.
     """
     begun = time.perf_counter()
     row = {"markov": _markov, "burst": _burst}[method](system) if method != "splitting" else _splitting(

@@ -11,23 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.durability.draws import (
-    AS_ONE,
-    ELSEWHERE,
-    SAME_HOST,
-    SAME_RACK,
-    SECTOR,
-    State,
-    Threats,
-    burst_at,
-    compiled,
-    exponential,
-    hazard,
-    loses_data,
-    sector_lost,
-    seeded,
-    uniform,
-)
+from stripesim.sim.durability import draws
+from stripesim.sim.durability.draws import State, compiled, uniform
 from stripesim.sim.durability.system import Floats, Ints
 
 #: What a failed drive does when no item of it is being rebuilt.
@@ -38,7 +23,7 @@ DETECTING: Final = -2
 class Layout(NamedTuple):
     """What stays the same during a walk."""
 
-    threats: Threats
+    threats: draws.Threats
     members: Ints  # Shape (groups, width): drive of each shard, -1 for none
     # The shards of drive d are at first[d] … first[d + 1] - 1: placement group and number in it.
     first: Ints
@@ -146,14 +131,14 @@ def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> N
 @compiled
 def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
     """How near a drive that failed by itself is to one that its group had lost before."""
-    cause = ELSEWHERE
+    cause = draws.ELSEWHERE
     for shard in range(lay.members.shape[1]):
         other = lay.members[group, shard]
         if other >= 0 and other != drive and tab.down[other] > 0:
             if lay.unit_counts[1] > 1 and lay.unit_of[1, other] == lay.unit_of[1, drive]:
-                cause = SAME_HOST
+                cause = draws.SAME_HOST
             elif lay.unit_counts[2] > 1 and lay.unit_of[2, other] == lay.unit_of[2, drive]:
-                cause = max(cause, SAME_RACK)
+                cause = max(cause, draws.SAME_RACK)
     return cause
 
 
@@ -181,14 +166,14 @@ def _strike(
             # One latent error among the shards that the critical group's rebuild reads is loss.
             healthy = lay.members.shape[1] - tab.missing[group]
             chance = -np.expm1(-lay.threats.sector_errors * healthy * (1.0 / max(1, held)))
-            lost, drawn = sector_lost(lay.threats, chance, rng)
+            lost, drawn = draws.sector_lost(lay.threats, chance, rng)
             ratio *= drawn
             if lost:
                 tab.levels[level] -= 1
-                level, cause = tolerated + 1, SECTOR
+                level, cause = tolerated + 1, draws.SECTOR
                 tab.levels[level] += 1
         if level > worst:
-            if why == ELSEWHERE and cause == ELSEWHERE:
+            if why == draws.ELSEWHERE and cause == draws.ELSEWHERE:
                 cause = _cause(lay, tab, drive, group)
             for step in range(max(1, before + 1), level + 1):
                 st.cause[at, step] = cause
@@ -220,10 +205,10 @@ def _strike_unit(
     for drive in range(start, stop):
         if lay.unit_of[kind, drive] != unit or tab.down[drive] > 0:
             continue
-        lost, ratio = loses_data(lay.threats, which, rng)
+        lost, ratio = draws.loses_data(lay.threats, which, rng)
         weight *= ratio
         if lost:
-            level, ratio = _strike(lay, st, at, tab, level, drive, AS_ONE + which, rng)
+            level, ratio = _strike(lay, st, at, tab, level, drive, draws.AS_ONE + which, rng)
             weight *= ratio
             taken += 1
             if level < 0:
@@ -260,7 +245,7 @@ def _begin(lay: Layout, st: States, at: int, tab: Tables, rng: State) -> None:
                 if level > best:
                     best, chosen = level, i - first
         st.item[at, slot] = chosen
-        length = lay.item_s if lay.fixed else lay.item_s * exponential(rng)
+        length = lay.item_s if lay.fixed else lay.item_s * draws.exponential(rng)
         st.ready_s[at, slot] = st.virtual_s[at] + length
         active += 1
 
@@ -397,7 +382,7 @@ def _walk(lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
         first_slot, first_s, pace = _next_due(lay, st, at)
         now = st.time_s[at]
         rate = drives * fastest + bias + bursts
-        step = exponential(rng) / rate if rate > 0 else np.inf
+        step = draws.exponential(rng) / rate if rate > 0 else np.inf
         if now + step >= first_s:
             if first_slot < 0:
                 return 0.0, events
@@ -417,7 +402,7 @@ def _walk(lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
         st.virtual_s[at] += step * pace
         draw = uniform(rng) * rate
         if draw < bursts:
-            which = burst_at(threats, draw)
+            which = draws.burst_at(threats, draw)
             weight *= threats.burst_rates[which] / threats.drawn_rates[which]
             st.burst[at] = which
             st.struck_left[at] = threats.burst_units[which]
@@ -431,12 +416,12 @@ def _walk(lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State
             continue
         own = fastest
         if st.born_s.shape[1] > 0:
-            own = hazard(threats, st.time_s[at] - st.born_s[at, drive])
+            own = draws.hazard(threats, st.time_s[at] - st.born_s[at, drive])
             if not forced and uniform(rng) * fastest >= own:
                 continue
         if bias > 0:
             weight *= own / (own + _helped(lay, tab, drive, level, bias, worst_count))
-        level, ratio = _strike(lay, st, at, tab, level, drive, ELSEWHERE, rng)
+        level, ratio = _strike(lay, st, at, tab, level, drive, draws.ELSEWHERE, rng)
         weight *= ratio
         events += 1
         if level < 0:
@@ -458,7 +443,7 @@ def stage(lay: Layout, st: States, target: int, seed: int, weights: Floats) -> i
         if st.lost[walk] > 0:
             weights[walk] = 1.0
             continue
-        seeded(rng, seed, walk)
+        draws.seeded(rng, seed, walk)
         _place_failed(lay, st, walk, tab, 1)
         weight, found = _walk(lay, st, walk, tab, target, rng)
         if weight < 0:

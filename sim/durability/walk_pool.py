@@ -11,28 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stripesim.sim.durability.draws import (
-    AS_ONE,
-    ELSEWHERE,
-    SECTOR,
-    State,
-    Threats,
-    burst_at,
-    compiled,
-    exponential,
-    hazard,
-    loses_data,
-    sector_lost,
-    seeded,
-    uniform,
-)
+from stripesim.sim.durability import draws
+from stripesim.sim.durability.draws import State, compiled, uniform
 from stripesim.sim.durability.system import Floats, Ints
 
 
 class Pool(NamedTuple):
     """What stays the same during a walk."""
 
-    threats: Threats
+    threats: draws.Threats
     drives: int
     width: int
     shard_bytes: float  # Bytes of all stripes' single shards: those of all drives over the width [B]
@@ -139,9 +126,9 @@ def _strike(pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: Stat
     cause = why
     if after == m and after > before and pool.threats.sector_errors > 0 and st.lost[at] == 0:
         read = pool.threats.sector_errors * exposed[m] * (pool.width - m) / pool.drive_bytes
-        lost, ratio = sector_lost(pool.threats, -np.expm1(-read), rng)
+        lost, ratio = draws.sector_lost(pool.threats, -np.expm1(-read), rng)
         if lost:
-            cause = SECTOR
+            cause = draws.SECTOR
             st.lost[at] = min(one, exposed[m])
     top = m + 1 if st.lost[at] > 0 else after
     for level in range(before + 1, top + 1):
@@ -205,10 +192,10 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
         if st.struck_left[at] > 0:
             which = st.burst[at]
             st.struck_left[at] -= 1
-            lost, ratio = loses_data(threats, which, rng)
+            lost, ratio = draws.loses_data(threats, which, rng)
             weight *= ratio
             if lost:
-                ratio = _strike(pool, st, at, _any_good(pool, st, at, rng), AS_ONE + which, rng)
+                ratio = _strike(pool, st, at, _any_good(pool, st, at, rng), draws.AS_ONE + which, rng)
                 events += 1
                 if ratio < 0:
                     return ratio, events
@@ -231,7 +218,7 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
             hoped = 1.0 / threats.horizon_s if level == 0 else 0.7 / threats.bias_s[level]
             bias = max(0.0, hoped - natural)
         rate = natural + bias + bursts
-        step = exponential(rng) / rate if rate > 0 else np.inf
+        step = draws.exponential(rng) / rate if rate > 0 else np.inf
         span = min(step, next_s - now)
         weight *= np.exp((bias + extra) * span)
         st.time_s[at] = now + span
@@ -250,7 +237,7 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
             continue
         draw = uniform(rng) * rate
         if draw < bursts:
-            which = burst_at(threats, draw)
+            which = draws.burst_at(threats, draw)
             weight *= threats.burst_rates[which] / threats.drawn_rates[which]
             st.burst[at] = which
             st.struck_left[at] = threats.burst_units[which]
@@ -263,12 +250,12 @@ def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple
                 drive = _any_good(pool, st, at, rng)
             elif _is_failed(st, at, drive):
                 continue
-            own = hazard(threats, st.time_s[at] - st.born_s[at, drive])
+            own = draws.hazard(threats, st.time_s[at] - st.born_s[at, drive])
             if not forced and uniform(rng) * fastest >= own:
                 continue
         weight *= own / (own + bias / good) if bias > 0 else 1.0
         _release(pool, st, at)
-        ratio = _strike(pool, st, at, drive, ELSEWHERE, rng)
+        ratio = _strike(pool, st, at, drive, draws.ELSEWHERE, rng)
         events += 1
         if ratio < 0:
             return ratio, events
@@ -281,7 +268,7 @@ def stage(pool: Pool, st: PoolStates, target: int, seed: int, weights: Floats) -
     events = 0
     rng = np.zeros(1, dtype=np.uint64)
     for walk in range(len(weights)):
-        seeded(rng, seed, walk)
+        draws.seeded(rng, seed, walk)
         weights[walk], found = _walk(pool, st, walk, target, rng)
         if weights[walk] < 0:
             return -1

@@ -6,35 +6,10 @@ from typing import cast
 
 import numpy as np
 
+from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, GATE_EMPTY, IDLE, KEY_RANGES
-from stripesim.sim.engine.graph import (
-    ACQUIRE,
-    ENTER,
-    LEAVE,
-    RELEASE,
-    TURN,
-    USE,
-    WORDS,
-    IntArray,
-    Template,
-)
-from stripesim.sim.engine.program import (
-    BATCH,
-    DISCIPLINES,
-    FIFO,
-    GATE,
-    KEY_MAX,
-    POOL,
-    Action,
-    DirectedSource,
-    Program,
-    ProgramError,
-    RequestChunk,
-    SetGroup,
-    Wake,
-    bound_rows,
-    rows_of,
-)
+from stripesim.sim.engine.graph import ACQUIRE, ENTER, LEAVE, RELEASE, TURN, USE, WORDS, IntArray, Template
+from stripesim.sim.engine.program import Program, ProgramError, RequestChunk
 
 
 def check_program(program: Program) -> None:
@@ -51,7 +26,7 @@ def check_program(program: Program) -> None:
             "got a director and a client that waits for its newest request, wanted one of them"
         )
     for index, stream in enumerate(program.streams):
-        if not isinstance(stream, DirectedSource):
+        if not isinstance(stream, machine.DirectedSource):
             raise ProgramError(f"stream {index}: got one that cannot plan again, which a director asks for")
         if stream.feed and not stream.depth:
             raise ProgramError(f"stream {index}: got a feed with arrival times, wanted one with a depth")
@@ -97,7 +72,7 @@ def _check_plan(where: str, program: Program, chunk: RequestChunk) -> None:
     if chunk.templates.shape != shape or chunk.bindings.shape != shape:
         shapes = f"{chunk.templates.shape} and {chunk.bindings.shape}"
         raise ProgramError(f"{where}: got templates and bindings of shape {shapes}, wanted {shape}")
-    rows, clients = rows_of(chunk.bindings)
+    rows, clients = machine.rows_of(chunk.bindings)
     for what, array, count in (
         ("template", chunk.templates, len(program.book.templates)),
         ("binding", rows, len(program.book.bindings)),
@@ -120,14 +95,14 @@ def check_moment(now_ns: int, next_ns: int | None) -> None:
         raise ProgramError(f"director: got {next_ns} ns as its next moment, wanted at least {now_ns}")
 
 
-def check_actions(program: Program, actions: Sequence[Action]) -> None:
+def check_actions(program: Program, actions: Sequence[machine.Action]) -> None:
     """Check what a director does."""
     for action in actions:
-        if isinstance(action, SetGroup):
+        if isinstance(action, machine.SetGroup):
             _check_index("group", (action.group,), program.groups)
-        elif isinstance(action, Wake):
+        elif isinstance(action, machine.Wake):
             _check_index("stream", (action.stream,), len(program.streams))
-            if not cast(DirectedSource, program.streams[action.stream]).feed:
+            if not cast(machine.DirectedSource, program.streams[action.stream]).feed:
                 raise ProgramError(f"director: got stream {action.stream} to wake, wanted a feed")
         else:
             _check_index("resource", action.resources, len(program.resources))
@@ -149,7 +124,7 @@ def _check_keys(where: str, chunk: RequestChunk, used: Sequence[Template]) -> No
     shape = (len(chunk), KEY_RANGES, 2)
     if keys.shape != shape:
         raise ProgramError(f"{where}: got keys of shape {keys.shape}, wanted {shape}")
-    if keys.min() < 0 or keys.max() >= KEY_MAX or (keys[:, :, 0] > keys[:, :, 1]).any():
+    if keys.min() < 0 or keys.max() >= machine.KEY_MAX or (keys[:, :, 0] > keys[:, :, 1]).any():
         raise ProgramError(f"{where}: got key ranges that are none, wanted 0 <= first <= stop < 2**60")
 
 
@@ -171,17 +146,17 @@ def _check_spawned(where: str, program: Program, used: Sequence[Template]) -> No
 
 
 _DISCIPLINES_OF_WORDS = {
-    USE: (FIFO, BATCH),
-    ACQUIRE: (POOL,),
-    RELEASE: (POOL,),
-    ENTER: (GATE,),
-    TURN: (GATE,),
-    LEAVE: (GATE,),
+    USE: (machine.FIFO, machine.BATCH),
+    ACQUIRE: (machine.POOL,),
+    RELEASE: (machine.POOL,),
+    ENTER: (machine.GATE,),
+    TURN: (machine.GATE,),
+    LEAVE: (machine.GATE,),
 }
 _DISCIPLINES_OF_TESTS = {
-    GATE_EMPTY: (GATE,),
-    ALONE: (GATE,),
-    IDLE: (FIFO, BATCH, POOL),
+    GATE_EMPTY: (machine.GATE,),
+    ALONE: (machine.GATE,),
+    IDLE: (machine.FIFO, machine.BATCH, machine.POOL),
 }
 
 
@@ -201,12 +176,12 @@ _WANTED_BITS = _wanted_bits()
 def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> None:
     """Check that gates are asked for where they are bound, and nothing else is."""
     disciplines = program.resources.disciplines
-    if not (disciplines == GATE).any() and all(
+    if not (disciplines == machine.GATE).any() and all(
         template.dynamics is None for template in program.book.templates
     ):
         return
     # As a rule a role is bound to one kind of resource in all rows; then one look per template is enough.
-    rows = bound_rows(program.book, np.unique(chunk.bindings))
+    rows = machine.bound_rows(program.book, np.unique(chunk.bindings))
     kinds = np.where(rows >= 0, 1 << disciplines[rows], 0)
     bound = np.bitwise_or.reduce(kinds, axis=0)
     doubtful = [
@@ -215,7 +190,7 @@ def _check_disciplines(where: str, program: Program, chunk: RequestChunk) -> Non
         if any(_differs(bound, path) for path in _paths(program.book.templates[index]))
     ]
     for index in doubtful:
-        used = bound_rows(program.book, np.unique(chunk.bindings[chunk.templates == index]))
+        used = machine.bound_rows(program.book, np.unique(chunk.bindings[chunk.templates == index]))
         for path in _paths(program.book.templates[index]):
             _check_path(where, program, path, used)
 
@@ -244,6 +219,8 @@ def _check_path(where: str, program: Program, path: Template, rows: IntArray) ->
         wrong = bound[(1 << disciplines[bound]) & ~wanted != 0]
         if len(wrong):
             name = program.resources.names[wrong[0]]
-            kind = DISCIPLINES[disciplines[wrong[0]]]
-            text = " or ".join(DISCIPLINES[one] for one in range(len(DISCIPLINES)) if wanted >> one & 1)
+            kind = machine.DISCIPLINES[disciplines[wrong[0]]]
+            text = " or ".join(
+                machine.DISCIPLINES[one] for one in range(len(machine.DISCIPLINES)) if wanted >> one & 1
+            )
             raise ProgramError(f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {text}")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 # Kinds of test; sim/engine/ENGINE.md says when each holds.
 NO_TEST, ALWAYS, PINNED, PINNED_BY_ANY, GATE_EMPTY, ALONE, IDLE = range(7)
-TESTS = ("", "always", "pinned", "pinned by any", "gate empty", "alone", "idle")
 
 # Key ranges that a request may carry.
 KEY_RANGES = 2

@@ -8,8 +8,6 @@ from typing import Protocol
 from stripesim.sim.engine.checks import check_actions, check_moment
 from stripesim.sim.engine.program import Action, Director, Program, Report
 
-__all__ = ["Consulted", "Planning", "planning"]
-
 
 class Planning(Protocol):
     """A run that keeps apart how long planning took."""

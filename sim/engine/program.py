@@ -122,6 +122,16 @@ class RequestChunk:
     def __len__(self) -> int:
         return len(self.groups)
 
+    def at(self, rows: IntArray | slice) -> "RequestChunk":
+        """Return some of the requests."""
+        return RequestChunk(
+            self.templates[rows],
+            self.bindings[rows],
+            self.groups[rows],
+            None if self.arrivals_ns is None else self.arrivals_ns[rows],
+            None if self.keys is None else self.keys[rows],
+        )
+
 
 class RequestSource(Protocol):
     """A stream of requests, planned in its own order, chunk by chunk."""
@@ -130,7 +140,23 @@ class RequestSource(Protocol):
 
     def take(self, count: int) -> RequestChunk:
         """Plan the next requests, at most about `count`; an empty chunk ends the stream."""
-        ...
+
+
+class ListedRequests:
+    """A stream of requests of one group that are known beforehand: a closed loop, or at their times."""
+
+    def __init__(
+        self, templates: IntArray, bindings: IntArray, *, depth: int, arrivals_ns: IntArray | None = None
+    ) -> None:
+        self.depth = depth
+        self._all = RequestChunk(templates, bindings, np.zeros_like(templates), arrivals_ns)
+        self._taken = 0
+
+    def take(self, count: int) -> RequestChunk:
+        """Return the next requests."""
+        part = slice(self._taken, self._taken + count)
+        self._taken += count
+        return self._all.at(part)
 
 
 @runtime_checkable
@@ -145,7 +171,6 @@ class DirectedSource(RequestSource, Protocol):
 
     def replan(self, indices: IntArray) -> RequestChunk:
         """Plan requests again, as their placement groups look now."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -194,7 +219,6 @@ class Progress(Protocol):
 
     def completed_ns(self, stream: int) -> IntArray:
         """Return the completion times of a stream's requests issued so far, as `StreamRun` has them."""
-        ...
 
 
 class Director(Protocol):
@@ -202,15 +226,12 @@ class Director(Protocol):
 
     def begin(self, progress: Progress) -> None:
         """Take the engine's view of the run; called once, before anything else."""
-        ...
 
     def next_ns(self) -> int | None:
         """Return its next moment [ns], None if there is none; asked at the start and after each `act`."""
-        ...
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
         """Return what happens now [ns]; `reports` tells what completed since it was asked last."""
-        ...
 
 
 class TemplateBook(Protocol):
@@ -219,12 +240,10 @@ class TemplateBook(Protocol):
     @property
     def templates(self) -> Sequence[Template]:
         """The templates, by index."""
-        ...
 
     @property
     def bindings(self) -> npt.NDArray[np.int64]:
         """Resource of each role, shape (rows, roles); `UNBOUND` where there is none."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,6 @@ from stripesim.sim.engine.draws import factor_index, retried_state, scaled_ns
 from stripesim.sim.engine.graph import COUNTER_INDEX, DELAY, NO_PHASE, STEP_BITS, USE, IntArray, Template
 from stripesim.sim.engine.program import PENDING
 
-__all__ = ["SERVED_STEPS", "STEPS", "WAITED_STEPS", "PathSplitter", "PathTimes", "critical_steps"]
-
 #: What a latency consists of, in the order of a write: the phases that steps are stamped with, the coding
 #: inside of the primary's processor time, and the time before a request was issued for the last time.
 #: Each part is service, or waiting for what serves it.

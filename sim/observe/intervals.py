@@ -6,8 +6,6 @@ import numpy as np
 
 from stripesim.sim.observe.steady_state import Floats, Interval
 
-__all__ = ["batches_of", "ratio_interval"]
-
 # From many short batches to few long ones, each twice as long as those before.
 _BATCHES = (160, 80)
 _BATCHES_MIN = 20

@@ -9,8 +9,6 @@ import numpy as np
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.engine.program import POOL, EngineRun
 
-__all__ = ["NEAR", "ResourceUse", "limits_of_run", "limits_text", "resource_use"]
-
 #: A resource is near its limit from this utilisation on.
 NEAR = 0.7
 # Resources of a placement group: a queue there is a limit however short each group is busy, since a

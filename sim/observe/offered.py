@@ -5,8 +5,6 @@ from typing import Any
 
 from stripesim.sim.observe.requested import Requested
 
-__all__ = ["SATURATED_BELOW", "offered"]
-
 #: An open loop is saturated if a smaller share of what arrives is served, and the rest piles up.
 SATURATED_BELOW = 0.97
 

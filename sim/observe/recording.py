@@ -7,10 +7,10 @@ import numpy as np
 
 from stripesim.sim.ceph.cluster import THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Book
-from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
+from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
 from stripesim.sim.observe.intervals import batches_of, ratio_interval
-from stripesim.sim.observe.requested import Requested, join_parts, joined_requests, joined_streams
+from stripesim.sim.observe.requested import Requested
 from stripesim.sim.observe.steady_state import Floats
 from stripesim.sim.observe.window import Window
 
@@ -164,15 +164,3 @@ def _intervals(
             f"{name}_ci_high": row[key] + interval.high - interval.mean,
         }
     return found
-
-
-__all__ = [
-    "COUNTER_INDEX",
-    "Requested",
-    "account",
-    "completions_sha256",
-    "describe",
-    "join_parts",
-    "joined_requests",
-    "joined_streams",
-]

@@ -11,8 +11,6 @@ from stripesim.sim.ceph.planner import Planned
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import StreamRun
 
-__all__ = ["Requested", "join_parts", "joined_requests", "joined_streams"]
-
 
 @dataclass(frozen=True)
 class Requested:

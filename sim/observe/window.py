@@ -8,8 +8,6 @@ import numpy.typing as npt
 from stripesim.sim.observe.requested import Requested
 from stripesim.sim.observe.steady_state import mser5
 
-__all__ = ["WARM_UP", "Window", "window_of"]
-
 #: Share of a closed loop's run that is left out at its start, the same for all schemes.
 WARM_UP = 0.2
 # Fewer completions in a window say nothing; then everything counts.

@@ -1,6 +1,6 @@
 """CRUSH maps from JSON, as ``ceph osd crush dump`` and the ``crushmap`` of ``ceph report`` print them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -23,9 +23,10 @@ from stripesim.models.placement.crush.problems import (
     ID_MAX,
     TUNABLE_MAX,
     VALUE_MAX,
-    Problems,
+    JsonReader,
     depth_first,
     misfit,
+    shown,
 )
 
 _KINDS: dict[int, RuleKind] = {1: "replicated", 3: "erasure", 4: "msr_firstn", 5: "msr_indep"}
@@ -41,29 +42,6 @@ _OPCODES = {
 _WEIGHT_MAX = 2**32 - 1
 
 
-class _Reader(Problems):
-    """Takes values out of a JSON document; each problem is noted with the key it stands under."""
-
-    def whole(self, entry: Mapping[str, Any], key: str, name: str, least: int, most: int) -> int:
-        value = entry.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-            return value
-        self.add(f"{key}.{name}", _shown(value), f"a whole number from {least} to {most}")
-        return least
-
-    def rows(self, entry: Mapping[str, Any], key: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Objects of a list, each with its key."""
-        value = entry.get(name)
-        if not isinstance(value, list):
-            self.add(f"{key}.{name}", _shown(value), "a list")
-            return
-        for number, row in enumerate(value):
-            if isinstance(row, dict):
-                yield f"{key}.{name}[{number}]", row
-            else:
-                self.add(f"{key}.{name}[{number}]", repr(row), "an object")
-
-
 def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap") -> CrushMap:
     """Read the JSON form of a map.
 
@@ -71,7 +49,7 @@ def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: s
     ``rules``, ``tunables``, ``choose_args``; `source` and `key` name the file and the document's place in it
     in the `CrushMapError`, whose problems read ``source: key: got …, wanted …``.
     """
-    reader = _Reader(source)
+    reader = JsonReader(source)
     devices = tuple(
         Device(reader.whole(row, at, "id", 0, ID_MAX), str(row.get("name", "")), row.get("class") or None)
         for at, row in reader.rows(document, key, "devices")
@@ -109,7 +87,7 @@ def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: s
     return CrushMap(devices, types, buckets, rules, tunables, choose_args)
 
 
-def _bucket(reader: _Reader, key: str, row: Mapping[str, Any]) -> Bucket:
+def _bucket(reader: JsonReader, key: str, row: Mapping[str, Any]) -> Bucket:
     alg = str(row.get("alg"))
     if alg not in _ALGS:
         reader.add(f"{key}.alg", repr(alg), f"one of {', '.join(_ALGS)}")
@@ -141,7 +119,7 @@ def _with_class_ids(buckets: list[Bucket]) -> tuple[Bucket, ...]:
 
 
 def _rule(
-    reader: _Reader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
+    reader: JsonReader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
 ) -> Rule:
     kind = row.get("type")
     if kind not in _KINDS:
@@ -153,7 +131,7 @@ def _rule(
 
 
 def _step(
-    reader: _Reader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
+    reader: JsonReader, key: str, row: Mapping[str, Any], type_ids: Mapping[str, int], known: set[int]
 ) -> Step | None:
     name = row.get("op")
     op = _STEPS.get(str(name))
@@ -178,9 +156,9 @@ def _step(
     return Step(op, count, type_ids.get(type_name, 0))
 
 
-def _tunables(reader: _Reader, key: str, value: object) -> Tunables:
+def _tunables(reader: JsonReader, key: str, value: object) -> Tunables:
     if not isinstance(value, dict):
-        reader.add(key, _shown(value), "an object with the tunables")
+        reader.add(key, shown(value), "an object with the tunables")
         return Tunables()
     given = {
         f.name: reader.whole(value, key, f.name, 0, TUNABLE_MAX.get(f.name, VALUE_MAX))
@@ -191,7 +169,7 @@ def _tunables(reader: _Reader, key: str, value: object) -> Tunables:
 
 
 def _choose_args(
-    reader: _Reader, key: str, value: object, buckets: Iterable[Bucket]
+    reader: JsonReader, key: str, value: object, buckets: Iterable[Bucket]
 ) -> tuple[tuple[int, tuple[BucketArgs, ...]], ...]:
     by_id = {bucket.id: bucket for bucket in buckets}
     sets = value if isinstance(value, dict) else {}
@@ -217,7 +195,7 @@ def _choose_args(
     return tuple(found)
 
 
-def _change(reader: _Reader, key: str, row: Mapping[str, Any]) -> BucketArgs:
+def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:
     sets = []
     for number, weights in enumerate(row.get("weight_set") or ()):
         if not isinstance(weights, list) or not all(
@@ -232,7 +210,3 @@ def _change(reader: _Reader, key: str, row: Mapping[str, Any]) -> BucketArgs:
         reader.add(f"{key}.ids", repr(ids), "a list of ids")
         ids = []
     return BucketArgs(reader.whole(row, key, "bucket_id", -ID_MAX, -1), tuple(sets), tuple(ids))
-
-
-def _shown(value: object) -> str:
-    return "nothing" if value is None else repr(value)[:80]

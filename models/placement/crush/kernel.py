@@ -9,21 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stripesim.models.placement.crush.draw import (
-    EMPTY,
-    Q_BUDGET,
-    Q_DESCENTS,
-    Q_LEAF_DESCENTS,
-    Q_LOCAL,
-    Q_LOCAL_FALLBACK,
-    Q_STABLE,
-    Q_VARY_R,
-    compiled,
-    descend,
-    inlined,
-    is_in,
-    is_out,
-)
+from stripesim.models.placement.crush import draw
+from stripesim.models.placement.crush.draw import compiled, descend, inlined, is_out
 from stripesim.models.placement.crush.elements import NONE, StepOp
 
 _UNDECIDED = 0x7FFFFFFE
@@ -42,8 +29,8 @@ OUT_OF_BUDGET = -1
 @inlined
 def _try_here_again(q: Any, collided: Any, local: Any, size: Any) -> Any:
     """Whether the legacy tunables ask for another draw in the same bucket, not for a new descent."""
-    return (collided and local <= q[Q_LOCAL]) or (
-        q[Q_LOCAL_FALLBACK] > 0 and local <= size + q[Q_LOCAL_FALLBACK]
+    return (collided and local <= q[draw.Q_LOCAL]) or (
+        q[draw.Q_LOCAL_FALLBACK] > 0 and local <= size + q[draw.Q_LOCAL_FALLBACK]
     )
 
 
@@ -58,14 +45,14 @@ def _firstn_leaf(
         item, here = descend(t, here, x, r0 + failures, _ZERO, _ZERO, _ZERO, stop - start, local, q, scratch)
         if item == NONE:
             return item
-        empty = item == EMPTY
-        collided = not empty and is_in(taken, start, stop, item)
+        empty = item == draw.EMPTY
+        collided = not empty and draw.is_in(taken, start, stop, item)
         if not empty and not collided and not is_out(reweights, item, x):
             return item
         failures += 1
         local += 1
         if not _try_here_again(q, collided, local, t.size[here]):
-            if failures >= q[Q_LEAF_DESCENTS]:
+            if failures >= q[draw.Q_LEAF_DESCENTS]:
                 return np.int64(NONE)
             here = top
             local = _ZERO
@@ -84,12 +71,12 @@ def _firstn_one(
         item, here = descend(t, here, x, r, _ZERO, _ZERO, kind, stop - start, local, q, scratch)
         if item == NONE:
             return False
-        rejected = item == EMPTY
-        collided = not rejected and is_in(out, start, stop, item)
+        rejected = item == draw.EMPTY
+        collided = not rejected and draw.is_in(out, start, stop, item)
         leaf = item
         if to_leaf and item < 0 and not collided:
-            r0 = r >> (q[Q_VARY_R] - 1) if q[Q_VARY_R] > 0 else 0
-            if not q[Q_STABLE]:
+            r0 = r >> (q[draw.Q_VARY_R] - 1) if q[draw.Q_VARY_R] > 0 else 0
+            if not q[draw.Q_STABLE]:
                 r0 += stop - start
             leaf = _firstn_leaf(t, reweights, -1 - item, x, r0, leaves, start, stop, q, scratch)
             rejected = leaf == NONE
@@ -102,7 +89,7 @@ def _firstn_one(
         failures += 1
         local += 1
         if not _try_here_again(q, collided, local, t.size[here]):
-            if failures >= q[Q_DESCENTS]:
+            if failures >= q[draw.Q_DESCENTS]:
                 return False
             here = top
             local = _ZERO
@@ -113,12 +100,12 @@ def _indep_leaf(
     t: Any, reweights: Any, top: Any, x: Any, r0: Any, stride: Any, position: Any, q: Any, scratch: Any
 ) -> Any:  # fmt: skip
     """Find one device under `top` that is in; NONE if all descents fail."""
-    for failures in range(q[Q_LEAF_DESCENTS]):
+    for failures in range(q[draw.Q_LEAF_DESCENTS]):
         r = r0 + stride * failures
         item, _ = descend(t, top, x, r, failures, stride, _ZERO, position, _NO_SEARCH, q, scratch)
         if item == NONE:
             return item
-        if item != EMPTY and not is_out(reweights, item, x):
+        if item != draw.EMPTY and not is_out(reweights, item, x):
             return item
     return np.int64(NONE)
 
@@ -134,7 +121,7 @@ def choose_indep(
         out[slot] = _UNDECIDED
         leaves[slot] = _UNDECIDED
     left = width
-    for failures in range(q[Q_DESCENTS]):
+    for failures in range(q[draw.Q_DESCENTS]):
         if left == 0:
             break
         for slot in range(start, stop):
@@ -147,7 +134,7 @@ def choose_indep(
                 leaves[slot] = NONE
                 left -= 1
                 continue
-            if item == EMPTY or is_in(out, start, stop, item):
+            if item == draw.EMPTY or draw.is_in(out, start, stop, item):
                 continue
             if to_leaf:
                 # A leaf stays noted even where its own reweight rejects it below, and is what the slot ends
@@ -226,10 +213,10 @@ def map_rows(
     chosen = work[width : 2 * width]
     leaves = work[2 * width : 3 * width]
     q = work[3 * width :]
-    q[Q_BUDGET] = tunables[Q_BUDGET]
+    q[draw.Q_BUDGET] = tunables[draw.Q_BUDGET]
     for row in range(xs.size):
         x = xs[row]
-        for i in range(Q_BUDGET):
+        for i in range(draw.Q_BUDGET):
             q[i] = tunables[i]
         n_taken = length = _ZERO
         for s in range(steps.shape[0]):
@@ -248,21 +235,21 @@ def map_rows(
                 if argument > 0 or op > OP_SET_CHOOSELEAF_TRIES:
                     q[op - OP_SET_CHOOSE_TRIES] = argument
             elif n_taken > 0:
-                set_tries = q[Q_LEAF_DESCENTS]
+                set_tries = q[draw.Q_LEAF_DESCENTS]
                 if set_tries <= 0:
                     # Where the rule does not say, a leaf is looked for once (indep, or firstn by tunable).
                     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
-                    q[Q_LEAF_DESCENTS] = q[Q_DESCENTS] if firstn and not descend_once else 1
+                    q[draw.Q_LEAF_DESCENTS] = q[draw.Q_DESCENTS] if firstn and not descend_once else 1
                 n_taken = _choose(
                     t, reweights, x, op, argument, steps[s, 2], q, taken, n_taken, chosen, leaves, width,
                     scratch,
                 )  # fmt: skip
-                q[Q_LEAF_DESCENTS] = set_tries
+                q[draw.Q_LEAF_DESCENTS] = set_tries
                 for i in range(n_taken):
                     taken[i] = chosen[i]
         for i in range(length, width):
             out[row, i] = NONE
         lengths[row] = length
-        if q[Q_BUDGET] < 0:
+        if q[draw.Q_BUDGET] < 0:
             lengths[row] = OUT_OF_BUDGET
             break

@@ -1,7 +1,7 @@
 """What both readers of CRUSH maps share: noted problems, limits, the walk that finds cycles."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from stripesim.models.placement.crush.elements import Alg, Bucket, BucketArgs, CrushMapError
 
@@ -20,20 +20,53 @@ Node = TypeVar("Node", int, str)
 class Problems:
     """Gathers problems, each with its place: a line of a text, from 1, or the key of a document."""
 
+    error: type[ValueError] = CrushMapError
+
     def __init__(self, source: str) -> None:
         self.source = source
         self.found: list[tuple[int, str]] = []
 
     def add(self, place: int | str, got: object, wanted: str) -> None:
-        """Note a problem."""
+        """Note a problem; None was got where nothing is."""
         line, shown = (place, f"{place}") if isinstance(place, int) else (0, f" {place}")
+        got = "nothing" if got is None else got
         self.found.append((line, f"{self.source}:{shown}: got {str(got)[:120]}, wanted {wanted}"))
 
     def finish(self) -> None:
         """Raise what was noted, in the order of lines."""
         if self.found:
             texts = (text for _, text in sorted(self.found, key=lambda problem: problem[0]))
-            raise CrushMapError("\n".join(dict.fromkeys(texts)))
+            raise self.error("\n".join(dict.fromkeys(texts)))
+
+
+class JsonReader(Problems):
+    """Takes values out of a JSON document; a problem is noted with its key, and reading goes on."""
+
+    def whole(self, entry: Mapping[str, Any], key: str, names: str, least: int, most: int) -> int:
+        """Whole number under the first of several names (parted by |) that is there."""
+        name = next((name for name in names.split("|") if name in entry), names.partition("|")[0])
+        value = entry.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        self.add(f"{key}.{name}", shown(value), f"a whole number from {least} to {most}")
+        return least
+
+    def rows(self, entry: Mapping[str, Any], key: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Objects of a list, each with its key."""
+        value = entry.get(name)
+        if not isinstance(value, list):
+            self.add(f"{key}.{name}", shown(value), "a list")
+            return
+        for number, row in enumerate(value):
+            if isinstance(row, dict):
+                yield f"{key}.{name}[{number}]", row
+            else:
+                self.add(f"{key}.{name}[{number}]", repr(row), "an object")
+
+
+def shown(value: object) -> str | None:
+    """Return a value as a message shows it."""
+    return None if value is None else repr(value)[:80]
 
 
 def depth_first(

@@ -80,10 +80,7 @@ def load_map(path: str | Path) -> CrushMap:
 def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
     """Read the text form of a map, as ``crushtool -d`` prints it; `source` names it in messages.
 
-    Raises
-    ------
-    CrushMapError
-        With every problem found, each as ``source:line: got …, wanted …``.
+    `CrushMapError` has every problem found, each as ``source:line: got …, wanted …``.
     """
     return _Reader(source).read(text)
 

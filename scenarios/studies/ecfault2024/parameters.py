@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel
 from stripesim.models.provenance import MeasuredModel
@@ -20,6 +21,16 @@ class StudyModel(MeasuredModel):
     Logs of an OSD, in use and just started, are what it takes of its device without any data.
     """
 
+    positive: ClassVar = (
+        "objects_count",
+        "object_bytes",
+        "stripe_unit_bytes",
+        "raw_capacity_bytes",
+        "hosts_count",
+        "osds_per_host_count",
+        "min_alloc_bytes",
+        "clay_kernel_factor",
+    )
     clay_kernel_factor: float
     objects_count: int
     object_bytes: int
@@ -32,13 +43,6 @@ class StudyModel(MeasuredModel):
     checksum_bytes_per_data_byte: float
     attribute_bytes: int
     min_alloc_bytes: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("objects_count", "object_bytes", "stripe_unit_bytes", "raw_capacity_bytes")
-        self.check_positive("hosts_count", "osds_per_host_count", "min_alloc_bytes", "clay_kernel_factor")
-        self.check_not_negative("osd_log_bytes", "osd_log_fresh_bytes", "attribute_bytes")
-        self.check_not_negative("checksum_bytes_per_data_byte")
 
     @property
     def osds(self) -> int:

@@ -40,23 +40,14 @@ class ClientLoops:
         clients = self.planner.newest.clients - self._workload.first_client
         order = np.argsort(clients, kind="stable")
         borders = np.searchsorted(clients[order], np.arange(len(self.streams) + 1)).tolist()
-        by_client = _rows(chunk, order)
+        by_client = chunk.at(order)
         places = self._places + order
         self._places += len(chunk)
         for stream, start, stop in zip(self.streams, borders[:-1], borders[1:], strict=True):
             if stop > start:
                 rows = slice(start, stop)
-                stream.add(_rows(by_client, rows), places[rows])
+                stream.add(by_client.at(rows), places[rows])
         return True
-
-
-def _rows(chunk: RequestChunk, rows: IntArray | slice) -> RequestChunk:
-    return RequestChunk(
-        templates=chunk.templates[rows],
-        bindings=chunk.bindings[rows],
-        groups=chunk.groups[rows],
-        keys=None if chunk.keys is None else chunk.keys[rows],
-    )
 
 
 class ClientStream:

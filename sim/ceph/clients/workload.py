@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,43 +27,21 @@ class Requests:
     def __len__(self) -> int:
         return len(self.is_write)
 
-    def rows(self, start: int, stop: int) -> Requests:
-        """Return a slice."""
-        return Requests(
-            self.is_write[start:stop],
-            self.images[start:stop],
-            self.offsets_bytes[start:stop],
-            self.lengths_bytes[start:stop],
-            None if self.arrivals_ns is None else self.arrivals_ns[start:stop],
-            None if self.clients is None else self.clients[start:stop],
-        )
-
-    def at(self, places: IntArray) -> Requests:
+    def at(self, places: IntArray | slice) -> Requests:
         """Return the requests at some places."""
-        return Requests(
-            self.is_write[places],
-            self.images[places],
-            self.offsets_bytes[places],
-            self.lengths_bytes[places],
-            None if self.arrivals_ns is None else self.arrivals_ns[places],
-            None if self.clients is None else self.clients[places],
-        )
+        columns: dict[str, Any] = {
+            name: None if all_ is None else all_[places] for name, all_ in vars(self).items()
+        }
+        return replace(self, **columns)
 
 
 class Workload(Protocol):
-    """A source of requests.
+    """A source of requests."""
 
-    Attributes
-    ----------
-    depth : int
-        Requests outstanding (closed loop), or 0 for an open loop.
-    """
-
-    depth: int
+    depth: int  # Requests outstanding (closed loop), or 0 for an open loop.
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests, fewer at the end, none after it."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,14 +153,7 @@ class SyntheticStream:
 class SyntheticLoops:
     """The closed loops of several clients: a running `Synthetic` workload, one round after the other.
 
-    Attributes
-    ----------
-    depth : int
-        Requests that each client has outstanding.
-    clients : int
-        How many clients there are.
-    first_client : int
-        Number of the first of them in the cluster.
+    `depth` is what each client has outstanding.
     """
 
     def __init__(self, workload: Synthetic) -> None:
@@ -231,21 +202,18 @@ class Replay:
             raise ValueError(f"workload: speed: got {speed}, wanted above 0")
         self.depth = queue_depth
         self._at = 0
-        requests = requests.rows(0, len(requests) if limit is None else limit)
+        requests = requests.at(slice(limit))
         arrivals = requests.arrivals_ns
         if queue_depth == 0:
             assert arrivals is not None
             arrivals = np.rint(arrivals / speed).astype(np.int64)
-        self._all = Requests(
-            requests.is_write,
-            requests.images,
-            requests.offsets_bytes,
-            requests.lengths_bytes,
-            arrivals if queue_depth == 0 else None,
-            requests.images % clients,
+        self._all = replace(
+            requests,
+            arrivals_ns=arrivals if queue_depth == 0 else None,
+            clients=requests.images % clients,
         )
 
     def take(self, count: int) -> Requests:
         """Return the next `count` requests."""
         start, self._at = self._at, min(len(self._all), self._at + count)
-        return self._all.rows(start, self._at)
+        return self._all.at(slice(start, self._at))

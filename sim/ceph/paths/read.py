@@ -50,11 +50,7 @@ def _replica(stage: Stage, plan: ReadPlan, cached_bytes: int, after: int) -> int
 
 
 def device_reads(
-    context: PathContext,
-    *,
-    cached_head_bytes: int,
-    cached_tail_bytes: int,
-    **extent: Unpack[ObjectExtent],
+    context: PathContext, *, cached_head_bytes: int, cached_tail_bytes: int, **extent: Unpack[ObjectExtent]
 ) -> dict[int, int]:
     """Return what each shard's device reads of an erasure-coded object [B].
 

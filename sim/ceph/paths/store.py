@@ -274,10 +274,7 @@ def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]
 
 
 def shard_writes(
-    context: PathContext,
-    plan: WritePlan,
-    object_size_bytes: int,
-    unit_states: tuple[int, int] | None = None,
+    context: PathContext, plan: WritePlan, object_size_bytes: int, unit_states: tuple[int, int] | None = None
 ) -> dict[int, tuple[int, StoreIo]]:
     """Return each written shard's payload [B] and its store's device traffic.
 

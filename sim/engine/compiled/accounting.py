@@ -1,7 +1,4 @@
-"""What steps of the compiled engine account, and when they end. Part of the inner loop.
-
-This module imports numba; only what is compiled imports it.
-"""
+"""What steps of the compiled engine account, and when they end. Part of the inner loop."""
 
 from typing import Any
 

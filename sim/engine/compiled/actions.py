@@ -11,44 +11,20 @@ here                   there
 ``start_again``        ``Stream.issue_again``
 ``oldest_pending``     ``_time_out_ns``
 =====================  ===============================================
-
-This module imports numba; ``compiled/director.py`` imports it only when there is a director.
 """
 
 from typing import Any
 
-from stripesim.sim.engine.compiled.calendar import push as _push
-from stripesim.sim.engine.compiled.kernel import cached as _cached
-from stripesim.sim.engine.compiled.kernel import sources as _sources
-from stripesim.sim.engine.compiled.opcodes import append as _append
-from stripesim.sim.engine.compiled.opcodes import at, bound_to, inlined
-from stripesim.sim.engine.compiled.opcodes import change_pins as _change_pins
-from stripesim.sim.engine.compiled.opcodes import pass_tickets as _pass_tickets
-from stripesim.sim.engine.compiled.requests import start as _start
-from stripesim.sim.engine.compiled.service import dispatch as _dispatch
-from stripesim.sim.engine.compiled.service import first as _first
-from stripesim.sim.engine.compiled.service import hand_over as _hand_over
-from stripesim.sim.engine.compiled.service import serve_by as _serve_by
-from stripesim.sim.engine.compiled.shares import set_look as _set_look
-from stripesim.sim.engine.compiled.world import (
-    NEVER_NS,
-    NOBODY,
-    ROOT,
-    SKIPPED,
-    STOPPED,
-    TICKET_LEFT,
-    TICKET_WAITS,
-    UNIT_MOVED,
-    UNIT_WOKEN,
-    Array,
-    World,
-)
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.calendar import push
+from stripesim.sim.engine.compiled.kernel import cached
+from stripesim.sim.engine.compiled.opcodes import append, at, bound_to, change_pins, inlined, pass_tickets
+from stripesim.sim.engine.compiled.requests import start
+from stripesim.sim.engine.compiled.service import dispatch, first, hand_over, serve_by
+from stripesim.sim.engine.compiled.shares import set_look
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, Array, World
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
-
-# What is compiled here holds on to it, to be recompiled when another file that goes into it changes.
-_SOURCES = _sources()
-
 
 # ---------------------------------------------------------------------------- requests cut off
 
@@ -87,7 +63,7 @@ def _without(world: World, marked: Array, cell: int) -> int:
 def _leave_services(world: World, marked: Array, times_ns: Array, cells: Array, lost: Array) -> int:
     """Lay the calendar out again without marked slots; return the number of services lost."""
     clock = world.clock[0]
-    clock.calendar_end = ROOT
+    clock.calendar_end = layout.ROOT
     count = 0
     for place in range(len(cells)):
         cell = int(cells[place])
@@ -98,7 +74,7 @@ def _leave_services(world: World, marked: Array, times_ns: Array, cells: Array, 
         elif marked[at(cell >> clock.cell_bits)]:
             cell = NOBODY
         if cell != NOBODY:
-            _push(world, times_ns[place], cell)
+            push(world, times_ns[place], cell)
         elif server != NOBODY:
             lost[count].end_ns = times_ns[place]
             lost[count].resource = server
@@ -137,7 +113,7 @@ def _leave_queue(world: World, marked: Array, resource: Any) -> None:
     while cell != NOBODY:
         if marked[at(cell >> clock.cell_bits)]:
             state = world.pending[at(cell)]
-            if resource.discipline != GATE or state <= TICKET_WAITS:
+            if resource.discipline != GATE or state <= layout.TICKET_WAITS:
                 resource.waiting -= 1
                 resource.waited_ns += clock.now_ns
         cell = world.links[at(cell)]
@@ -155,13 +131,13 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
     for number in range(world.templates[at(world.log[at(request.entry)].template)].steps):
         step = world.steps[at(request.first_step + number)]
         state = world.pending[at(cell + number)]
-        if step.role < 0 or state >= 0 or state == SKIPPED:
+        if step.role < 0 or state >= 0 or state == layout.SKIPPED:
             continue
         bound = bound_to(world, request, step.role)
         change = 0
         if step.word == ENTER:
-            change = 0 if state == TICKET_LEFT else 1
-        elif state in (UNIT_MOVED, UNIT_WOKEN):
+            change = 0 if state == layout.TICKET_LEFT else 1
+        elif state in (layout.UNIT_MOVED, layout.UNIT_WOKEN):
             change = 1 if step.word == ACQUIRE else -1 if step.word == RELEASE else 0
         if change:
             world.resources[at(bound)].free += change
@@ -171,53 +147,45 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
         for which in range(2):
             pinned = world.keys[at(slot)].held[which]
             if pinned:
-                _change_pins(world, world.keys[at(slot)], which, -pinned)
+                change_pins(world, world.keys[at(slot)], which, -pinned)
 
 
-def _cut_off(sources: int) -> Any:
-    def cut_off(
-        world: World, marked: Array, touched: Array, times_ns: Array, cells: Array, lost: Array
-    ) -> int:
-        """Take the requests of marked slots out of everything."""
-        assert sources
-        clock = world.clock[0]
-        count = _leave_services(world, marked, times_ns, cells, lost)
-        for number in range(len(world.resources)):
-            resource = world.resources[at(number)]
-            gate = resource.discipline == GATE and resource.first != NOBODY
-            if gate or resource.waiting:
-                waiting = resource.waiting
-                _leave_queue(world, marked, resource)
-                if resource.share > 0 and resource.waiting < waiting:
-                    # When to look at it may have changed.
-                    touched[at(number)] = 1
-        for slot in range(len(marked)):
-            if marked[slot]:
-                _give_back(world, slot, touched)
-                world.free_slots[at(clock.slots_free)] = slot
-                clock.slots_free += 1
-        return count
-
-    return cut_off
+@cached
+def cut_off(world: World, marked: Array, touched: Array, times_ns: Array, cells: Array, lost: Array) -> int:
+    """Take the requests of marked slots out of everything."""
+    clock = world.clock[0]
+    count = _leave_services(world, marked, times_ns, cells, lost)
+    for number in range(len(world.resources)):
+        resource = world.resources[at(number)]
+        gate = resource.discipline == GATE and resource.first != NOBODY
+        if gate or resource.waiting:
+            waiting = resource.waiting
+            _leave_queue(world, marked, resource)
+            if resource.share > 0 and resource.waiting < waiting:
+                # When to look at it may have changed.
+                touched[at(number)] = 1
+    for slot in range(len(marked)):
+        if marked[slot]:
+            _give_back(world, slot, touched)
+            world.free_slots[at(clock.slots_free)] = slot
+            clock.slots_free += 1
+    return count
 
 
 # --------------------------------------------------------------------------------- resources
 
 
-def _void_services(sources: int) -> Any:
-    def void_services(world: World, times_ns: Array, cells: Array) -> None:
-        """Lay the calendar out again without the services of servers that have stopped."""
-        assert sources
-        world.clock[0].calendar_end = ROOT
-        for place in range(len(cells)):
-            server = _server(world, cells[place])
-            if server == NOBODY or not world.resources[at(server)].stopped & STOPPED:
-                _push(world, times_ns[place], cells[place])
-        for number in range(len(world.shares)):
-            if world.resources[at(world.shares[at(number)].resource)].stopped:
-                _set_look(world, number, NEVER_NS)
-
-    return void_services
+@cached
+def void_services(world: World, times_ns: Array, cells: Array) -> None:
+    """Lay the calendar out again without the services of servers that have stopped."""
+    world.clock[0].calendar_end = layout.ROOT
+    for place in range(len(cells)):
+        server = _server(world, cells[place])
+        if server == NOBODY or not world.resources[at(server)].stopped & layout.STOPPED:
+            push(world, times_ns[place], cells[place])
+    for number in range(len(world.shares)):
+        if world.resources[at(world.shares[at(number)].resource)].stopped:
+            set_look(world, number, NEVER_NS)
 
 
 @inlined
@@ -226,86 +194,66 @@ def _wake_one(world: World, resource: Any) -> None:
     clock = world.clock[0]
     if resource.share > 0:
         # What a director gives back is awake.
-        _dispatch(world, world.shares[at(resource.share - 1)].resource, resource.capacity)
+        dispatch(world, world.shares[at(resource.share - 1)].resource, resource.capacity)
     elif resource.discipline in (FIFO, BATCH):
         while resource.waiting and resource.free:
             if resource.partner:
-                _serve_by(world, world.resources[at(resource.partner - 1)])
+                serve_by(world, world.resources[at(resource.partner - 1)])
                 break
             resource.free -= 1
-            _hand_over(world, resource)
+            hand_over(world, resource)
     elif resource.discipline == POOL:
         while resource.waiting and resource.free > 0 and not resource.stopped:
-            waiter = _first(world, resource)
+            waiter = first(world, resource)
             resource.free -= 1
             resource.spent_ns -= clock.now_ns
-            world.pending[at(waiter)] = UNIT_MOVED
-            _append(world, waiter)
-        _serve_by(world, resource)
+            world.pending[at(waiter)] = layout.UNIT_MOVED
+            append(world, waiter)
+        serve_by(world, resource)
     elif resource.discipline == GATE:
-        _pass_tickets(world, resource)
+        pass_tickets(world, resource)
 
 
-def _wake(sources: int) -> Any:
-    def wake(world: World, touched: Array) -> None:
-        """Let those go on that wait for one of the resources that are marked, ascending."""
-        assert sources
-        for number in range(len(touched)):
-            resource = world.resources[at(number)]
-            if touched[number] and (not resource.stopped or resource.discipline == POOL):
-                _wake_one(world, resource)
-
-    return wake
+@cached
+def wake(world: World, touched: Array) -> None:
+    """Let those go on that wait for one of the resources that are marked, ascending."""
+    for number in range(len(touched)):
+        resource = world.resources[at(number)]
+        if touched[number] and (not resource.stopped or resource.discipline == POOL):
+            _wake_one(world, resource)
 
 
-def _free_server(sources: int) -> Any:
-    def free_server(world: World, number: int) -> None:
-        """End a service that nobody waits for."""
-        assert sources
-        _hand_over(world, world.resources[at(number)])
-
-    return free_server
+@cached
+def free_server(world: World, number: int) -> None:
+    """End a service that nobody waits for."""
+    hand_over(world, world.resources[at(number)])
 
 
 # ---------------------------------------------------------------------------------- requests
 
 
-def _start_again(sources: int) -> Any:
-    def start_again(world: World, parked: Array, chosen: Array) -> None:
-        """Start requests that were cut off or that waited; there is room for them."""
-        assert sources
-        for place in range(len(parked)):
-            request, entry = parked[place], world.log[at(parked[place].entry)]
-            template, row, retries = chosen[place, 0], chosen[place, 1], chosen[place, 2]
-            entry.template = template
-            entry.binding = row
-            slot = _start(world, entry.stream, request.number, request.entry, template, row, retries)
-            if len(world.keys):
-                for which in range(2):
-                    world.keys[at(slot)].first[which] = request.first[which]
-                    world.keys[at(slot)].stop[which] = request.stop[which]
-                    world.keys[at(slot)].held[which] = 0
-
-    return start_again
+@cached
+def start_again(world: World, parked: Array, chosen: Array) -> None:
+    """Start requests that were cut off or that waited; there is room for them."""
+    for place in range(len(parked)):
+        request, entry = parked[place], world.log[at(parked[place].entry)]
+        template, row, retries = chosen[place, 0], chosen[place, 1], chosen[place, 2]
+        entry.template = template
+        entry.binding = row
+        slot = start(world, entry.stream, request.number, request.entry, template, row, retries)
+        if len(world.keys):
+            for which in range(2):
+                world.keys[at(slot)].first[which] = request.first[which]
+                world.keys[at(slot)].stop[which] = request.stop[which]
+                world.keys[at(slot)].held[which] = 0
 
 
-def _oldest_pending(sources: int) -> Any:
-    def oldest_pending(world: World, index: int, entry: int) -> int:
-        """Return the first place in the log, from one on, of an unfinished request of a stream."""
-        assert sources
-        while entry < world.clock[0].logged:
-            row = world.log[at(entry)]
-            if row.stream == index and row.completed_ns == PENDING:
-                break
-            entry += 1
-        return entry
-
-    return oldest_pending
-
-
-cut_off: Any = _cached(_cut_off(_SOURCES))
-void_services: Any = _cached(_void_services(_SOURCES))
-wake: Any = _cached(_wake(_SOURCES))
-free_server: Any = _cached(_free_server(_SOURCES))
-start_again: Any = _cached(_start_again(_SOURCES))
-oldest_pending: Any = _cached(_oldest_pending(_SOURCES))
+@cached
+def oldest_pending(world: World, index: int, entry: int) -> int:
+    """Return the first place in the log, from one on, of an unfinished request of a stream."""
+    while entry < world.clock[0].logged:
+        row = world.log[at(entry)]
+        if row.stream == index and row.completed_ns == PENDING:
+            break
+        entry += 1
+    return entry

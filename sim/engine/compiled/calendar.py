@@ -1,7 +1,4 @@
-"""The calendar of the compiled engine: a heap with four children a node. Part of the inner loop.
-
-This module imports numba; only what is compiled imports it.
-"""
+"""The calendar of the compiled engine: a heap with four children a node. Part of the inner loop."""
 
 from stripesim.sim.engine.compiled.opcodes import at, inlined, wide
 from stripesim.sim.engine.compiled.world import NEVER_NS, ROOT, World

@@ -8,45 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.checks import check_replanned
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.world import NEVER_NS
+from stripesim.sim.engine.compiled.world import NEVER_NS, Array
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.direction import Consulted, planning
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import (
-    BATCH,
-    CUT,
-    FAILED,
-    FIFO,
-    GATE,
-    PENDING,
-    POOL,
-    Action,
-    DirectedSource,
-    Director,
-    Report,
-    RequestChunk,
-    SetGroup,
-    Start,
-    Stop,
-    Wake,
-)
+from stripesim.sim.engine.program import PENDING
 
 if TYPE_CHECKING:
     from stripesim.sim.engine.compiled.engine import CompiledRun
-
-Array = np.ndarray[Any, Any]
 
 
 class Direction:
     """A director at work on a run."""
 
-    def __init__(self, run: CompiledRun, director: Director) -> None:
+    def __init__(self, run: CompiledRun, director: machine.Director) -> None:
         self.run = run
         self.director = director
         self._consulted = Consulted(director, run.program, run)
@@ -122,27 +104,27 @@ class Direction:
         clock = world.clock[0]
         found = world.reports[: int(clock["reported"])].tolist()
         clock["reported"] = 0
-        actions = self._consulted.act(int(clock["now_ns"]), tuple(Report(*one) for one in found))
+        actions = self._consulted.act(int(clock["now_ns"]), tuple(machine.Report(*one) for one in found))
         self._next_ns = self._ask()
         self._apply(actions)
 
-    def _apply(self, actions: Iterable[Action]) -> None:
+    def _apply(self, actions: Iterable[machine.Action]) -> None:
         world = self.run.world
         groups: set[int] = set()
         interrupted: set[int] = set()
         touched = np.zeros(len(world.resources), dtype=np.uint8)
         for action in actions:
             match action:
-                case Stop(resources):
+                case machine.Stop(resources):
                     self._stop(list(resources), touched)
-                case Start(resources):
+                case machine.Start(resources):
                     self._start(list(resources), touched)
-                case SetGroup(group, held, interrupt):
+                case machine.SetGroup(group, held, interrupt):
                     world.held[group] = held
                     groups.add(group)
                     if interrupt:
                         interrupted.add(group)
-                case Wake(stream):
+                case machine.Wake(stream):
                     world.streams["ended"][stream] = 0
         if interrupted:
             self._interrupt(interrupted, touched)
@@ -160,8 +142,10 @@ class Direction:
         """Let resources die: what is in service at them is lost."""
         world = self.run.world
         world.resources["stopped"][stopped] |= layout.STOPPED
-        servers = np.isin(world.resources["discipline"], (FIFO, BATCH)) & (world.resources["stopped"] != 0)
-        batches = [place for place in stopped if world.resources["discipline"][place] == BATCH]
+        servers = np.isin(world.resources["discipline"], (machine.FIFO, machine.BATCH)) & (
+            world.resources["stopped"] != 0
+        )
+        batches = [place for place in stopped if world.resources["discipline"][place] == machine.BATCH]
         pools = [int(pool) - 1 for pool in world.resources["partner"][batches] if pool]
         world.resources["stopped"][pools] &= ~layout.FLUSHING
         touched[pools] = 1
@@ -177,7 +161,7 @@ class Direction:
             if resources["stopped"][resource] & layout.STOPPED:
                 resources["stopped"][resource] &= ~layout.STOPPED
                 touched[resource] = 1
-                if resources["discipline"][resource] in (FIFO, BATCH):
+                if resources["discipline"][resource] in (machine.FIFO, machine.BATCH):
                     resources["free"][resource] = resources["capacity"][resource]
 
     def _calendar(self) -> tuple[Array, Array]:
@@ -202,14 +186,14 @@ class Direction:
         streams = world.streams["feed"] == 1
         parked = world.parked[: int(world.clock["parked"][0])]
         feeds = np.append(streams, np.zeros(len(streams), dtype=bool))[log["stream"][parked["entry"]]]
-        self._drop_parked(feeds & np.isin(log["group"][parked["entry"]], wanted), CUT)
+        self._drop_parked(feeds & np.isin(log["group"][parked["entry"]], wanted), machine.CUT)
         slots = self._in_flight()
         slots = slots[np.isin(log["group"][world.requests["entry"][slots]], wanted)]
         open_slots = slots[log["completed_ns"][world.requests["entry"][slots]] == PENDING]
         of = world.requests["stream"][open_slots]
         clients = np.append(~streams, np.zeros(len(streams), dtype=bool))[of]
         self._park(open_slots[clients])
-        self._end(world.requests["entry"][open_slots[~clients]], CUT)
+        self._end(world.requests["entry"][open_slots[~clients]], machine.CUT)
         self._cut_off(slots, touched)
 
     def _end(self, entries: Array, outcome: int) -> None:
@@ -291,7 +275,7 @@ class Direction:
         indices = np.append(parked["number"] // len(world.streams), issued + later)
         if not len(indices):
             return np.zeros((0, 2), dtype=np.int64)
-        source = cast(DirectedSource, run.program.streams[stream])
+        source = cast(machine.DirectedSource, run.program.streams[stream])
         with planning(run):
             again = source.replan(indices)
         run.learn()
@@ -300,7 +284,7 @@ class Direction:
         run.world.plan[stream, at + later, 2:] = pairs[len(parked) :]
         return pairs[: len(parked)]
 
-    def _known(self, stream: int, parked: Array, later: Array) -> RequestChunk:
+    def _known(self, stream: int, parked: Array, later: Array) -> machine.RequestChunk:
         """Return what stays as it was of requests that are planned again."""
         world = self.run.world
         groups = np.append(world.log["group"][parked["entry"]], world.plan[stream, later, 0])
@@ -311,7 +295,7 @@ class Direction:
             for side, name in enumerate(("first", "stop")):
                 keys[:, :, side] = np.concatenate([rows[name] for rows in found])
         nothing = np.zeros(len(groups), dtype=np.int64)
-        return RequestChunk(nothing, nothing, groups.astype(np.int64), keys=keys)
+        return machine.RequestChunk(nothing, nothing, groups.astype(np.int64), keys=keys)
 
     # ----------------------------------------------------------------------------- timeouts
 
@@ -341,8 +325,8 @@ class Direction:
         parked = world.parked[: int(world.clock["parked"][0])]["entry"]
         slots = self._in_flight()
         slots = slots[np.isin(world.requests["entry"][slots], entries)]
-        self._end(world.requests["entry"][slots], FAILED)
-        self._drop_parked(np.isin(parked, entries), FAILED)
+        self._end(world.requests["entry"][slots], machine.FAILED)
+        self._drop_parked(np.isin(parked, entries), machine.FAILED)
         touched = np.zeros(len(world.resources), dtype=np.uint8)
         self._cut_off(slots, touched)
         self.run.actions.wake(world, touched)
@@ -363,6 +347,6 @@ class Direction:
         if len(slots):
             return
         resources = world.resources
-        lent = np.isin(resources["discipline"], (POOL, GATE))
+        lent = np.isin(resources["discipline"], (machine.POOL, machine.GATE))
         assert (~lent | (resources["free"] == resources["capacity"])).all(), "a unit was lost"
         assert not world.clock["pinned"][0], "a pin was lost"

@@ -17,7 +17,7 @@ from stripesim.sim.engine.checks import check_chunk, check_program
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.director import Direction
 from stripesim.sim.engine.compiled.tables import Tables, grown
-from stripesim.sim.engine.compiled.world import World, empty_world
+from stripesim.sim.engine.compiled.world import Array, World, empty_world
 from stripesim.sim.engine.direction import planning
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import (
@@ -52,7 +52,7 @@ def _power_of_two(size: int) -> int:
     return 1 << (size - 1).bit_length()
 
 
-def _places(keys: np.ndarray[Any, Any], size: int) -> list[int]:
+def _places(keys: Array, size: int) -> list[int]:
     """Return where keys stand in an empty hash table of the kernel; see ``opcodes._scatter``."""
     homes = (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     taken: set[int] = set()
@@ -194,13 +194,11 @@ class CompiledRun:
 
     def more_parked(self) -> None:
         """Let more requests wait for their placement groups."""
-        parked = self.world.parked
-        self.world = self.world._replace(parked=grown(parked, 2 * len(parked)))
+        self.world = self.world._replace(parked=grown(self.world.parked, 2 * len(self.world.parked)))
 
     def _more_reports(self) -> None:
         """Let more requests complete before the director hears of them."""
-        reports = self.world.reports
-        self.world = self.world._replace(reports=grown(reports, 2 * len(reports)))
+        self.world = self.world._replace(reports=grown(self.world.reports, 2 * len(self.world.reports)))
 
     def set_clock(self, time_ns: int) -> None:
         """Let it be a time, as the kernel does."""
@@ -212,7 +210,7 @@ class CompiledRun:
                 clock["wanting"] = clock["bin"]
                 self._more_bins()
 
-    def follow_again(self, numbers: np.ndarray[Any, Any]) -> None:
+    def follow_again(self, numbers: Array) -> None:
         """Forget the ends of steps of requests that start over."""
         world = self.world
         places = numbers[numbers % len(world.streams) == 0] // len(world.streams)
@@ -251,7 +249,7 @@ class CompiledRun:
         if cells > np.iinfo(np.int32).max:
             raise ValueError(f"got {slots} requests of up to {1 << bits} steps in flight, wanted fewer")
 
-        def moved(old: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        def moved(old: Array) -> Array:
             if bits == old_bits:
                 return old
             # A skipped step stands in the ready list as ~cell; `NOBODY` is ~0 and stays so.
@@ -259,7 +257,7 @@ class CompiledRun:
             cell = (cell >> old_bits) << bits | cell & ((1 << old_bits) - 1)
             return np.where(old >= 0, cell, ~cell).astype(np.int32)
 
-        def relaid(old: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        def relaid(old: Array) -> Array:
             new = np.empty(cells, dtype=old.dtype)
             steps = 1 << old_bits
             new.reshape(slots, 1 << bits)[:old_slots, :steps] = old.reshape(old_slots, steps)
@@ -350,7 +348,7 @@ class CompiledRun:
             sleep_bins=world.sleep_bins[: np.flatnonzero(world.sleep_bins.any(axis=1)).max(initial=-1) + 1],
         )
 
-    def _stream_run(self, index: int, own: np.ndarray[Any, Any]) -> StreamRun:
+    def _stream_run(self, index: int, own: Array) -> StreamRun:
         """Return what is noted of a stream, or of what its requests spawned."""
         world = self.world
         return StreamRun(
@@ -365,22 +363,22 @@ class CompiledRun:
             retries=self._retries(index),
         )
 
-    def _completed_ns(self, log: np.ndarray[Any, Any]) -> IntArray:
+    def _completed_ns(self, log: Array) -> IntArray:
         """Return when requests were complete; what no client has looked at is not."""
         found: IntArray = log["completed_ns"].astype(np.int64)
         return np.maximum(found, PENDING) if self.program.newest_only else found
 
-    def _retries(self, index: int) -> np.ndarray[Any, Any]:
+    def _retries(self, index: int) -> Array:
         """Return how often each request of a stream was cut off to be issued again."""
         if not self.direction:
             return np.zeros(0, dtype=np.int64)
         log = self.world.log[: int(self.world.clock["logged"][0])]
         retries = np.zeros(len(log), dtype=np.int64)
         retries[list(self.direction.retries)] = list(self.direction.retries.values())
-        own: np.ndarray[Any, Any] = retries[log["stream"] == index]
+        own: Array = retries[log["stream"] == index]
         return own
 
-    def _check_end(self, end_ns: int, log: np.ndarray[Any, Any]) -> None:
+    def _check_end(self, end_ns: int, log: Array) -> None:
         """Assert that a run which came to its end left nothing behind."""
         if self.direction:
             self.direction.check_end()

@@ -11,8 +11,6 @@ here                   there
 ``holds``              ``holds``
 ``skip``               ``_skip``
 =====================  ===============================================
-
-This module imports numba; only what is compiled imports it.
 """
 
 from collections.abc import Callable
@@ -21,19 +19,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from stripesim.sim.engine.compiled.world import (
-    GO_ON,
-    LIVE,
-    MERGE,
-    MORE_PINS,
-    NOBODY,
-    SKIPPED,
-    TICKET_IN,
-    TICKET_LEFT,
-    TICKET_PASSED,
-    TICKET_WAITS,
-    World,
-)
+from stripesim.sim.engine.compiled import world as layout
+from stripesim.sim.engine.compiled.world import NOBODY, World
 from stripesim.sim.engine.conditions import ALONE, ALWAYS, GATE_EMPTY, IDLE, PINNED
 from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 from stripesim.sim.engine.program import BY_CLIENT
@@ -93,15 +80,15 @@ def step_done(world: World, slot: int) -> None:
 def skip(world: World, waits_for: int, cell: int) -> None:
     """Tell a step that one of its predecessors does not run."""
     pending = world.pending[at(cell)]
-    if waits_for == MERGE:
+    if waits_for == layout.MERGE:
         pending -= 1
         world.pending[at(cell)] = pending
-        if pending == LIVE:
+        if pending == layout.LIVE:
             append(world, cell)
         elif pending == 0:
             append(world, ~cell)
     elif pending > 0:
-        world.pending[at(cell)] = SKIPPED
+        world.pending[at(cell)] = layout.SKIPPED
         append(world, ~cell)
 
 
@@ -115,13 +102,13 @@ def pass_tickets(world: World, gate: Any) -> None:
     while gate.first != NOBODY and not gate.stopped:
         ticket = wide(gate.first)
         state = world.pending[at(ticket)]
-        if state == TICKET_IN:
+        if state == layout.TICKET_IN:
             break
         gate.first = world.links[at(ticket)]
         slot = ticket >> clock.cell_bits
-        if state <= TICKET_WAITS:
-            append(world, (slot << clock.cell_bits) + TICKET_WAITS - state)
-            world.pending[at(ticket)] = TICKET_PASSED
+        if state <= layout.TICKET_WAITS:
+            append(world, (slot << clock.cell_bits) + layout.TICKET_WAITS - state)
+            world.pending[at(ticket)] = layout.TICKET_PASSED
             gate.waiting -= 1
             gate.waited_ns += clock.now_ns
         step_done(world, slot)
@@ -131,7 +118,7 @@ def pass_tickets(world: World, gate: Any) -> None:
 def _enter(world: World, gate: Any, request: Any, cell: int) -> None:
     """Take the next ticket. A ticket is the cell of its enter, whose slot stays taken as long."""
     world.links[at(cell)] = NOBODY
-    world.pending[at(cell)] = TICKET_IN
+    world.pending[at(cell)] = layout.TICKET_IN
     if gate.first == NOBODY:
         gate.first = cell
     else:
@@ -152,17 +139,17 @@ def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: i
         return
     if word == TURN:
         number_of_step = cell & ((1 << clock.cell_bits) - 1)
-        world.pending[at(ticket)] = TICKET_WAITS - number_of_step
+        world.pending[at(ticket)] = layout.TICKET_WAITS - number_of_step
         gate.waiting += 1
         gate.waited_ns -= clock.now_ns
     else:
-        if world.pending[at(ticket)] == TICKET_IN:
-            world.pending[at(ticket)] = TICKET_LEFT
+        if world.pending[at(ticket)] == layout.TICKET_IN:
+            world.pending[at(ticket)] = layout.TICKET_LEFT
         gate.free += 1
         gate.spent_ns += clock.now_ns
     pass_tickets(world, gate)
     if word == LEAVE:
-        world.pending[at(ticket)] = TICKET_LEFT
+        world.pending[at(ticket)] = layout.TICKET_LEFT
         append(world, cell)
 
 
@@ -248,8 +235,8 @@ def lacks_room(world: World, slot: int, special: Any) -> int:
     # Tables of no size at all are not enough to look something up either.
     if 2 * (clock.pinned + pins) >= len(world.pins):
         clock.wanting = clock.pinned + pins + 1
-        return MORE_PINS
-    return GO_ON
+        return layout.MORE_PINS
+    return layout.GO_ON
 
 
 @inlined
@@ -263,7 +250,7 @@ def holds(world: World, slot: int, special: Any, bound: int) -> bool:
     elif test == ALONE:
         if bound >= 0:
             ticket = (slot << world.clock[0].cell_bits) + special.ticket
-            mine = 0 if world.pending[at(ticket)] == TICKET_LEFT else 1
+            mine = 0 if world.pending[at(ticket)] == layout.TICKET_LEFT else 1
             held = world.resources[at(bound)].free == 1 - mine
     elif test != ALWAYS:
         held = _pinned(world, world.keys[at(slot)], special.keys, test == PINNED)

@@ -1,23 +1,12 @@
-"""How requests of the compiled engine are issued, spawned and reported. Part of the inner loop.
-
-This module imports numba; only what is compiled imports it.
-"""
+"""How requests of the compiled engine are issued, spawned and reported. Part of the inner loop."""
 
 from typing import Any
 
 import numpy as np
 
+from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.opcodes import append, at, holds, inlined, wide
-from stripesim.sim.engine.compiled.world import (
-    GO_ON,
-    LAST_UNNOTICED,
-    MORE_LOG,
-    MORE_PARKED,
-    MORE_REQUESTS,
-    MORE_SLOTS,
-    NEVER_NS,
-    World,
-)
+from stripesim.sim.engine.compiled.world import NEVER_NS, World
 from stripesim.sim.engine.graph import STEP_BITS
 from stripesim.sim.engine.program import ROW_BITS, SPAWNED_FROM
 
@@ -32,15 +21,15 @@ def lacks(world: World, stream: Any, wanted: int) -> int:
     """
     clock = world.clock[0]
     if stream.at + wanted > stream.planned and not stream.ended:
-        return MORE_REQUESTS
+        return layout.MORE_REQUESTS
     if stream.at < stream.planned:
         if clock.slots_free < wanted:
-            return MORE_SLOTS
+            return layout.MORE_SLOTS
         if clock.logged + wanted > len(world.log):
-            return MORE_LOG
+            return layout.MORE_LOG
         if clock.parked == len(world.parked):
-            return MORE_PARKED
-    return GO_ON
+            return layout.MORE_PARKED
+    return layout.GO_ON
 
 
 @inlined
@@ -135,7 +124,7 @@ def notice(world: World, request: Any, index: int, room: int) -> None:
     stream = world.streams[at(index)]
     entry = world.log[at(request.entry)]
     if room == 0 and stream.depth:
-        entry.completed_ns = LAST_UNNOTICED - 1 - stream.last_unnoticed
+        entry.completed_ns = layout.LAST_UNNOTICED - 1 - stream.last_unnoticed
         stream.last_unnoticed = request.entry
         stream.unnoticed += 1
         return
@@ -143,7 +132,7 @@ def notice(world: World, request: Any, index: int, room: int) -> None:
     stream.outstanding -= 1 + stream.unnoticed
     while stream.unnoticed:
         other = world.log[at(stream.last_unnoticed)]
-        stream.last_unnoticed = LAST_UNNOTICED - 1 - other.completed_ns
+        stream.last_unnoticed = layout.LAST_UNNOTICED - 1 - other.completed_ns
         other.completed_ns = clock.now_ns
         stream.unnoticed -= 1
     if stream.newest_only and stream.at == stream.planned:

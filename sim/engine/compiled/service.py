@@ -1,24 +1,14 @@
-"""Queues and services of the compiled engine. Part of the inner loop.
-
-This module imports numba; only what is compiled imports it.
-"""
+"""Queues and services of the compiled engine. Part of the inner loop."""
 
 from typing import Any
 
 import numpy as np
 
+from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.calendar import push
 from stripesim.sim.engine.compiled.opcodes import append, at, bound_to, inlined, wide
 from stripesim.sim.engine.compiled.shares import next_ns, outlined, set_look, take
-from stripesim.sim.engine.compiled.world import (
-    FLUSHING,
-    NEVER_NS,
-    NOBODY,
-    ON_THREAD,
-    UNIT_MOVED,
-    UNIT_WOKEN,
-    World,
-)
+from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
 from stripesim.sim.engine.program import PAIRED_UNIT, POOL
 
@@ -59,19 +49,19 @@ def service_ns(world: World, cell: int) -> int:
     if step.spread == 0:
         return int(step.demand_ns)
     woken_ns = 0
-    if step.spread & ON_THREAD:
+    if step.spread & layout.ON_THREAD:
         thread = world.specials[at(request.first_step + number_of_step)].thread
-        if world.pending[at(cell - number_of_step + thread)] == UNIT_WOKEN:
+        if world.pending[at(cell - number_of_step + thread)] == layout.UNIT_WOKEN:
             role = world.steps[at(request.first_step + thread)].role
             woken_ns = world.resources[at(world.bindings[at(request.row * clock.roles + role)])].wake_ns
-        if step.spread == ON_THREAD:
+        if step.spread == layout.ON_THREAD:
             return int(step.demand_ns + woken_ns)
     # draws.retried_state and draws.splitmix64, in 64-bit words.
     word = (clock.seed_state ^ request.draw ^ np.uint64(number_of_step)) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     word = word ^ (word >> np.uint64(31))
-    factor = world.factors[step.spread & (ON_THREAD - 1), np.int64(word >> np.uint64(56))]
+    factor = world.factors[step.spread & (layout.ON_THREAD - 1), np.int64(word >> np.uint64(56))]
     return int(((step.demand_ns * factor + FACTOR_HALF) >> FACTOR_BITS) + woken_ns)
 
 
@@ -97,20 +87,9 @@ def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
 
 
 @inlined
-def serve_idle(world: World, resource: Any, cell: int) -> int:
-    """Begin a service on a server that has to be woken; return when it ends."""
-    resource.free -= 1
-    demand_ns = paired_ns(world, resource, service_ns(world, cell) + resource.wake_ns)
-    resource.spent_ns += demand_ns
-    if resource.slice_ns:
-        world.since_ns[at(cell)] = world.clock[0].now_ns
-    return int(world.clock[0].now_ns + demand_ns)
-
-
-@inlined
-def serve(world: World, resource: Any, cell: int) -> int:
-    """Begin a service, the server is already taken; return when it ends."""
-    demand_ns = paired_ns(world, resource, service_ns(world, cell))
+def serve(world: World, resource: Any, cell: int, wake_ns: int) -> int:
+    """Begin a service by a server that is taken and may have to be woken; return when it ends."""
+    demand_ns = paired_ns(world, resource, service_ns(world, cell) + wake_ns)
     resource.spent_ns += demand_ns
     if resource.slice_ns:
         world.since_ns[at(cell)] = world.clock[0].now_ns
@@ -146,15 +125,10 @@ def dispatch(world: World, place: int, awake: int) -> int:
         taken += 1
         if resource.discipline == POOL:
             resource.spent_ns -= clock.now_ns
-            world.pending[at(cell)] = UNIT_WOKEN if woken else UNIT_MOVED
+            world.pending[at(cell)] = layout.UNIT_WOKEN if woken else layout.UNIT_MOVED
             append(world, cell)
             continue
-        demand_ns = service_ns(world, cell) + (resource.wake_ns if woken else 0)
-        demand_ns = paired_ns(world, resource, demand_ns)
-        resource.spent_ns += demand_ns
-        if resource.slice_ns:
-            world.since_ns[at(cell)] = clock.now_ns
-        push(world, clock.now_ns + demand_ns, cell)
+        push(world, serve(world, resource, cell, wide(resource.wake_ns) if woken else wide(0)), cell)
     look_ns = NEVER_NS
     if resource.free > 0 and not resource.stopped and resource.waiting:
         look_ns = next_ns(world, place)
@@ -172,7 +146,7 @@ def thread_pool(world: World, cell: int) -> int:
     request = world.requests[at(cell >> clock.cell_bits)]
     number_of_step = cell & ((1 << clock.cell_bits) - 1)
     thread = world.specials[at(request.first_step + number_of_step)].thread
-    if world.steps[at(request.first_step + number_of_step)].spread < ON_THREAD:
+    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
         return NOBODY
     return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
 
@@ -195,7 +169,7 @@ def go_on(world: World, place: int, cell: int) -> int:
     if clock.kept != place or clock.kept_pool != thread_pool(world, cell):
         return NEVER_NS
     clock.kept = NOBODY
-    end_ns = serve(world, resource, cell)
+    end_ns = serve(world, resource, cell, wide(0))
     world.since_ns[at(cell)] = clock.kept_since_ns
     return end_ns
 
@@ -221,7 +195,7 @@ def serve_by(world: World, pool: Any) -> None:
 @inlined
 def begin_flush(world: World, server: Any) -> None:
     """Let threads serve their batch server, which is already taken, and nothing else."""
-    world.resources[at(server.partner - 1)].stopped |= FLUSHING
+    world.resources[at(server.partner - 1)].stopped |= layout.FLUSHING
     leader = wide(server.first)
     push(world, serve_batch(world, server), leader)
 
@@ -230,13 +204,13 @@ def begin_flush(world: World, server: Any) -> None:
 def end_flush(world: World, server: Any) -> None:
     """Let the threads of a batch server go on with what waits for them, else with the next batch."""
     clock, pool = world.clock[0], world.resources[at(server.partner - 1)]
-    pool.stopped &= ~FLUSHING
+    pool.stopped &= ~layout.FLUSHING
     server.free += 1
     while pool.waiting and pool.free > 0 and not pool.stopped:
         waiter = first(world, pool)
         pool.free -= 1
         pool.spent_ns -= clock.now_ns
-        world.pending[at(waiter)] = UNIT_WOKEN
+        world.pending[at(waiter)] = layout.UNIT_WOKEN
         append(world, waiter)
     if not server.waiting:
         sleep(world, server)
@@ -264,7 +238,7 @@ def hand_over(world: World, resource: Any) -> None:
         end_ns = serve_batch(world, resource)
     else:
         waiting = first(world, resource)
-        end_ns = serve(world, resource, waiting)
+        end_ns = serve(world, resource, waiting, wide(0))
     push(world, end_ns, waiting)
 
 

@@ -13,8 +13,6 @@ here                   there
 
 When to look at a queue stands in a tree of minima, `World.looks`: leaf by leaf the time of each queue, each
 node the lesser of its two children, the root at 1. Few runs have such queues, so nothing here is inlined.
-
-This module imports numba; only what is compiled imports it.
 """
 
 from collections.abc import Callable

@@ -1,24 +1,22 @@
 """Templates and bindings as the tables of the compiled engine. No numba here."""
 
-from typing import Any
-
 import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
-from stripesim.sim.engine.compiled.world import World
+from stripesim.sim.engine.compiled.world import Array, World
 from stripesim.sim.engine.conditions import PINNED, PINNED_BY_ANY
 from stripesim.sim.engine.graph import BRANCH, DELAY, NONE, PIN, SPAWN, UNPIN, USE, Template
 from stripesim.sim.engine.program import Program
 
 
-def grown(array: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
+def grown(array: Array, size: int) -> Array:
     """Return an array of `size` rows that begins with the rows of `array`."""
     larger = np.empty((size, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
     return larger
 
 
-def appended(array: np.ndarray[Any, Any], used: int, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def appended(array: Array, used: int, rows: Array) -> Array:
     """Put rows behind the first `used` of an array, which doubles when it is full."""
     if used + len(rows) > len(array):
         array = grown(array[:used], max(2 * len(array), used + len(rows)))
@@ -84,7 +82,7 @@ class Tables:
         self._steps_known += template.steps
         self._successors_known += len(template.successors)
 
-    def _specials(self, template: Template, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _specials(self, template: Template, rows: Array) -> Array:
         """Return what steps have beyond the plain words, and mark them in `rows`."""
         specials = np.zeros(template.steps, dtype=layout.SPECIAL)
         specials["cost"] = 1

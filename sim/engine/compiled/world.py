@@ -49,176 +49,67 @@ TAKEN, ONCE, BRANCHES, SPAWNS, NAMES_KEYS, FOLLOWED = 1, 2, 4, 8, 16, 32
 # The root's place in the calendar: with it the four children of a node share a cache line.
 ROOT = 3
 
-STEP = np.dtype(
-    [
-        ("demand_ns", "i8"),
-        ("successors_from", "i4"),
-        ("successors_to", "i4"),
-        ("role", "i4"),
-        ("word", "i2"),
-        ("spread", "i2"),
-        ("is_reply", "i2"),
-        ("waits_for", "i2"),
-        ("accounts", "i2"),
-        ("special", "i2"),
-    ]
+Array = np.ndarray[Any, Any]
+
+
+def _record(*fields: str) -> np.dtype[Any]:
+    """Make a record of fields in this order, each text a type, with its shape, and the names that have it."""
+    return np.dtype([(name, kind) for kind, *names in map(str.split, fields) for name in names])
+
+
+STEP = _record(
+    "i8 demand_ns",
+    "i4 successors_from successors_to role",
+    "i2 word spread is_reply waits_for accounts special",
 )
-SPECIAL = np.dtype(
-    [
-        ("test", "i2"),
-        ("keys", "i2"),
-        ("ticket", "i2"),
-        ("yes_count", "i2"),
-        ("spawns", "i4"),
-        # The acquire of the thread that does a use.
-        ("thread", "i2"),
-        # At a resource that classes share.
-        ("share_class", "i2"),
-        ("cost", "i8"),
-        # How many of the successors pin each key range.
-        ("pins", "i2", (2,)),
-    ]
+# `thread` is the acquire of the thread that does a use; `share_class` and `cost` count at a resource that
+# classes share; `pins` is how many of the successors pin each key range.
+SPECIAL = _record(
+    "i2 test keys ticket yes_count", "i4 spawns", "i2 thread share_class", "i8 cost", "2i2 pins"
 )
 # Of a request in flight: its key ranges, how often it has pinned each.
-KEYS = np.dtype([("first", "i8", (2,)), ("stop", "i8", (2,)), ("held", "i8", (2,))])
-PIN = np.dtype([("key", "i8"), ("count", "i8")])
-RESOURCE = np.dtype(
-    [
-        # Service time begun at a server; time for which units of a pool, or tickets of a gate, were out.
-        ("spent_ns", "i8"),
-        ("waited_ns", "i8"),
-        ("sleeps", "i8"),
-        ("free", "i4"),
-        ("first", "i4"),
-        ("last", "i4"),
-        ("waiting", "i4"),
-        ("capacity", "i4"),
-        ("wake_ns", "i4"),
-        # How long a thread keeps one of these cores while others wait.
-        ("slice_ns", "i4"),
-        # Of a batch server that threads serve, one more than their pool, and the other way round; 0: none.
-        ("partner", "i4"),
-        # Above 0: one more than its place among the shares. 0 has none; −1 is a batch server.
-        ("share", "i4"),
-        ("kind", "i1"),
-        ("paired", "i1"),
-        ("discipline", "i1"),
-        # `STOPPED`, `FLUSHING` or both.
-        ("stopped", "i1"),  # A resource fills one cache line.
-    ]
+KEYS = _record("2i8 first stop held")
+PIN = _record("i8 key count")
+# `spent_ns`: service time begun at a server; time for which units of a pool, or tickets of a gate, were out.
+# `slice_ns`: how long a thread keeps one of these cores while others wait. `partner`: of a batch server that
+# threads serve, one more than their pool, and the other way round; 0: none. `share`: above 0 one more than
+# its place among the shares; 0 has none, −1 is a batch server. `stopped`: `STOPPED`, `FLUSHING` or both.
+# A resource fills one cache line.
+RESOURCE = _record(
+    "i8 spent_ns waited_ns sleeps",
+    "i4 free first last waiting capacity wake_ns slice_ns partner share",
+    "i1 kind paired discipline stopped",
 )
 # The queue of a resource that classes share, and what waits of each class.
-SHARE = np.dtype(
-    [
-        ("resource", "i8"),
-        ("drawn", "i8"),
-        ("cost_max", "i8"),
-        ("first_line", "i4"),
-        ("lines", "i2"),
-        ("kind", "i2"),
-    ]
+SHARE = _record("i8 resource drawn cost_max", "i4 first_line", "i2 lines kind")
+LINE = _record(
+    "i8 strict weight reservation limit reservation_ns limit_ns proportion ahead seen_ns",
+    "i4 first last",
+    "i8 waiting",
 )
-LINE = np.dtype(
-    [
-        ("strict", "i8"),
-        ("weight", "i8"),
-        ("reservation", "i8"),
-        ("limit", "i8"),
-        ("reservation_ns", "i8"),
-        ("limit_ns", "i8"),
-        ("proportion", "i8"),
-        ("ahead", "i8"),
-        ("seen_ns", "i8"),
-        ("first", "i4"),
-        ("last", "i4"),
-        ("waiting", "i8"),
-    ]
-)
-REQUEST = np.dtype(
-    [
-        ("number", "i8"),
-        # What its random draws begin with, beside the seed: its number, mixed with its retries.
-        ("draw", "u8"),
-        ("entry", "i4"),
-        ("row", "i4"),
-        # Row of its client, `NOBODY` if it has none.
-        ("client_row", "i4"),
-        ("first_step", "i4"),
-        ("stream", "i4"),
-        ("steps_left", "i4"),
-    ]
-)
-TEMPLATE = np.dtype([("first_step", "i4"), ("steps", "i4")])
-STREAM = np.dtype(
-    [
-        ("depth", "i8"),
-        ("issued", "i8"),
-        ("at", "i8"),
-        ("planned", "i8"),
-        ("ended", "i8"),
-        ("arrival_ns", "i8"),
-        ("outstanding", "i8"),
-        ("feed", "i8"),
-        ("reports", "i8"),
-        ("timeout_ns", "i8"),
-        # When to look at the oldest unfinished request, whose time may be out then.
-        ("look_ns", "i8"),
-        ("newest_only", "i8"),
-        ("drained", "i8"),
-        ("unnoticed", "i8"),
-        ("last_unnoticed", "i8"),
-    ]
+# `draw`: what its random draws begin with, beside the seed: its number, mixed with its retries.
+# `client_row`: row of its client, `NOBODY` if it has none.
+REQUEST = _record("i8 number", "u8 draw", "i4 entry row client_row first_step stream steps_left")
+TEMPLATE = _record("i4 first_step steps")
+# `look_ns`: when to look at the oldest unfinished request, whose time may be out then.
+STREAM = _record(
+    "i8 depth issued at planned ended arrival_ns outstanding feed reports timeout_ns look_ns newest_only",
+    "i8 drained unnoticed last_unnoticed",
 )
 # A request that waits to be issued, for the first time or again.
-PARKED = np.dtype([("number", "i8"), ("entry", "i8"), ("first", "i8", (2,)), ("stop", "i8", (2,))])
-REPORT = np.dtype([("stream", "i8"), ("index", "i8")])
+PARKED = _record("i8 number entry", "2i8 first stop")
+REPORT = _record("i8 stream index")
 # A service whose steps were all cut off.
-LOST = np.dtype([("end_ns", "i8"), ("resource", "i8")])
-LOG = np.dtype(
-    [
-        ("issued_ns", "i8"),
-        ("completed_ns", "i8"),
-        ("binding", "i8"),
-        ("template", "i4"),
-        ("group", "i4"),
-        ("stream", "i4"),
-    ]
+LOST = _record("i8 end_ns resource")
+LOG = _record("i8 issued_ns completed_ns binding", "i4 template group stream")
+# `kept`: the core that a thread keeps just now (`NOBODY`: none), then its pool, and since when it has it.
+CLOCK = _record(
+    "i8 now_ns until_ns bin_ns bin bins_used bins_end_ns signal_ns direct_ns look_ns uses",
+    "i8 calendar_end calendar_hole ready_from ready_to cell_bits slots_free roles streams_filled logged",
+    "i8 wanting pinned parked reported",
+    "u8 seed_state",
+    "i8 kept kept_pool kept_since_ns paired_slowdown",
 )
-CLOCK = np.dtype(
-    [
-        ("now_ns", "i8"),
-        ("until_ns", "i8"),
-        ("bin_ns", "i8"),
-        ("bin", "i8"),
-        ("bins_used", "i8"),
-        ("bins_end_ns", "i8"),
-        ("signal_ns", "i8"),
-        ("direct_ns", "i8"),
-        ("look_ns", "i8"),
-        ("uses", "i8"),
-        ("calendar_end", "i8"),
-        ("calendar_hole", "i8"),
-        ("ready_from", "i8"),
-        ("ready_to", "i8"),
-        ("cell_bits", "i8"),
-        ("slots_free", "i8"),
-        ("roles", "i8"),
-        ("streams_filled", "i8"),
-        ("logged", "i8"),
-        ("wanting", "i8"),
-        ("pinned", "i8"),
-        ("parked", "i8"),
-        ("reported", "i8"),
-        ("seed_state", "u8"),
-        # The core that a thread keeps just now (`NOBODY`: none), its pool, since when it has it.
-        ("kept", "i8"),
-        ("kept_pool", "i8"),
-        ("kept_since_ns", "i8"),
-        ("paired_slowdown", "i8"),
-    ]
-)
-
-Array = np.ndarray[Any, Any]
 
 
 class World(NamedTuple):
@@ -371,7 +262,7 @@ def _shares(program: Program) -> tuple[Array, Array]:
     return shares, lines
 
 
-def _followed(program: Program) -> np.ndarray[Any, Any]:
+def _followed(program: Program) -> Array:
     """Return the row of each request that is followed, by its number in the first stream."""
     followed = program.followed
     rows = np.full(int(followed[-1]) + 1 if len(followed) else 0, NOBODY, dtype=np.int32)

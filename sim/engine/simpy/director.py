@@ -10,28 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.checks import check_replanned
 from stripesim.sim.engine.direction import Consulted, planning
 from stripesim.sim.engine.graph import STEPS_MAX, USE, IntArray
-from stripesim.sim.engine.program import (
-    BATCH,
-    CUT,
-    FAILED,
-    FIFO,
-    GATE,
-    PENDING,
-    POOL,
-    SPAWNED_FROM,
-    Action,
-    DirectedSource,
-    Director,
-    Report,
-    RequestChunk,
-    SetGroup,
-    Start,
-    Stop,
-    Wake,
-)
+from stripesim.sim.engine.program import PENDING
 from stripesim.sim.engine.simpy.opcodes import pass_tickets, pin
 from stripesim.sim.engine.simpy.requests import DIRECTOR_KEY, LOST_KEY, TIMEOUT_KEY, Request, Signal, Stream
 
@@ -44,12 +27,12 @@ _STEP_MASK = STEPS_MAX - 1
 class Direction:
     """A director at work on an engine."""
 
-    def __init__(self, engine: SimpyEngine, director: Director) -> None:
+    def __init__(self, engine: SimpyEngine, director: machine.Director) -> None:
         self.engine = engine
         self.director = director
         self._consulted = Consulted(director, engine.program, engine)
         # Not yet reported to the director.
-        self.reports: list[Report] = []
+        self.reports: list[machine.Report] = []
         # Requests in flight by number; those that wait, with their key ranges.
         self.flying: dict[int, Request] = {}
         self.waiting: dict[int, list[range] | None] = {}
@@ -96,23 +79,23 @@ class Direction:
             self._lost += 1
             self.engine.signal(next_ns, DIRECTOR_KEY + self._lost, moment)
 
-    def _apply(self, actions: Iterable[Action]) -> None:
+    def _apply(self, actions: Iterable[machine.Action]) -> None:
         engine = self.engine
         groups: set[int] = set()
         interrupted: set[int] = set()
         touched: set[int] = set()
         for action in actions:
             match action:
-                case Stop(resources):
+                case machine.Stop(resources):
                     touched |= self._stop(set(resources))
-                case Start(resources):
+                case machine.Start(resources):
                     touched.update(resource for resource in resources if self._start(resource))
-                case SetGroup(group, held, interrupt):
+                case machine.SetGroup(group, held, interrupt):
                     engine.held[group] = held
                     groups.add(group)
                     if interrupt:
                         interrupted.add(group)
-                case Wake(stream):
+                case machine.Wake(stream):
                     engine.streams[stream].ended = False
         if interrupted:
             touched |= self._interrupt(interrupted)
@@ -143,7 +126,7 @@ class Direction:
             engine.stopped[resource] = True
             if engine.shares[resource] is not None:
                 engine.look_at(resource, None)
-            if engine.disciplines[resource] in (FIFO, BATCH):
+            if engine.disciplines[resource] in (machine.FIFO, machine.BATCH):
                 engine.free[resource] = 0
         pools = {engine.partners[resource] for resource in resources if engine.is_batch[resource]} - {-1}
         for pool in pools:
@@ -154,7 +137,7 @@ class Direction:
         """Let a resource work again; tell whether it was stopped."""
         engine = self.engine
         stopped, engine.stopped[resource] = engine.stopped[resource], False
-        if stopped and engine.disciplines[resource] in (FIFO, BATCH):
+        if stopped and engine.disciplines[resource] in (machine.FIFO, machine.BATCH):
             engine.free[resource] = int(engine.program.resources.capacities[resource])
         return stopped
 
@@ -166,12 +149,12 @@ class Direction:
             if engine.shares[resource] is not None:
                 # What a director gives back is awake.
                 engine.dispatch(resource, awake=int(engine.program.resources.capacities[resource]))
-            elif discipline in (FIFO, BATCH):
+            elif discipline in (machine.FIFO, machine.BATCH):
                 engine.serve_waiting(resource)
-            elif discipline == POOL:
+            elif discipline == machine.POOL:
                 engine.grant_units(resource)
                 engine.serve_by(resource)
-            elif discipline == GATE:
+            elif discipline == machine.GATE:
                 pass_tickets(engine, resource)
 
     def _server(self, entry: Any) -> int:
@@ -213,15 +196,15 @@ class Direction:
             stream, place = engine.streams[number % streams], number // streams
             if stream.feed and stream.chosen[place][2] in groups:
                 del self.waiting[number]
-                self._end(stream, place, CUT)
+                self._end(stream, place, machine.CUT)
         for request in cut:
             log, place = engine.log(request), self._place(request)
             if log.completed_ns[place] != PENDING:
                 continue
             if not isinstance(log, Stream):
-                log.completed_ns[place] = CUT
+                log.completed_ns[place] = machine.CUT
             elif log.feed:
-                self._end(log, place, CUT)
+                self._end(log, place, machine.CUT)
             else:
                 self.waiting[request.number] = request.keys
                 log.retries[place] = log.retries.get(place, 0) + 1
@@ -234,7 +217,7 @@ class Direction:
     def _place(self, request: Request) -> int:
         """Return a request's place in the log of its stream."""
         number, streams = request.number, len(self.engine.streams)
-        return (number - SPAWNED_FROM if number >= SPAWNED_FROM else number) // streams
+        return (number - machine.SPAWNED_FROM if number >= machine.SPAWNED_FROM else number) // streams
 
     def _group(self, request: Request) -> int:
         return self.engine.log(request).chosen[self._place(request)][2]
@@ -341,7 +324,7 @@ class Direction:
         indices = np.array([*waiting, *(issued + place - at for place in later)], dtype=np.int64)
         if not len(indices):
             return []
-        source = cast(DirectedSource, stream.source)
+        source = cast(machine.DirectedSource, stream.source)
         with planning(self.engine):
             again = source.replan(indices)
         assert chunk is not None
@@ -357,8 +340,8 @@ class Direction:
         return zip(waiting, templates.tolist(), bindings.tolist(), strict=True)
 
     def _known(
-        self, stream: Stream, chunk: RequestChunk, waiting: list[int], later: list[int]
-    ) -> RequestChunk:
+        self, stream: Stream, chunk: machine.RequestChunk, waiting: list[int], later: list[int]
+    ) -> machine.RequestChunk:
         """Return what stays as it was of requests that are planned again."""
         groups = [*(stream.chosen[place][2] for place in waiting), *chunk.groups[later].tolist()]
         keys = None
@@ -368,7 +351,7 @@ class Direction:
             listed += chunk.keys[later].tolist() if chunk.keys is not None else []
             keys = np.array(listed, dtype=np.int64)
         nothing = np.zeros(len(groups), dtype=np.int64)
-        return RequestChunk(nothing, nothing, np.array(groups, dtype=np.int64), keys=keys)
+        return machine.RequestChunk(nothing, nothing, np.array(groups, dtype=np.int64), keys=keys)
 
     # ----------------------------------------------------------------------------- timeouts
 
@@ -406,7 +389,7 @@ class Direction:
         while place < len(stream.issued_ns) and stream.issued_ns[place] == issued_ns:
             number = stream.number(place)
             if stream.completed_ns[place] == PENDING:
-                self._end(stream, place, FAILED)
+                self._end(stream, place, machine.FAILED)
                 if number in self.flying:
                     cut.add(self.flying[number])
                 self.waiting.pop(number, None)
@@ -433,7 +416,7 @@ class Direction:
                     for key in keys if held else ():
                         pins[key] = pins.get(key, 0) + held
         for resource, discipline in enumerate(engine.disciplines):
-            if discipline in (POOL, GATE):
+            if discipline in (machine.POOL, machine.GATE):
                 assert engine.free[resource] + taken[resource] == capacities[resource], "a unit was lost"
         assert pins == engine.pins, "a pin was lost"
         for stream in engine.streams:

@@ -112,13 +112,7 @@ class Request(simpy.Event):
     steps_left: int
 
     def __init__(
-        self,
-        number: int,
-        path: Path,
-        row: list[int],
-        keys: list[range] | None,
-        stream: int,
-        seed: int,
+        self, number: int, path: Path, row: list[int], keys: list[range] | None, stream: int, seed: int
     ) -> None:
         # The environment does not know of a request: the engine schedules its steps.
         self.number = number

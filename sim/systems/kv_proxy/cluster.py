@@ -6,18 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.systems.kv_proxy.plan import (
-    SLOTS,
-    Keys,
-    draw_slots,
-    even_owners,
-    exists,
-    gets,
-    key_values,
-    operations_of,
-    sets,
-    working,
-)
+from stripesim.sim.systems.kv_proxy import plan
+from stripesim.sim.systems.kv_proxy.plan import SLOTS, Keys
 from stripesim.sim.systems.kv_proxy.proxy import ADMIN, MIGRATE, Operations, StoreError, StoreSystem
 
 RepairSources = Callable[[frozenset[int]], tuple[int, ...]]
@@ -41,8 +31,8 @@ class StoreCluster:
             raise StoreError(f"cluster: nodes: got {nodes}, wanted 2 to {system.nodes}")
         self.system, self.keys, self.admin = system, keys, admin
         self._rng = np.random.default_rng([seed, nodes])
-        self.owners = even_owners(nodes)
-        self.slots = draw_slots(len(keys.stripes), keys.width, self._rng)
+        self.owners = plan.even_owners(nodes)
+        self.slots = plan.draw_slots(len(keys.stripes), keys.width, self._rng)
         self.lost = np.zeros(self.slots.shape, dtype=np.bool_)
         self.alive = list(range(nodes))
         self._next = nodes
@@ -71,19 +61,19 @@ class StoreCluster:
         self.alive.append(new)
         moved = self._rng.permutation(SLOTS)[: round(SLOTS / len(self.alive))]
         self.owners[moved] = new
-        values = key_values(self.system.aggregation, self.keys.stripes)
+        values = plan.key_values(self.system.aggregation, self.keys.stripes)
         row, position = np.nonzero(np.isin(self.slots, moved) & ~self.lost)
         in_slot = np.bincount(self.slots[row, position], weights=values[row], minlength=SLOTS)
         sent = self.system.command_bytes + in_slot[moved].astype(np.int64)
-        moves = operations_of(MIGRATE, np.full(len(moved), new), sent, self.system.reply_bytes)
+        moves = plan.operations_of(MIGRATE, np.full(len(moved), new), sent, self.system.reply_bytes)
         return Operations.joined([self._asked_of_all(), moves])
 
     def _asked_of_all(self) -> Operations:
         """Every node learns of the change, then asked for its view of all the others."""
         nodes = np.tile(np.array(self.alive), self.admin.loads_count)
         answer = self.system.reply_bytes + self.admin.line_bytes * len(self.alive)
-        asked = operations_of(ADMIN, nodes, self.system.command_bytes, answer)
-        listed = [working(self.admin.command_ns) for _ in self.alive]
+        asked = plan.operations_of(ADMIN, nodes, self.system.command_bytes, answer)
+        listed = [plan.working(self.admin.command_ns) for _ in self.alive]
         return Operations.joined([*listed, asked])
 
     def repair(self, sources: RepairSources, *, work_ns_per_byte: float, data_blocks: int) -> Operations:
@@ -92,26 +82,26 @@ class StoreCluster:
         The programme flushes every position's buffer after each file, full or empty.
         """
         system, keys = self.system, self.keys
-        values = key_values(system.aggregation, keys.stripes)
+        values = plan.key_values(system.aggregation, keys.stripes)
         nodes = self.nodes_of_keys
         first = np.flatnonzero(np.diff(keys.files, prepend=-1))
         parts = []
         damaged = np.asarray(self.lost.any(axis=1), dtype=np.bool_)
-        drawn = draw_slots(len(first), keys.width, self._rng)
+        drawn = plan.draw_slots(len(first), keys.width, self._rng)
         for slots, start, stop in zip(drawn, first, np.append(first[1:], len(keys.files)), strict=True):
             restored = np.zeros(keys.width, dtype=np.int64)
             mended: list[tuple[int, IntArray]] = []
-            parts.append(exists(system, nodes[start:stop].reshape(-1)))
+            parts.append(plan.exists(system, nodes[start:stop].reshape(-1)))
             for row in (start + np.flatnonzero(damaged[start:stop])).tolist():
                 gone = np.flatnonzero(self.lost[row])
                 chosen = sources(frozenset(gone.tolist()))
                 if not chosen:
                     continue
-                parts.append(gets(system, nodes[row, list(chosen)], values[row]))
-                parts.append(working(float(keys.stripes[row]) * data_blocks * work_ns_per_byte))
+                parts.append(plan.gets(system, nodes[row, list(chosen)], values[row]))
+                parts.append(plan.working(float(keys.stripes[row]) * data_blocks * work_ns_per_byte))
                 restored[gone] += keys.stripes[row]
                 mended.append((row, gone))
-            parts.append(sets(system, self.owners[slots], key_values(system.aggregation, restored)))
+            parts.append(plan.sets(system, self.owners[slots], plan.key_values(system.aggregation, restored)))
             for row, gone in mended:
                 self.slots[row, gone] = slots[gone]
                 self.lost[row, gone] = False

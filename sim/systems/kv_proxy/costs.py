@@ -1,7 +1,7 @@
 """A file system over a key-value store: how files become stripes and keys, and what that costs."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,14 @@ class AggregationModel(MeasuredModel):
     of the file system ends, so a write of any size makes a whole number of keys per position.
     """
 
+    positive: ClassVar = (
+        "buffered_blocks_count",
+        "block_stored_bytes",
+        "write_bytes",
+        "extract_record_bytes",
+        "extract_block_bytes",
+        "list_entry_bytes",
+    )
     buffered_blocks_count: float  #: Blocks that the buffers of all positions hold together
     block_stored_bytes: float  #: Bytes in which a block of one byte is stored [B]
     key_header_bytes: float  #: Bytes that each key stores beside its blocks [B]
@@ -37,11 +45,6 @@ class AggregationModel(MeasuredModel):
     extract_record_bytes: float
     extract_block_bytes: float  #: Unit to which headers and files in an archive are rounded up [B]
     list_entry_bytes: float  #: Bytes of one block's entry in the list that the proxy keeps for a file [B]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive(*(name for name in self.number_names() if name != "key_header_bytes"))
-        self.check_not_negative("key_header_bytes")
 
     def buffer_blocks(self, width: int) -> int:
         """Blocks of one key at most, for stripes of so many positions."""
@@ -100,10 +103,6 @@ class ProxyModel(MeasuredModel):
     fuse_write_ns_per_byte: float
     fuse_read_ns_per_byte: float
     list_copy_ns_per_byte: float  #: Copying the file's list of block keys, which grows with each write [ns/B]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_not_negative(*self.number_names())
 
     def encode_ns_per_byte(self, code: str) -> float:
         """Encoder of a code, by its name in the source: NC, RS or LRC [ns/B]."""

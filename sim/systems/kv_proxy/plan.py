@@ -103,13 +103,7 @@ def draw_slots(rows: int, width: int, rng: np.random.Generator) -> IntArray:
 
 
 def write_operations(
-    system: StoreSystem,
-    writes: Writes,
-    keys: Keys,
-    nodes: IntArray,
-    *,
-    code: str,
-    fuse: bool = True,
+    system: StoreSystem, writes: Writes, keys: Keys, nodes: IntArray, *, code: str, fuse: bool = True
 ) -> Operations:
     """Plan writes: work, blocks read back, then every key of every position."""
     model, width = system.model, keys.width

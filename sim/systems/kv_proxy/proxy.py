@@ -1,10 +1,8 @@
 """A proxy that encodes files over a cluster of key-value nodes: its resources, and runs of its requests.
 
-A third, small system beside the Ceph-like one of `stripesim.sim.ceph.cluster`, on the same engines. The
-proxy has
-one thread: it works, sends one request to one node, waits for the answer, and goes on. So a run is a sequence
-of *operations*; each is an op graph of its own, and all of them are one closed stream of depth one.
-What the operations are is planned by `stripesim.sim.systems.kv_proxy.plan`.
+The proxy has one thread: it works, sends one request to one node, waits for the answer, and goes on. So a run
+is a sequence of *operations* (planned by `stripesim.sim.systems.kv_proxy.plan`); each is an op graph of its
+own, and all of them are one closed stream of depth one.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 
 from stripesim.models.nic import NicModel
 from stripesim.sim.engine.graph import GraphBuilder, IntArray, Template
-from stripesim.sim.engine.program import FIFO, EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.engine.program import FIFO, EngineRun, ListedRequests, Program, Resources
 from stripesim.sim.run import engine_named
 from stripesim.sim.systems.kv_proxy.costs import AggregationModel, ProxyModel
 
@@ -54,23 +52,12 @@ class Operations:
     @staticmethod
     def joined(parts: list[Operations]) -> Operations:
         """One sequence after another."""
-        return Operations(
-            *(
-                np.concatenate([getattr(part, name) for part in parts])
-                for name in ("kinds", "nodes", "sent_bytes", "answered_bytes", "work_ns")
-            )
-        )
+        return Operations(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSystem:
-    """A proxy and the nodes of a key-value store on one network.
-
-    Raises
-    ------
-    StoreError
-        If a number is out of range.
-    """
+    """A proxy and the nodes of a key-value store on one network."""
 
     model: ProxyModel
     aggregation: AggregationModel
@@ -160,27 +147,6 @@ class _Book:
         self.of_operations: IntArray = index.reshape(-1).astype(np.int64)
 
 
-class _Sequence:
-    """The stream of the operations, each issued when the one before is done."""
-
-    depth = 1
-
-    def __init__(self, templates: IntArray, nodes: IntArray) -> None:
-        self.templates, self.nodes = templates, nodes
-        self._taken = 0
-
-    def take(self, count: int) -> RequestChunk:
-        """Return the next operations."""
-        part = slice(self._taken, self._taken + count)
-        templates, nodes = self.templates[part], self.nodes[part]
-        self._taken += len(templates)
-        return RequestChunk(
-            templates=templates,
-            bindings=nodes,
-            groups=np.zeros(len(templates), dtype=np.int64),
-        )
-
-
 @dataclass(frozen=True)
 class SequenceRun:
     """Operations that have run."""
@@ -224,7 +190,7 @@ def run_operations(system: StoreSystem, operations: Operations, *, engine: str =
         Program(
             resources=system.resources,
             book=book,
-            streams=[_Sequence(book.of_operations, operations.nodes)],
+            streams=[ListedRequests(book.of_operations, operations.nodes, depth=1)],
         )
     )
     traffic = np.where(

@@ -1,6 +1,7 @@
 """Costs of a write in a file system whose data servers encode: client, master, parity, network, slaves."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from stripesim.models.kernel.cost import AffineKnee
 from stripesim.models.provenance import MeasuredModel
@@ -14,13 +15,6 @@ REFERENCE_RATE_BITS_PER_S = 1e9
 class VolumeGeometry:
     """An erasure-coded volume whose records are cut into small stripes.
 
-    Raises
-    ------
-    ValueError
-        If a number is below 1.
-
-    Examples
-    --------
     >>> volume = VolumeGeometry(k=4, m=2, block_bytes=1024, chunk_bytes=64 << 20)
     >>> volume.stripes(131072), volume.stripes(5000), volume.stored_bytes(5000)
     (32, 2, 12288)
@@ -99,6 +93,7 @@ class StripedWriteModel(MeasuredModel):
     storage", J. Supercomputing 75, 2019, sections 2.2 and 3 (the steps), Tables 1 and 2 (the numbers).
     """
 
+    positive: ClassVar = ("network_efficiency_fraction", "cache_bytes", "cores_count")
     client_base_ns: float  #: Client's own work on a record of 4 KiB beside a network of 1 Gb/s [ns]
     client_growth_exponent: float  #: How it grows with the record
     client_rate_exponent: float  #: How it grows with the network's rate
@@ -126,8 +121,6 @@ class StripedWriteModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_not_negative(*self.number_names())
-        self.check_positive("network_efficiency_fraction", "cache_bytes", "cores_count")
         if self.network_efficiency_fraction > 1:
             raise ValueError(
                 f"StripedWriteModel: network_efficiency_fraction: got {self.network_efficiency_fraction}, "
@@ -190,17 +183,13 @@ class StripedWriteModel(MeasuredModel):
 class SlaveDiskModel(MeasuredModel):
     """The disk on which a slave keeps a chunk."""
 
+    positive: ClassVar = ("rate_bytes_per_s", "burst_bytes", "disks_count")
     rate_bytes_per_s: float  #: Sequential write rate [B/s]
     positioning_ns: float  #: Seek and half a rotation before a burst [ns]
     burst_bytes: float  #: Bytes that write-back gathers into one burst [B]
     #: Bytes of one server's memory that may wait for its disks [B]; 0: each record waits for the disk
     dirty_bytes: float
     disks_count: float  #: Disks of a server; a chunk lies on one of them
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_positive("rate_bytes_per_s", "burst_bytes", "disks_count")
-        self.check_not_negative("positioning_ns", "dirty_bytes")
 
     def write_ns(self, size_bytes: int) -> float:
         """Time of a disk for so many bytes [ns].

@@ -55,13 +55,7 @@ class FileStream:
 
 @dataclass(frozen=True, kw_only=True)
 class StripedSystem:
-    """Clients, a metadata server and data servers on one network.
-
-    Raises
-    ------
-    StripedSystemError
-        If a count, the rate or the place of encoding is out of range.
-    """
+    """Clients, a metadata server and data servers on one network."""
 
     model: StripedWriteModel
     geometry: VolumeGeometry

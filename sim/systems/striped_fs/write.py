@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stripesim.sim.ceph.pool import Book
-from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, IntArray, Template
-from stripesim.sim.engine.program import EngineRun, Program, RequestChunk, Resources
+from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, Template
+from stripesim.sim.engine.program import EngineRun, ListedRequests, Program, Resources
 from stripesim.sim.run import engine_named
 from stripesim.sim.systems.striped_fs import participants as roles
 from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem
@@ -182,26 +182,6 @@ def _store(system: StripedSystem, graph: _Graph, shard: int, shard_bytes: int, b
     return step if hdd.dirty_bytes else freed
 
 
-class _Records:
-    """A stream: the records of one file, or records far apart, each on a template of its own."""
-
-    def __init__(self, templates: IntArray, binding: int, depth: int, arrivals_ns: IntArray | None) -> None:
-        self.templates, self.binding, self.depth, self.arrivals_ns = templates, binding, depth, arrivals_ns
-        self._taken = 0
-
-    def take(self, count: int) -> RequestChunk:
-        """Return the next records."""
-        part = slice(self._taken, self._taken + count)
-        templates = self.templates[part]
-        self._taken += len(templates)
-        return RequestChunk(
-            templates=templates,
-            bindings=np.full(len(templates), self.binding, dtype=np.int64),
-            groups=np.zeros(len(templates), dtype=np.int64),
-            arrivals_ns=None if self.arrivals_ns is None else self.arrivals_ns[part],
-        )
-
-
 def step_times(
     system: StripedSystem, record_sizes_bytes: Sequence[int], *, engine: str = "compiled"
 ) -> list[dict[str, float]]:
@@ -225,8 +205,12 @@ def step_times(
             resources=system.resources([file], max(record_sizes_bytes)),
             book=book,
             streams=[
-                _Records(
-                    np.array(chosen, dtype=np.int64), 0, 0, _APART_NS * np.arange(len(chosen), dtype=np.int64)
+                # Each far from the one before.
+                ListedRequests(
+                    np.array(chosen, dtype=np.int64),
+                    np.zeros(len(chosen), dtype=np.int64),
+                    depth=0,
+                    arrivals_ns=_APART_NS * np.arange(len(chosen), dtype=np.int64),
                 )
             ],
         )
@@ -304,7 +288,10 @@ def write_files(
         Program(
             resources=resources,
             book=book,
-            streams=[_Records(templates[index], index, 1, None) for index in range(len(files))],
+            streams=[
+                ListedRequests(own, np.full_like(own, binding), depth=1)
+                for binding, own in enumerate(templates)
+            ],
         )
     )
     completed = [stream.completed_ns for stream in run.streams]
