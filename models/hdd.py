@@ -57,6 +57,11 @@ class HddModel(MeasuredModel):
     """
 
     positive: ClassVar = ("raid0_drives", "rotation_ns", "run_bytes", "block_bytes")
+    #: A daemon takes its settings for disks. A disk has one arm for both directions, and its way to the host
+    #: takes no time beyond the platter's.
+    rotational: ClassVar = True
+    write_servers_count: ClassVar = 0
+    link_ns_per_byte: ClassVar = 0.0
     raid0_drives: int  #: Disks striped together behind one OSD; each serves one request at a time
     #: `read_track_seek_ns`, `write_track_seek_ns`: seek to the neighbouring track [ns]
     read_track_seek_ns: float
@@ -84,24 +89,9 @@ class HddModel(MeasuredModel):
                 )
 
     @property
-    def rotational(self) -> bool:
-        """Whether a daemon takes its settings for disks."""
-        return True
-
-    @property
     def servers(self) -> int:
         """Requests in service at the same time, over all disks of the set."""
         return self.raid0_drives
-
-    @property
-    def write_servers_count(self) -> int:
-        """Writes that have servers of their own; a disk has one arm for both directions."""
-        return 0
-
-    @property
-    def link_ns_per_byte(self) -> float:
-        """Time of the way to the host beyond the platter's [ns/B]."""
-        return 0.0
 
     def single(self) -> HddModel:
         """One disk of the set."""

@@ -41,8 +41,3 @@ class PgLockModel(MeasuredModel):
         if self.scope != "coded":
             return self
         return replace(self, scope="commit" if erasure else "dispatch")
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether several operations of one placement group are in flight at once."""
-        return self.scope != "commit"

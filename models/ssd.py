@@ -43,6 +43,7 @@ class SsdModel(MeasuredModel):
         "steady_state_write_factor",
         "ftl_write_factor",
     )
+    rotational: ClassVar = False  #: Whether a daemon takes its settings for disks
     channels: int  #: Requests that one drive serves at the same time
     raid0_drives: int  #: Drives striped together behind one OSD; servers are ``channels * raid0_drives``
     #: `read_base_ns`, `write_base_ns`: part of a service time that does not depend on the size [ns]
@@ -85,11 +86,6 @@ class SsdModel(MeasuredModel):
     def servers(self) -> int:
         """Requests in service at the same time, over all drives of the set."""
         return self.channels * self.raid0_drives
-
-    @property
-    def rotational(self) -> bool:
-        """Whether a daemon takes its settings for disks."""
-        return False
 
     def single(self) -> SsdModel:
         """One drive of the set."""

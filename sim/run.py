@@ -173,7 +173,6 @@ def _streams_of(planner: RequestPlanner, load: AnyWorkload) -> list[Foreground]:
 
 
 def _is_drawn(load: AnyWorkload) -> bool:
-    """Tell whether each request of a workload is an independent draw."""
     synthetic = getattr(load, "workload", None)
     return isinstance(synthetic, Synthetic) and synthetic.pattern == "rand"
 
@@ -181,7 +180,6 @@ def _is_drawn(load: AnyWorkload) -> bool:
 def _loads(
     clients: Sequence[Sequence[Foreground]], run: EngineRun, workloads: Sequence[AnyWorkload]
 ) -> list[Load]:
-    """Put together what came of each workload."""
     found, start = [], 0
     for sources, drawn in zip(clients, map(_is_drawn, workloads), strict=True):
         stop = start + len(sources)

@@ -262,7 +262,6 @@ class ClayCoder:
 
 
 def _times(weight: int, symbols: Bytes) -> Bytes:
-    """Symbols times a constant."""
     product: Bytes = PRODUCTS[weight].take(symbols)
     return product
 

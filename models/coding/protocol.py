@@ -250,7 +250,6 @@ class RedundancyScheme(ABC):
         return DataLossError(f"{self.name}: missing shards: got {sorted(missing)}, wanted {wanted} left")
 
     def _checked(self, request: Request) -> list[int]:
-        """Check a request, and return the shards to read from."""
         require(request.offset_bytes >= 0, "request: offset_bytes", request.offset_bytes, "0 or more")
         require(request.length_bytes >= 1, "request: length_bytes", request.length_bytes, "1 or more")
         size = request.object_size_bytes
@@ -259,7 +258,6 @@ class RedundancyScheme(ABC):
         return self._sources(request.missing)
 
     def _check_geometry(self, geometry: StripeGeometry) -> None:
-        """Refuse a geometry that is not of this scheme."""
         require(geometry.k == self.k, f"{self.name}: geometry", f"k = {geometry.k}", str(self.k))
 
     def _check_shards(self, shards: Iterable[int]) -> None:

@@ -130,6 +130,5 @@ class ReedSolomon(RedundancyScheme):
 def _chunks(
     shards: Iterable[int], stripes: Iterable[Run], geometry: StripeGeometry
 ) -> tuple[ShardExtent, ...]:
-    """The chunks of these runs of stripes on each of these shards."""
     unit = geometry.stripe_unit_bytes
     return shard_extents(shards, [(first * unit, stop * unit) for first, stop in stripes])

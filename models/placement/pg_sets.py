@@ -130,7 +130,6 @@ def _at(rows: Rows, places: npt.NDArray[np.int64]) -> Rows:
 
 
 def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
-    """Apply the upmap exceptions."""
     changed: dict[int, list[int]] = {}
 
     def row(group: int) -> list[int]:
@@ -160,7 +159,6 @@ def _upmapped(osd_map: OsdMap, pool: PlacedPool, rows: Rows) -> Rows:
 def _of_pool(
     pool: PlacedPool, entries: Mapping[Pg, Entry], without: Collection[int] = ()
 ) -> Iterator[tuple[int, Entry]]:
-    """Entries for groups that the pool has."""
     for (pool_id, group), entry in entries.items():
         if pool_id == pool.id and group < pool.pg_num and group not in without:
             yield group, entry
@@ -204,7 +202,6 @@ def _with_primaries(
 def _with_temps(
     osd_map: OsdMap, pool: PlacedPool, up: Rows, up_primary: Rows, shift: bool
 ) -> tuple[Rows, Rows]:
-    """Apply pg_temp and primary_temp."""
     changed: dict[int, list[int]] = {}
     primaries = dict(_of_pool(pool, osd_map.primary_temp))
     for group, osds in _of_pool(pool, osd_map.pg_temp):

@@ -161,7 +161,6 @@ class Cluster:
 
     @property
     def _client_machines(self) -> int:
-        """Number of machines that clients have for themselves."""
         return 0 if self.clients_on_osd_hosts else int(self.client_hosts.max()) + 1
 
     @property
@@ -284,7 +283,6 @@ class Cluster:
 
     @property
     def _osd_size(self) -> int:
-        """Number of resources of one OSD."""
         return self._op_shards + len(self._osd_kinds)
 
     @property

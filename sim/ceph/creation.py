@@ -87,7 +87,6 @@ class CreationSource:
         return replace(chunk, templates=templates)
 
     def _first_writes(self, objects: IntArray) -> IntArray:
-        """Indices of the requests that create an object."""
         found, first = np.unique(objects, return_index=True)
         new = [at for key, at in zip(found.tolist(), first.tolist(), strict=True) if key not in self._known]
         self._known.update(found.tolist())

@@ -217,7 +217,6 @@ class RequestPlanner:
         return requests, owners
 
     def _sizes_before(self, requests: Requests, keys: IntArray, offsets: IntArray) -> IntArray:
-        """Return the size of each request's object at its issue [B]."""
         if self._prefilled or not len(requests):
             return np.full(len(requests), self._pool.object_bytes, dtype=np.int64)
         ends = np.where(requests.is_write, offsets + requests.lengths_bytes, 0)
@@ -257,7 +256,6 @@ class RequestPlanner:
     def _plan(
         self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray, groups: IntArray
     ) -> IntArray:
-        """Return the template of each request."""
         if not len(requests):
             return np.empty(0, dtype=np.int64)
         lengths, is_write = requests.lengths_bytes, requests.is_write
@@ -286,7 +284,6 @@ class RequestPlanner:
         return self._templates_of(rows)
 
     def _templates_of(self, rows: IntArray) -> IntArray:
-        """Return the template of each shape of a request."""
         unique, inverse = np.unique(rows, axis=0, return_inverse=True)
         found = np.array([self._template(tuple(row)) for row in unique.tolist()], dtype=np.int64)
         return found[inverse.reshape(-1)]

@@ -154,7 +154,6 @@ def _bias_s(system: System, drives: int) -> list[float]:
 
 
 def _drives_of(system: System, unit: str) -> int:
-    """Most drives of one unit."""
     return 1 if unit == "drive" else int(np.bincount(system.units[unit]).max())
 
 

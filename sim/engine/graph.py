@@ -47,18 +47,9 @@ DEMAND_SPREAD_MAX_NS = 1 << 36
 
 # What a step can account; the order of the columns of `Template.amounts`.
 COUNTERS = (
-    "device_read_bytes",
-    "device_write_bytes",
-    "device_read_ops",
-    "device_write_ops",
-    "private_net_bytes",
-    "public_net_bytes",
-    "messages",
-    "cpu_ns",
-    "context_switches",
-    "encode_bytes",
-    "device_log_bytes",
-    "coding_ns",
+    *("device_read_bytes", "device_write_bytes", "device_read_ops", "device_write_ops"),
+    *("private_net_bytes", "public_net_bytes", "messages", "cpu_ns", "context_switches"),
+    *("encode_bytes", "device_log_bytes", "coding_ns"),
 )
 COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 
@@ -459,7 +450,6 @@ class GraphBuilder:
         )
 
     def _check(self, reply: int) -> None:
-        """Check what needs the whole graph."""
         conditions = self._conditions()
         if not 0 <= reply < len(conditions) or conditions[reply] or self.words[reply] == BRANCH:
             raise ValueError(f"{self.name}: got reply {reply}, wanted a step that always runs")
@@ -477,7 +467,6 @@ class GraphBuilder:
             self._check_threads(conditions)
 
     def _check_threads(self, conditions: Sequence[Condition]) -> None:
-        """Check that a thread has been acquired before it does something."""
         earlier = ancestors([[index % _SIDE for index in before] for before in self.after])
         for use, acquire in self.threads.items():
             if not earlier[use] >> acquire & 1 or not conditions[acquire] <= conditions[use]:
@@ -485,7 +474,6 @@ class GraphBuilder:
                 raise ValueError(f"{where}: wanted it to run only after '{label}'")
 
     def _conditions(self) -> list[Condition]:
-        """Return on which answers each step runs."""
         conditions: list[Condition] = []
         for step, before in enumerate(self.after):
             if len(before) == 1 and before[0] < _SIDE:

@@ -113,7 +113,6 @@ def describe(
 
 
 def _measured(requested: Requested, window: Window, *, is_drawn: bool) -> dict[str, Any]:
-    """Return rates and latencies of a window, with their intervals."""
     done = requested.done
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)

@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-BATCHES = 20
-
 
 def mser5(values: npt.ArrayLike) -> int:
     r"""Return the number of leading observations to leave out (MSER-5).
@@ -66,15 +64,3 @@ def batch_means(values: npt.ArrayLike) -> Interval:
         return Interval(mean, None, None)
     half = float(student.ppf(0.975, len(observed) - 1) * observed.std(ddof=1) / np.sqrt(len(observed)))
     return Interval(mean, mean - half, mean + half)
-
-
-def throughput_interval(times_ns: Floats, amounts: Floats, start_ns: float, end_ns: float) -> Interval:
-    """Return the rate of a series of completions in a window, with its interval."""
-    inside = (times_ns > start_ns) & (times_ns <= end_ns)
-    span_s = (end_ns - start_ns) / 1e9
-    if span_s <= 0:
-        return Interval(0.0, None, None)
-    edges = np.linspace(start_ns, end_ns, BATCHES + 1)
-    sums, _ = np.histogram(times_ns[inside], bins=edges, weights=amounts[inside])
-    found = batch_means(sums / (span_s / BATCHES))
-    return Interval(float(amounts[inside].sum() / span_s), found.low, found.high)

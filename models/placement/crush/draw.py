@@ -92,7 +92,6 @@ def _hash2(a: Any, b: Any) -> Any:
 
 @inlined
 def _hash3(a: Any, b: Any, c: Any) -> Any:
-    """Hash of three 32-bit words, in the manner of `_hash2`."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -106,7 +105,6 @@ def _hash3(a: Any, b: Any, c: Any) -> Any:
 
 @inlined
 def _hash4(a: Any, b: Any, c: Any, d: Any) -> Any:
-    """Hash of four 32-bit words, in the manner of `_hash2`."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c ^ d)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -236,7 +234,6 @@ def _straw(t: Any, bucket: Any, x: Any, r: Any) -> Any:
 
 @compiled
 def _draw_older(t: Any, bucket: Any, x: Any, r: Any, scratch: Any) -> Any:
-    """One draw by an algorithm older than straw2."""
     alg = t.alg[bucket]
     if alg == ALG_UNIFORM:
         return _permuted(t, bucket, x, r, scratch)

@@ -153,7 +153,6 @@ def read_choose_args(line: int, body: list[Statement], lines: Lines) -> Iterator
 
 
 def _nested(line: int, body: list[Statement], lines: Lines) -> list[_Node]:
-    """Words by their brackets."""
     path = [_Node(line, "", [])]
     tokens = ((at, token) for at, words in body for word in words for token in _TOKEN.findall(word))
     for at, token in tokens:

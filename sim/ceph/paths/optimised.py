@@ -75,7 +75,6 @@ def _old_pages(stage: Stage, plan: WritePlan, in_cache: WritePlan, after: int) -
 
 
 def _gather(stage: Stage, reads: tuple[ShardExtent, ...], after: int) -> int:
-    """Bring pages of several shards to the primary."""
     shards = by_shard(reads)
     asked_ns = stage.context.remote(shards) * stage.models.cpu.sub_op_send_ns
     step = stage.primary_cpu(asked_ns, [after], "ask for pages")

@@ -114,7 +114,6 @@ def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> i
 
 
 def _push(stage: Stage, shard: int, payload_bytes: int, after: int) -> int:
-    """Write what is repaired to a shard's new home."""
     io = stage.models.store.write_io(0, payload_bytes, existing_bytes=0)
     size_bytes = stage.models.messages.sub_write_header_bytes + payload_bytes
     return transaction(stage, shard, io, size_bytes, after, "push")

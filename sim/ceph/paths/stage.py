@@ -309,7 +309,6 @@ class Stage:
         return self.graph.acquire(roles.PG_EXEC, after=after, label=label, phase=Phase.LOCK, shard=shard)
 
     def _group_back(self, after: int, label: str, shard: int) -> int:
-        """Give the placement group's own mutex back, if there is one."""
         if self.models.pg_lock.scope == "none":
             return after
         return self.graph.release(roles.PG_EXEC, after=[after], label=f"PG back from {label}", shard=shard)
@@ -429,5 +428,4 @@ class Stage:
 
 
 def _phase_of(cpu: int) -> Phase:
-    """Return the phase of work on a host's cores."""
     return Phase.PRIMARY_CPU if cpu == roles.PRIMARY_CPU else Phase.SHARD_CPU

@@ -27,7 +27,6 @@ def _device(
     spread: int = SSD_READ,
     **amounts: int,
 ) -> int:
-    """Stay at a part of a shard's drive."""
     role = roles.shard_role(shard, part)
     return stage.graph.use(
         role, demand_ns, after=after, label=label, spread=spread, phase=Phase.DEVICE, shard=shard, **amounts

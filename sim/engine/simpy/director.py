@@ -215,7 +215,6 @@ class Direction:
         stream.outstanding -= 1
 
     def _place(self, request: Request) -> int:
-        """Return a request's place in the log of its stream."""
         number, streams = request.number, len(self.engine.streams)
         return (number - machine.SPAWNED_FROM if number >= machine.SPAWNED_FROM else number) // streams
 
@@ -223,7 +222,6 @@ class Direction:
         return self.engine.log(request).chosen[self._place(request)][2]
 
     def _cut_off(self, cut: set[Request]) -> set[int]:
-        """Take requests out of everything; return the resources that got something back."""
         engine, now_ns = self.engine, int(self.engine.now)
         for request in cut:
             del self.flying[request.number]

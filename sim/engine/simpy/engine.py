@@ -227,7 +227,6 @@ class SimpyEngine(simpy.Environment):
         )
 
     def _followed(self) -> IntArray:
-        """Return the ends of the followed requests' steps as a table."""
         width = max((template.steps for template in self.program.book.templates), default=0)
         table = np.full((len(self.followed_ns), width), PENDING, dtype=np.int64)
         for row, ends_ns in zip(table, self.followed_ns.values(), strict=True):
@@ -308,7 +307,6 @@ class SimpyEngine(simpy.Environment):
         return int(self._now)
 
     def _foreign(self, event: simpy.Event) -> None:
-        """Process an ordinary SimPy event as SimPy does."""
         callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
         for callback in callbacks:
             callback(event)
@@ -647,7 +645,6 @@ class SimpyEngine(simpy.Environment):
             self.ready.append((request, ~after))
 
     def _spawn(self, request: Request, step: int) -> None:
-        """Start a detached graph if the test holds."""
         if not holds(self, request, step):
             return
         dynamics = request.path.dynamics
@@ -700,7 +697,6 @@ class SimpyEngine(simpy.Environment):
         self._bin()[:] += path.amounts[step]
 
     def _bin(self) -> IntArray:
-        """Return the bin of the current time."""
         index = int(self._now) // self.program.bin_ns
         while len(self.bins) <= index:
             self.bins.append(np.zeros(len(COUNTERS), dtype=np.int64))

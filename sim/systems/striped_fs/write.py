@@ -82,7 +82,6 @@ def _build(system: StripedSystem, record_bytes: int, allocates: bool) -> _Graph:
 
 
 def _send_record(system: StripedSystem, graph: _Graph, record_bytes: int, after: int) -> int:
-    """Client to master; nothing where the client encodes."""
     if system.encode_at == "client":
         return after
     # Under write-back the wire carries the next record's data meanwhile: as much, at the same time.
@@ -159,7 +158,6 @@ def _distribute(system: StripedSystem, graph: _Graph, record_bytes: int, encoded
 
 
 def _store(system: StripedSystem, graph: _Graph, shard: int, shard_bytes: int, begin: int) -> int:
-    """Slave process; return the step after which the slave answers."""
     builder, hdd = graph.builder, system.hdd
     cpu, disk, dirty = (
         roles.shard_role(shard, part) for part in (roles.SHARD_CPU, roles.SHARD_DISK, roles.SHARD_DIRTY)
