@@ -28,7 +28,7 @@ demo: $(STAMP)
 	$(BIN)/stripesim run koh2017 --out $(OUT)/koh2017
 
 test: $(STAMP)
-	$(BIN)/pytest -n auto -q
+	$(BIN)/pytest -n auto --dist worksteal -q
 
 verify: $(STAMP)
 	STRIPESIM_HYPOTHESIS=fresh STRIPESIM_ENGINE_SEEDS=5000 $(BIN)/pytest -q tests/property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from generate.markdown import code, number, table
@@ -146,6 +147,16 @@ def kinds() -> str:
         rows = sum(count for *_, count in groups)
         lines.append((kind, _mean(groups) if rows else "not tested", rows, ", ".join(systems)))
     return table(("kind of answer", "mean error", "rows", "by system"), lines)
+
+
+def in_short() -> str:
+    """Write the same in one paragraph, for the README."""
+    parts = []
+    for kind in KINDS:
+        groups = _groups(kind)
+        if groups:
+            parts.append(f"{kind} {_mean(groups)} ({sum(count for *_, count in groups)} rows)")
+    return fill("; ".join(parts) + ".", 125) + "\n"
 
 
 def _shown(value: Any) -> str:

@@ -17,15 +17,13 @@ PROGRAM = ".venv/bin/stripesim "
 # What makes a command short without changing what it is: options that are added to it.
 SMALL = {
     "run koh2017": ["--set", "workload.requests=40", "--set", "workload.block_sizes_bytes=4k"],
-    "run my.toml": ["--set", "workload.requests=200", "--set", "cluster.pg_num=256"],
-    "sweep my.toml": ["--set", "workload.requests=100", "--jobs", "1"],
+    "run quickstart": ["--set", "workload.requests=200"],
+    "sweep quickstart": ["--set", "workload.requests=100", "--jobs", "1"],
     "run faults": [
         *("--set", "workload.duration_s=5", "--set", "workload.image_bytes=1GiB"),
         *("--set", "faults.events=[{hosts=[2], at_s=2}]"),
     ],
 }
-# A study has no size: it is its claims. It runs in tests/golden.
-ELSEWHERE = ("study koh2017",)
 
 
 def commands() -> list[str]:
@@ -33,33 +31,17 @@ def commands() -> list[str]:
     return [re.sub(r"\s+#.*$", "", line) for line in lines]
 
 
-def scenario() -> str:
-    found = re.search(r"```toml\n(.*?)```", README, flags=re.DOTALL)
-    assert found is not None, "the README shows a scenario"
-    return found[1]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that the README's commands name."""
-    made = tmp_path_factory.mktemp("readme")
-    (made / "my.toml").write_text(scenario(), encoding="utf-8")
-    return made
-
-
 def test_the_readme_has_commands() -> None:
-    assert len(commands()) >= 7
+    assert len(commands()) >= 5
     assert README.count(PROGRAM.strip()) == len(commands()), "a command is written in a way this test misses"
 
 
 @pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme_runs(command: str, folder: Path) -> None:
-    if command.startswith(ELSEWHERE):
-        pytest.skip("runs in tests/golden")
+def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
     more = [option for start, options in SMALL.items() if command.startswith(start) for option in options]
     done = subprocess.run(
         [sys.executable, "-m", "stripesim", *shlex.split(command), *more],
-        cwd=folder,
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
