@@ -82,11 +82,8 @@ def parse_output(text: str, *, where: str = "benchmark output") -> list[dict[str
                 f"{where}:{number}: got {kb} KB in {seconds} s from {iterations} iterations of {size} bytes, "
                 "which do not agree"
             )
-        scheme = f"rs:{found['k']},{found['m']}"
-        per_call_s = seconds / iterations
-        rows.append(
-            _row(found["plugin"], scheme, found["workload"], int(found["erasures"]), size, per_call_s)
-        )
+        case = (found["plugin"], f"rs:{found['k']},{found['m']}", found["workload"], int(found["erasures"]))
+        rows.append(_row(*case, size, seconds / iterations))
     if not rows:
         raise AgainstError(f"{where}: got no line of results")
     return rows
@@ -99,15 +96,10 @@ def _run(path: Path, schemes: Sequence[str], sizes_bytes: Sequence[int]) -> list
         for plugin, (plugin_name, parameters) in PLUGINS.items():
             for erasures in range(scheme.m + 1):
                 workload = "decode" if erasures else "encode"
-                options = {
-                    "plugin": plugin_name, "workload": workload, "iterations": iterations, "size": size,
-                }  # fmt: skip
-                command = [str(path)]
-                for key, value in options.items():
-                    command += [f"--{key}", str(value)]
-                command += ["--parameter", f"k={scheme.k}", "--parameter", f"m={scheme.m}"]
+                command = [str(path), "--plugin", plugin_name, "--workload", workload]
+                command += ["--iterations", str(iterations), "--size", str(size)]
                 command += ["--erasures", str(erasures)] if erasures else []
-                for key, value in parameters.items():
+                for key, value in {"k": scheme.k, "m": scheme.m, **parameters}.items():
                     command += ["--parameter", f"{key}={value}"]
                 per_call_s = _seconds(command) / iterations
                 rows.append(_row(plugin, scheme.name, workload, erasures, size, per_call_s))

@@ -33,12 +33,11 @@ class CalibratedRange:
             value = _at(asked, key)
             values = value if isinstance(value, list | tuple) else [value]
             outside = [one for one in values if one is not None and not _covers(covered, one)]
-            if outside and covered == []:
-                found = f"{self.name} was neither calibrated nor checked on anything of this kind"
-                lines.append(f"{key}: {found} ({self.source})")
-            elif outside:
+            found = f"{self.name} was neither calibrated nor checked on anything of this kind"
+            if covered != []:
                 got = ", ".join(map(_shown, outside))
                 found = f"got {got}; {self.name} was calibrated or checked on {_words(covered)}"
+            if outside:
                 lines.append(f"{key}: {found} ({self.source})")
         return lines + [f"{self.name}: {note}" for note in self.notes]
 

@@ -10,6 +10,7 @@ import json
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -229,8 +230,11 @@ class Study:
         return drawn
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
-        """Return further tables for the report; heading → table."""
-        return {}
+        """Return further tables for the report, of ``tables.py`` where there is one; heading → table."""
+        if not (files(__package__) / self.name / "tables.py").is_file():
+            return {}
+        listed: Mapping[str, Table] = study_module(self.name, "tables").tables(result.rows)
+        return listed
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
         """Return further files to write; name → content."""

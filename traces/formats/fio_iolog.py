@@ -59,20 +59,11 @@ def _read(source: TraceSource, log: FaultLog) -> Iterator[Chunk]:
             rows = rows.with_columns((pl.col("time") * MICROSECOND_NS).alias("issue_ns"))
         requests = rows.filter(pl.col("action").is_in(["read", "write"]))
         if requests.height:
-            chunk = Chunk(
-                request_rows(
-                    requests.select(
-                        ORDER_COLUMN,
-                        "issue_ns",
-                        pl.col("file").alias("device"),
-                        pl.col("offset").alias("offset_bytes"),
-                        pl.col("length").alias("length_bytes"),
-                        (pl.col("action") == "write").alias("is_write"),
-                    )
-                )
-            )
-            clock.check(chunk.requests["issue_ns"], chunk.requests[ORDER_COLUMN])
-            yield chunk
+            places = {"device": "file", "offset_bytes": "offset", "length_bytes": "length"}
+            writes = pl.col("action") == "write"
+            found = request_rows(requests.select(ORDER_COLUMN, "issue_ns", **places, is_write=writes))
+            clock.check(found["issue_ns"], found[ORDER_COLUMN])
+            yield Chunk(found)
 
 
 FORMAT = TraceFormat("fio-iolog", _sniff, _read)

@@ -9,8 +9,6 @@ from stripesim.scenarios.studies.base import (
     Option,
     Setting,
     Study,
-    StudyResult,
-    Table,
     experiments_option,
 )
 from stripesim.scenarios.studies.tasks import Task
@@ -75,12 +73,6 @@ class Erasurebench2016(Study):
             "parameters": "scenarios/studies/erasurebench2016/parameters.toml",
             "kernels": provenance(bool(setting.options.get("measure"))),
         }
-
-    def tables(self, result: StudyResult) -> Mapping[str, Table]:
-        """Return the comparison of decoders and of the replays."""
-        from stripesim.scenarios.studies.erasurebench2016.tables import tables
-
-        return tables(result.rows)
 
 
 STUDY = Erasurebench2016()

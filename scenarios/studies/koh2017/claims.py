@@ -86,83 +86,58 @@ SPEED_READS = ("6", "8")
 CPU_READS = ("10a", "10b")
 CPU_PANELS = ("9a", "9b", "10a", "10b")
 
-#: Claims on a mean: quantity, schemes, figures, and sizes unless all.
-_MEANS: dict[int, tuple[Any, ...]] = {
-    40: (THROUGHPUT, REP, "5"),
-    41: (THROUGHPUT, RS63, "5"),
-    42: (THROUGHPUT, RS104, "5"),
-    46: (LATENCY, RS63, "5"),
-    47: (LATENCY, RS104, "5"),
-    68: (CPU, REP, "9a"),
-    69: (CPU, RS63, "9a"),
-    70: (CPU, RS104, "9a"),
-    72: (CPU, REP, "9b"),
-    73: (CPU, RS63, "9b"),
-    74: (CPU, RS104, "9b"),
-    76: (CPU, REP, "10a"),
-    79: (CPU, REP, "10b"),
-    80: (CPU, RS63, "10b"),
-    81: (CPU, RS104, "10b"),
-    82: (CPU, CODES, "10b"),
-    91: (READ, REP, "13", ONLY_1K),
-    92: (WRITTEN, REP, ("13", "14"), ABOVE_4K),
-    124: (THROUGHPUT, RS63, "7"),
-    125: (THROUGHPUT, RS104, "7"),
-    126: (THROUGHPUT, REP, "7"),
-    127: (LATENCY, RS63, "7"),
-    128: (LATENCY, RS104, "7"),
-    131: (LATENCY, REP, "5"),
-    132: (READ, RS63, "15b", ONLY_4K),
-    133: (READ, RS104, "15b", ONLY_4K),
-    134: (READ, RS63, "20-overwrite", ONLY_4K),
-    135: (WRITTEN, RS63, "20-overwrite", ONLY_4K),
-    136: (WRITTEN, RS104, "20-overwrite", ONLY_4K),
-}
-#: Claims on a ratio of means in the same figure: quantity, schemes, figures, and the other scheme unless REP.
-_OVER: dict[int, tuple[Any, ...]] = {
-    35: (LATENCY, RS104, "5"),
-    36: (CPU, RS104, "10b"),
-    44: (LATENCY, RS63, "5"),
-    51: (LATENCY, RS63, "6"),
-    52: (LATENCY, RS104, "6"),
-    56: (THROUGHPUT, REP, "7", RS63),
-    57: (THROUGHPUT, REP, "7", RS104),
-    75: (CPU, CODES, "9b"),
-    86: (SWITCHES, RS63, SWITCH_WRITES),
-    87: (SWITCHES, RS104, SWITCH_WRITES),
-    129: (THROUGHPUT, REP, "5", RS63),
-    130: (THROUGHPUT, REP, "5", RS104),
-}
-#: Claims on the mean of size-by-size ratios to 3-replication: quantity, scheme, figure, sizes.
-_BY_SIZE: dict[int, tuple[Any, ...]] = {
-    37: (READ, RS104, "15b", ONLY_4K),
-    98: (READ, RS63, "15b", ONLY_4K),
-    99: (READ, RS104, "15b", ONLY_4K),
-    101: (PRIVATE, RS63, "16a", BELOW_32K),
-    102: (PRIVATE, RS104, "16a", BELOW_32K),
-}
-#: Claims on the largest value: quantity, schemes, figure.
-_LARGEST: dict[int, tuple[Any, ...]] = {
-    53: (LATENCY, REP, "6"),
-    54: (LATENCY, RS63, "6"),
-    55: (LATENCY, RS104, "6"),
-    77: (CPU, RS63, "10a"),
-    78: (CPU, RS104, "10a"),
-    93: (READ, CODES, "13"),
-    94: (WRITTEN, CODES, "13"),
-    106: (PRIVATE, RS63, "17"),
-    107: (PRIVATE, RS104, "17"),
-}
-#: Claims on the largest size-by-size ratio to 3-replication: quantity, schemes, figures.
-_LARGEST_RATIO: dict[int, tuple[Any, ...]] = {
-    38: (WRITTEN, (RS104,), ("14",)),
-    95: (WRITTEN, CODES, ("14",)),
-    96: (WRITTEN, CODES, ("14",)),
-    103: (PRIVATE, (RS63,), ("16b",)),
-    104: (PRIVATE, (RS104,), ("16b",)),
-    121: (PRIVATE, CODES, ("16a", "16b")),
-    122: (SWITCHES, CODES, (*SWITCH_WRITES, *SWITCH_READS)),
-}
+#: Claims of one kind: quantity, figures, claim by schemes, and what else the kind takes.
+_Claims = tuple[tuple[Any, ...], ...]
+#: Claims on a mean; sizes unless all.
+_MEANS: _Claims = (
+    (THROUGHPUT, "5", {REP: 40, RS63: 41, RS104: 42}),
+    (THROUGHPUT, "7", {REP: 126, RS63: 124, RS104: 125}),
+    (LATENCY, "5", {REP: 131, RS63: 46, RS104: 47}),
+    (LATENCY, "7", {RS63: 127, RS104: 128}),
+    (CPU, "9a", {REP: 68, RS63: 69, RS104: 70}),
+    (CPU, "9b", {REP: 72, RS63: 73, RS104: 74}),
+    (CPU, "10a", {REP: 76}),
+    (CPU, "10b", {REP: 79, RS63: 80, RS104: 81, CODES: 82}),
+    (READ, "13", {REP: 91}, ONLY_1K),
+    (WRITTEN, ("13", "14"), {REP: 92}, ABOVE_4K),
+    (READ, "15b", {RS63: 132, RS104: 133}, ONLY_4K),
+    (READ, "20-overwrite", {RS63: 134}, ONLY_4K),
+    (WRITTEN, "20-overwrite", {RS63: 135, RS104: 136}, ONLY_4K),
+)
+#: Claims on a ratio of means in the same figure; the other scheme unless REP.
+_OVER: _Claims = (
+    (LATENCY, "5", {RS63: 44, RS104: 35}),
+    (LATENCY, "6", {RS63: 51, RS104: 52}),
+    (CPU, "9b", {CODES: 75}),
+    (CPU, "10b", {RS104: 36}),
+    (SWITCHES, SWITCH_WRITES, {RS63: 86, RS104: 87}),
+    (THROUGHPUT, "5", {REP: 129}, RS63),
+    (THROUGHPUT, "5", {REP: 130}, RS104),
+    (THROUGHPUT, "7", {REP: 56}, RS63),
+    (THROUGHPUT, "7", {REP: 57}, RS104),
+)
+#: Claims on the mean of size-by-size ratios to 3-replication; sizes.
+_BY_SIZE: _Claims = (
+    (READ, "15b", {RS104: 37}, ONLY_4K),
+    (READ, "15b", {RS63: 98, RS104: 99}, ONLY_4K),
+    (PRIVATE, "16a", {RS63: 101, RS104: 102}, BELOW_32K),
+)
+#: Claims on the largest value.
+_LARGEST: _Claims = (
+    (LATENCY, "6", {REP: 53, RS63: 54, RS104: 55}),
+    (CPU, "10a", {RS63: 77, RS104: 78}),
+    (READ, "13", {CODES: 93}),
+    (WRITTEN, "13", {CODES: 94}),
+    (PRIVATE, "17", {RS63: 106, RS104: 107}),
+)
+#: Claims on the largest size-by-size ratio to 3-replication.
+_LARGEST_RATIO: _Claims = (
+    (WRITTEN, ("14",), {(RS104,): 38, CODES: 95}),
+    (WRITTEN, ("14",), {CODES: 96}),
+    (PRIVATE, ("16b",), {(RS63,): 103, (RS104,): 104}),
+    (PRIVATE, ("16a", "16b"), {CODES: 121}),
+    (SWITCHES, (*SWITCH_WRITES, *SWITCH_READS), {CODES: 122}),
+)
 
 Rule = Callable[[Numbers], Simulated]
 
@@ -267,7 +242,7 @@ def _apply(how: Callable[..., Simulated], where: tuple[Any, ...], n: Numbers) ->
 
 
 def _rules() -> dict[str, Rule]:
-    tables: tuple[tuple[dict[int, tuple[Any, ...]], Callable[..., Simulated]], ...] = (
+    tables: tuple[tuple[_Claims, Callable[..., Simulated]], ...] = (
         (_MEANS, Numbers.mean),
         (_OVER, Numbers.over),
         (_BY_SIZE, lambda n, *where: average(n.ratios(*where))),
@@ -276,7 +251,9 @@ def _rules() -> dict[str, Rule]:
     )
     found = dict(_SINGLE)
     for table, how in tables:
-        found |= {claim: partial(_apply, how, where) for claim, where in table.items()}
+        for quantity, figures, claims, *more in table:
+            for schemes, claim in claims.items():
+                found[claim] = partial(_apply, how, (quantity, schemes, figures, *more))
     return {_claim_id(claim): found[claim] for claim in sorted(found)}
 
 
