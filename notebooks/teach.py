@@ -7,7 +7,7 @@ import hashlib
 import html
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +31,8 @@ _SCREEN_DPI = 110
 class Draw:
     """Choices that depend on a seed and a name only, not on how many were drawn before.
 
+    Examples
+    --------
     >>> Draw(1).choose("size", [4, 8]) == Draw(1).choose("size", [4, 8])
     True
     """
@@ -139,10 +141,17 @@ class Question:
         return f"<p><b>{html.escape(self.name)}</b> {html.escape(self.text)}{unit}<br>{calls}</p>"
 
 
+#: What the answers of a lesson get, the numbers drawn and what the lesson hands over, and what they give.
+Given = SimpleNamespace
+Questions = Iterator[Question]
+
+
 @dataclass
 class Lesson:
     """The questions of a lesson, for one seed.
 
+    Examples
+    --------
     >>> lesson = Lesson("Copies", 7, {"n": [3]}, lambda d: [Question("bytes", "4 KiB?", lambda: d.n * 4096)])
     >>> lesson["bytes"].check(12288), lesson["bytes"].check(4096)
     ('right', 'not yet: too low by more than a factor of two')
@@ -152,15 +161,13 @@ class Lesson:
     seed: int | str  #: Of the numbers in the questions
     numbers: Mapping[str, Sequence[Any]]  #: Name → options that each seed draws one from
     #: From the numbers drawn, and what the lesson hands over later, to its questions
-    write: Callable[[SimpleNamespace], Iterable[Question]]
+    write: Callable[[Given], Iterable[Question]]
     rubric: Sequence[tuple[str, int]] = ()  #: How the open exercise is marked: criterion and points
 
     def __post_init__(self) -> None:
         draw = Draw(self.seed)
         #: The numbers drawn, and what `ask` was given.
-        self.data = SimpleNamespace(
-            **{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()}
-        )
+        self.data = Given(**{name: draw.choose(name, tuple(of)) for name, of in self.numbers.items()})
         self.questions = {question.name: question for question in self.write(self.data)}
 
     def __getitem__(self, name: str) -> Question:

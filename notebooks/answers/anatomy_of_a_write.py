@@ -1,10 +1,7 @@
 """Lesson 2: anatomy of a write."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
-
 import stripesim
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Anatomy of a write"
 NUMBERS = {"size_bytes": (1024, 4096, 8192), "k": (4, 8, 10)}
@@ -15,7 +12,7 @@ RUBRIC = (
 )
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `copies`, `coded`, `fresh` and `stripe`."""
     size = stripesim.format_size(d.size_bytes)
     yield Question(

@@ -1,9 +1,6 @@
 """Lesson 4: calibrate from a block trace."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
-
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Calibrate"
 NUMBERS = {"held": (20, 30, 40), "rate": (500, 2000, 8000), "response_us": (150, 600, 2500)}
@@ -14,7 +11,7 @@ RUBRIC = (
 )
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `summary`, `fit` and `beside`."""
     yield Question(
         "in flight",

@@ -1,10 +1,7 @@
 """Lesson 10: fast erasure coding."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
-
 import stripesim
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Fast erasure coding"
 NUMBERS = {"k": (4, 6, 8), "m": (2, 3), "size_bytes": (4096, 8192, 16384)}
@@ -16,7 +13,7 @@ RUBRIC = (
 CHUNK = 4096
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `read`, `write` and `sizes`: timelines by release."""
     size = stripesim.format_size(d.size_bytes)
     yield Question(

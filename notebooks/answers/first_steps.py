@@ -1,11 +1,9 @@
 """Lesson 1: first steps."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import stripesim
-from stripesim.notebooks.teach import Question, row_of
+from stripesim.notebooks.teach import Given, Question, Questions, row_of
 
 TITLE = "First steps"
 NUMBERS = {"size_bytes": (4096, 65536), "depth": (8, 16, 32), "latency_us": (250, 400, 800)}
@@ -16,7 +14,7 @@ RUBRIC = (
 )
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `rows` and `at_depth`."""
     size = stripesim.format_size(d.size_bytes)
 

@@ -1,10 +1,8 @@
 """Lesson 11: how many nines."""
 
 import math
-from collections.abc import Iterator
-from types import SimpleNamespace
 
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "How many nines"
 NUMBERS = {"drives": (100, 1000, 5000), "afr_percent": (1, 2, 4), "scheme": ("rep:3", "rs:4,2")}
@@ -15,7 +13,7 @@ RUBRIC = (
 )
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `nines`, `slow`, `fast`, `burst` and `simulated`."""
     yield Question(
         "failures a year",

@@ -1,11 +1,9 @@
 """Lesson 5: the figures of Koh et al."""
 
 import math
-from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "The figures of Koh et al."
 NUMBERS = {"op": ("write", "read"), "free": (4, 6, 10), "rows_": (20, 30, 50)}
@@ -31,7 +29,7 @@ def suspects(parameters: dict[str, Any]) -> list[str]:
     ]
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `claims`, `rows` and `parameters`."""
     yield Question(
         "held out",

@@ -1,10 +1,8 @@
 """Lesson 8: queueing theory against the simulator."""
 
 import math
-from collections.abc import Iterator
-from types import SimpleNamespace
 
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Queueing theory"
 NUMBERS = {"load": (0.5, 0.6, 0.7), "servers": (2, 4, 8), "shards": (3, 9, 14), "percentile": (90, 95, 99)}
@@ -23,7 +21,7 @@ def erlang_c_wait(servers: int, load: float) -> float:
     return chance / (servers * (1 - load))
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over times in mean service times."""
 
     def error() -> float:

@@ -1,10 +1,8 @@
 """Lesson 12: read a cluster."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
-from stripesim.notebooks.teach import Question, row_of
+from stripesim.notebooks.teach import Given, Question, Questions, row_of
 
 TITLE = "Read a cluster"
 NUMBERS = {"hosts": (5, 8, 12), "used": (50, 60, 70), "pool": ("ec21", "ec22", "reps")}
@@ -15,7 +13,7 @@ RUBRIC = (
 )
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `report`."""
 
     def pool(name: str) -> dict[str, Any]:

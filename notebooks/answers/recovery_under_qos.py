@@ -1,9 +1,6 @@
 """Lesson 9: recovery under QoS."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
-
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "Recovery under QoS"
 NUMBERS = {
@@ -19,7 +16,7 @@ RUBRIC = (
 )
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `rows`: result rows by scheduler."""
     yield Question(
         "a reservation",

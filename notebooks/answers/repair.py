@@ -1,10 +1,8 @@
 """Lesson 6: repair."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
-from stripesim.notebooks.teach import Question, row_of
+from stripesim.notebooks.teach import Given, Question, Questions, row_of
 
 TITLE = "Repair"
 NUMBERS = {
@@ -25,7 +23,7 @@ def read_ratio(need: dict[str, Any]) -> float:
     return float(need["read_bytes"] / need["rebuilt_bytes"])
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `needs`, `timelines`, `rows` and `story`."""
     yield Question(
         "bytes read",

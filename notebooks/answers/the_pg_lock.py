@@ -1,11 +1,9 @@
 """Lesson 3: the PG lock."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import stripesim
-from stripesim.notebooks.teach import Question, row_of
+from stripesim.notebooks.teach import Given, Question, Questions, row_of
 
 TITLE = "The PG lock"
 NUMBERS = {"size_bytes": (4096, 16384, 65536), "depth": (64, 128, 256)}
@@ -24,7 +22,7 @@ def throughput(rows: Any, scheme: str, pattern: str, size_bytes: int) -> float:
     return float(cell["throughput_bytes_per_s"]) / 1e6
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `rows`, `serial_s` and `freed`."""
     size = stripesim.format_size(d.size_bytes)
 

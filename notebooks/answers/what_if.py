@@ -1,9 +1,6 @@
 """Lesson 7: what if."""
 
-from collections.abc import Iterator
-from types import SimpleNamespace
-
-from stripesim.notebooks.teach import Question
+from stripesim.notebooks.teach import Given, Question, Questions
 
 TITLE = "What if"
 NUMBERS = {
@@ -19,7 +16,7 @@ RUBRIC = (
 )
 
 
-def questions(d: SimpleNamespace) -> Iterator[Question]:
+def questions(d: Given) -> Questions:
     """Questions; the lesson hands over `results`, `second`, `small`, `copies` and `best`."""
 
     def gain(name: str) -> float:

@@ -260,8 +260,8 @@ def test_a_benchmark_binary_is_run_with_the_right_options(tmp_path):
     assert rows[0]["seconds_median"] == pytest.approx(0.5 / 256)
     asked = log.read_text("utf-8").splitlines()
     assert asked[1] == (
-        "--plugin isa --workload decode --iterations 256 --size 1048576 --parameter k=4 --parameter m=2 "
-        "--erasures 1 --parameter technique=cauchy"
+        "--plugin isa --workload decode --iterations 256 --size 1048576 --erasures 1 "
+        "--parameter k=4 --parameter m=2 --parameter technique=cauchy"
     )
 
 
