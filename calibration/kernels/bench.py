@@ -12,16 +12,17 @@ import multiprocessing
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from stripesim.calibration.kernels import isal as kernel_raw
-from stripesim.calibration.kernels.codes import kernel_of
+from stripesim.calibration.kernels.codes import Kernel, kernel_of
 from stripesim.calibration.kernels.malloc import raise_malloc_thresholds
 from stripesim.calibration.kernels.measure import KernelMeasureError, measure
 from stripesim.calibration.kernels.timing import Case, Loop, Row, repeated, row_of, sample
-from stripesim.models.coding import CodecError, parse_scheme
+from stripesim.models.coding import CodecError, RedundancyScheme, parse_scheme
 
 #: Bytes that the buffers of a cold case fill together [B]: beyond the caches of one core.
 COLD_BYTES = 1 << 28
@@ -71,6 +72,15 @@ def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def _offered(
+    schemes: Sequence[str], sizes_bytes: Sequence[int], backends: Sequence[str]
+) -> Iterator[tuple[RedundancyScheme, int, str, Kernel]]:
+    """Every case whose backend offers the shape."""
+    for scheme, size_bytes, backend in itertools.product(map(parse_scheme, schemes), sizes_bytes, backends):
+        with suppress(CodecError):
+            yield scheme, size_bytes, backend, kernel_of(scheme, backend)
+
+
 def cold_rows(
     schemes: Sequence[str],
     sizes_bytes: Sequence[int],
@@ -87,11 +97,7 @@ def cold_rows(
     """
     listed = []
     rng = random.Random(seed)
-    for scheme, size_bytes, backend in itertools.product(map(parse_scheme, schemes), sizes_bytes, backends):
-        try:
-            kernel = kernel_of(scheme, backend)
-        except CodecError:
-            continue
+    for scheme, size_bytes, backend, kernel in _offered(schemes, sizes_bytes, backends):
         block = rng.randbytes(size_bytes)
         # A rotation of one random block costs a copy, not as much randomness as there is memory.
         turns = (turn % size_bytes for turn in range(max(2, cold_bytes // size_bytes)))
@@ -125,12 +131,7 @@ def cores_rows(
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(count)
     with ProcessPoolExecutor(count, context, initializer=_set_barrier, initargs=(barrier,)) as pool:
-        cases = itertools.product(map(parse_scheme, schemes), sizes_bytes, backends)
-        for scheme, size_bytes, backend in cases:
-            try:
-                kernel_of(scheme, backend)
-            except CodecError:
-                continue
+        for scheme, size_bytes, backend, _ in _offered(schemes, sizes_bytes, backends):
             done = [pool.submit(_encode_for, backend, scheme.name, size_bytes, seconds) for _ in range(count)]
             speeds, verified = zip(*(one.result() for one in done), strict=True)
             times = [size_bytes / sum(speeds)]

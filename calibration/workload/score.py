@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from stripesim.calibration.workload.model import Floats
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import reuse
 from stripesim.traces.statistics import dispersion, footprint_bytes, sequential_fraction, windows_ns
@@ -55,13 +54,11 @@ def score_workload(first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace) -
         for name, (tolerance, absolute) in _TOLERANCES.items()
         if all(name in one for one in listed)
     ]
-    for name, values in (("gaps, KS", _gaps), ("sizes, KS", _lengths)):
-        base = values(first)
-        others = [
-            float(stats.ks_2samp(base, values(trace), method="asymp").statistic)
-            for trace in (rest, synthetic)
-        ]
-        scores.append(WorkloadScore(name, 0.0, others[0], others[1], 0.05, True))
+    gaps = [np.diff(trace.requests["issue_ns"].to_numpy()).astype(np.float64) for trace in three]
+    sizes = [trace.requests["length_bytes"].to_numpy().astype(np.float64) for trace in three]
+    for name, (base, *others) in (("gaps, KS", gaps), ("sizes, KS", sizes)):
+        distances = [float(stats.ks_2samp(base, other, method="asymp").statistic) for other in others]
+        scores.append(WorkloadScore(name, 0.0, distances[0], distances[1], 0.05, True))
     return tuple(scores)
 
 
@@ -101,16 +98,6 @@ def _characteristics(trace: BlockTrace) -> dict[str, float]:
             values["dispersion, short"] = dispersion(issue, windows[0])
             values["dispersion, long"] = dispersion(issue, windows[-1])
     return values
-
-
-def _gaps(trace: BlockTrace) -> Floats:
-    out: Floats = np.diff(trace.requests["issue_ns"].to_numpy()).astype(np.float64)
-    return out
-
-
-def _lengths(trace: BlockTrace) -> Floats:
-    out: Floats = trace.requests["length_bytes"].to_numpy().astype(np.float64)
-    return out
 
 
 def _error(value: float, against: float, absolute: bool) -> float:

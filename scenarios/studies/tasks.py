@@ -53,18 +53,13 @@ class _Item(NamedTuple):
     changes: Changes
 
 
-class _Done(NamedTuple):
-    rows: list[Row]
-    problem: str | None = None
-
-
-def _perform(item: _Item) -> _Done:
+def _perform(item: _Item) -> list[Row] | str:
     """Run one task; a problem comes back as words, because it may have to cross processes."""
     apply_changes(item.changes)
     try:
-        return _Done(item.task.perform())
+        return item.task.perform()
     except ValueError as error:
-        return _Done([], f"{item.task.words}: {error}")
+        return f"{item.task.words}: {error}"
 
 
 def run_tasks(
@@ -80,18 +75,21 @@ def run_tasks(
     wall-clock times apart. A `StudyError` has one line per task that could not be run.
     """
     items = [_Item(place, task, changes or Changes()) for place, task in enumerate(tasks)]
-    found: dict[int, _Done] = {}
+    found: dict[int, list[Row]] = {}
+    problems: dict[int, str] = {}
     for item, done in _each(items, jobs):
-        found[item.place] = done
+        if isinstance(done, str):
+            problems[item.place] = done
+        else:
+            found[item.place] = done
         if progress is not None:
             progress(item.task.words, len(items))
-    problems = [problem for item in items if (problem := found[item.place].problem)]
     if problems:
-        raise StudyError("\n".join(problems))
-    return [found[item.place].rows for item in items]
+        raise StudyError("\n".join(problems[place] for place in sorted(problems)))
+    return [found[item.place] for item in items]
 
 
-def _each(items: Sequence[_Item], jobs: int | None) -> Iterator[tuple[_Item, _Done]]:
+def _each(items: Sequence[_Item], jobs: int | None) -> Iterator[tuple[_Item, list[Row] | str]]:
     from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
 
     workers = cores_usable() if jobs is None else jobs
@@ -101,4 +99,4 @@ def _each(items: Sequence[_Item], jobs: int | None) -> Iterator[tuple[_Item, _Do
         return
     # The longest first, so that no worker begins one when the others are done.
     for item, done in run_pool(_perform, sorted(items, key=lambda each: -each.task.weight), jobs=workers):
-        yield item, _Done([], f"{item.task.words}: {done.reason}") if isinstance(done, Death) else done
+        yield item, f"{item.task.words}: {done.reason}" if isinstance(done, Death) else done
