@@ -9,14 +9,7 @@ import polars as pl
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS
-from stripesim.scenarios.studies.ceph16.cluster import (
-    OBJECT_BYTES,
-    PG_NUM,
-    acting_sets,
-    build_pool,
-    models_for,
-    pool_id_of,
-)
+from stripesim.scenarios.studies.ceph16 import cluster
 from stripesim.scenarios.studies.ceph16.measured import MeasuredRepair
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import Failure, FaultPlan
@@ -55,7 +48,7 @@ def simulate_repair(
     """Let the OSD of a measured repair die, be rebuilt elsewhere and come back when it came back."""
     if returns and not timed(repair):
         raise ValueError(f"{repair.where}: got no times, wanted down_out_interval_s and t_restarted")
-    scheme, pool_id = parse_scheme(repair.coded.name), pool_id_of(parse_scheme(repair.coded.name))
+    scheme, pool_id = parse_scheme(repair.coded.name), cluster.pool_id_of(parse_scheme(repair.coded.name))
     plan = FaultPlan(
         failures=[
             Failure(
@@ -65,11 +58,11 @@ def simulate_repair(
                 back_ns=round(repair.times_s["restarted"] * SECOND_NS) if returns else None,
             )
         ],
-        up_sets=lambda out: acting_sets(scheme, pool_id=pool_id, pg_num=PG_NUM, out=out),
+        up_sets=lambda out: cluster.acting_sets(scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, out=out),
         # The image had just been written; its groups were seen in recovery_wait, never in backfill_wait.
         log_covers=True,
         log_deletions_count=repair.log_deletions_count,
-        image_objects=-(-repair.image_bytes // OBJECT_BYTES),
+        image_objects=-(-repair.image_bytes // cluster.OBJECT_BYTES),
         model=recovery_model("pacific").given(
             down_out_interval_ns=round((repair.down_out_interval_s or 0.0) * SECOND_NS)
         ),
@@ -84,7 +77,7 @@ def simulate_repair(
         requests=1,
         queue_depth=1,
     )
-    models = models_for(scheme)
+    models = cluster.models_for(scheme)
     wakes_ns = models.threads.wake_ns * (1 + models.threads.sync_wakes_count)
     flush_ns = models.ssd.flush_base_ns + SYNC_NS - models.ssd.sync_ns(models.store.metadata_bytes) - wakes_ns
     models = replace(
@@ -92,7 +85,7 @@ def simulate_repair(
         cpu=replace(models.cpu, message_ns_per_byte=MESSAGE_NS_PER_BYTE),
         ssd=replace(models.ssd, flush_base_ns=flush_ns),
     )
-    pool = build_pool(repair.coded.name, repair.coded.stripe_unit_bytes, models=models)
+    pool = cluster.build_pool(repair.coded.name, repair.coded.stripe_unit_bytes, models=models)
     return simulate(pool, once.start(), faults=plan, engine=engine)
 
 

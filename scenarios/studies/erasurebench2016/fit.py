@@ -15,16 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.provenance import Provenance
+from stripesim.scenarios.studies.erasurebench2016 import sequences
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, expected
-from stripesim.scenarios.studies.erasurebench2016.sequences import (
-    MEGABYTE,
-    archive_writes,
-    file_writes,
-    run_read,
-    run_write,
-    stored,
-    stored_archive,
-)
 from stripesim.scenarios.studies.erasurebench2016.source import value_of
 from stripesim.sim.systems.kv_proxy.costs import ProxyModel
 
@@ -89,13 +81,15 @@ def zero_model() -> ProxyModel:
     """A proxy that takes no time, but for the decode rates, which are published."""
     numbers: dict[str, Any] = {name: 0.0 for names in FITTED.values() for name in names}
     for code, claim in DECODE.items():
-        numbers[f"read_{code.lower()}_ns_per_byte"] = NS_PER_S / (value_of(claim) * MEGABYTE)
+        numbers[f"read_{code.lower()}_ns_per_byte"] = NS_PER_S / (value_of(claim) * sequences.MEGABYTE)
     return ProxyModel(provenance={name: Provenance("assumed", "before a fit") for name in numbers}, **numbers)
 
 
 def encode_seconds(model: ProxyModel, code: str, megabytes: int) -> float:
     """Time of the encoder alone for so many megabytes [s], as behind Table II."""
-    return (model.encoder_start_ns(code) + megabytes * MEGABYTE * model.encode_ns_per_byte(code)) / NS_PER_S
+    return (
+        model.encoder_start_ns(code) + megabytes * sequences.MEGABYTE * model.encode_ns_per_byte(code)
+    ) / NS_PER_S
 
 
 def file_seconds(
@@ -109,20 +103,20 @@ def file_seconds(
     engine: str = "compiled",
 ) -> float:
     """Time to write or read a lone file [s]."""
-    run = run_write if op == "write" else run_read
-    files = stored(file_writes(size_bytes, fuse=fuse), code, nodes=nodes, seed=SEED)
+    run = sequences.run_write if op == "write" else sequences.run_read
+    files = sequences.stored(sequences.file_writes(size_bytes, fuse=fuse), code, nodes=nodes, seed=SEED)
     return run(files, fuse=fuse, model=model, engine=engine).elapsed_ns / NS_PER_S
 
 
 def _archive_seconds(model: ProxyModel) -> float:
-    httpd = stored_archive("httpd", "RS", nodes=STORE_NODES, seed=SEED)
-    return run_write(httpd, model=model).elapsed_ns / NS_PER_S
+    httpd = sequences.stored_archive("httpd", "RS", nodes=STORE_NODES, seed=SEED)
+    return sequences.run_write(httpd, model=model).elapsed_ns / NS_PER_S
 
 
 def _files(op: str, first: int, fuse: bool) -> list[Case]:
     return [
         (
-            partial(file_seconds, code="NC", size_bytes=size * MEGABYTE, op=op, fuse=fuse),
+            partial(file_seconds, code="NC", size_bytes=size * sequences.MEGABYTE, op=op, fuse=fuse),
             size / value_of(first + index),
         )
         for index, size in enumerate(FILE_MB)
@@ -202,7 +196,7 @@ def fit_spread() -> Fit:
     def errors(x: Floats) -> Floats:
         listed = []
         for name, rows in AVAILABLE.items():
-            writes = np.bincount(archive_writes(name, float(x[0])).files)
+            writes = np.bincount(sequences.archive_writes(name, float(x[0])).files)
             share = expected(codes()["NC"], writes, nodes=STORE_NODES, killed=KILLED)
             listed.append(share - [value_of(row) for row in rows])
         return np.concatenate(listed)

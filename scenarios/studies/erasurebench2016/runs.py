@@ -11,19 +11,8 @@ import numpy as np
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.erasurebench2016 import codes as coding
-from stripesim.scenarios.studies.erasurebench2016 import fit, kernels, parameters
+from stripesim.scenarios.studies.erasurebench2016 import fit, kernels, parameters, sequences
 from stripesim.scenarios.studies.erasurebench2016.codes import K, codes, explanations
-from stripesim.scenarios.studies.erasurebench2016.sequences import (
-    ARCHIVES,
-    MEGABYTE,
-    Stored,
-    archive,
-    archive_writes,
-    run_read,
-    run_write,
-    stored,
-    stored_archive,
-)
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.systems.kv_proxy.plan import Writes, even_owners, keys_of
@@ -59,8 +48,8 @@ def data_folder(setting: Setting) -> Path | None:
 def storage_rows(_setting: Setting) -> Iterator[Row]:
     """Table I: keys and bytes of the three archives."""
     model = parameters.aggregation()
-    for name in ARCHIVES:
-        file_bytes, writes = archive(name), archive_writes(name)
+    for name in sequences.ARCHIVES:
+        file_bytes, writes = sequences.archive(name), sequences.archive_writes(name)
         for code in CODES:
             keys = keys_of(writes, model, width=codes()[code].width)
             yield {
@@ -79,8 +68,8 @@ def encoder_rows(setting: Setting) -> Iterator[Row]:
     theirs = {"backend": "the source's, in Java"}
     for code in CODES:
         for size in fit.FILE_MB:
-            rate = size * MEGABYTE / fit.encode_seconds(parameters.proxy(), code, size)
-            cell = _cell("encoders", code, "encode", size * MEGABYTE)
+            rate = size * sequences.MEGABYTE / fit.encode_seconds(parameters.proxy(), code, size)
+            cell = _cell("encoders", code, "encode", size * sequences.MEGABYTE)
             yield {**cell, "throughput_bytes_per_s": rate, **theirs}
     for code in fit.DECODE:
         rate = NS_PER_S / parameters.proxy().read_ns_per_byte(code)
@@ -110,8 +99,8 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
             }
     each = np.arange(SMALL_FILES, dtype=np.int64)
     size, stripes = np.full_like(each, SMALL_FILE_BYTES), np.full_like(each, -(-SMALL_FILE_BYTES // K))
-    files = stored(Writes(each, size, stripes, 0 * each), "LRC", nodes=NODES, seed=seed_of(setting))
-    run = run_write(files, engine=setting.engine)
+    files = sequences.stored(Writes(each, size, stripes, 0 * each), "LRC", nodes=NODES, seed=seed_of(setting))
+    run = sequences.run_write(files, engine=setting.engine)
     # A file takes one row of keys; the last key's answer ends it.
     ends = run.completed_ns[run.operations.kinds == SET].reshape(SMALL_FILES, -1)[:, -1]
     yield {
@@ -125,8 +114,8 @@ def latency_rows(setting: Setting) -> Iterator[Row]:
 def availability_rows(setting: Setting) -> Iterator[Row]:
     """Figure 4: files readable against nodes killed, by simulation and exactly, with other decoders too."""
     where: dict[str, Any] = {"nodes": NODES, "killed": FIGURE_4_KILLED}
-    for name in ARCHIVES:
-        writes = archive_writes(name)
+    for name in sequences.ARCHIVES:
+        writes = sequences.archive_writes(name)
         for code in (*codes().values(), *explanations().values()):
             files = keys_of(writes, parameters.aggregation(), width=code.width).files
             shares = coding.simulated(code, files, repeats=REPEATS, seed=seed_of(setting), **where)
@@ -150,7 +139,7 @@ def throughput_rows(setting: Setting) -> Iterator[Row]:
     for way in ("FUSE", "Direct"):
         for op in ("write", "read"):
             for code in CODES:
-                for size in (megabytes * MEGABYTE for megabytes in fit.FILE_MB):
+                for size in (megabytes * sequences.MEGABYTE for megabytes in fit.FILE_MB):
                     seconds = fit.file_seconds(
                         None, code, size, op=op, fuse=way == "FUSE", engine=setting.engine
                     )
@@ -167,13 +156,13 @@ def traffic_rows(setting: Setting) -> Iterator[Row]:
     rng = np.random.default_rng([seed_of(setting), DEGRADED_KILLED])
     killed = rng.permutation(NODES)[:DEGRADED_KILLED]
     for code in ("RS", "LRC"):
-        files = stored_archive("httpd", code, nodes=NODES, seed=seed_of(setting))
+        files = sequences.stored_archive("httpd", code, nodes=NODES, seed=seed_of(setting))
         sources = degraded_sources(files, killed)
         degraded = redirected(files, killed, rng)
         for op, run in (
-            ("write", run_write(files, engine=setting.engine)),
-            ("read", run_read(files, engine=setting.engine)),
-            ("degraded read", run_read(degraded, sources=sources, engine=setting.engine)),
+            ("write", sequences.run_write(files, engine=setting.engine)),
+            ("read", sequences.run_read(files, engine=setting.engine)),
+            ("degraded read", sequences.run_read(degraded, sources=sources, engine=setting.engine)),
         ):
             unreadable = sum(not chosen for chosen in sources) if op == "degraded read" else 0
             yield from _traffic(run, code, op, unreadable)
@@ -195,7 +184,7 @@ def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[
         yield {**base, "experiment": "traffic series", "at_s": at_s, "bin_bytes": size_bytes}
 
 
-def degraded_sources(files: Stored, killed: IntArray) -> list[tuple[int, ...]]:
+def degraded_sources(files: sequences.Stored, killed: IntArray) -> list[tuple[int, ...]]:
     """Positions read for each row of keys when some nodes are dead; empty where a row is lost."""
     dead = np.isin(files.nodes_of_keys, killed)
     scheme = codes()[files.code].scheme
@@ -210,7 +199,7 @@ def read_positions(scheme: str, lost: frozenset[int]) -> tuple[int, ...]:
     return coding.positions_read(lambda: code.plan_read(**whole, geometry=code.geometry(1), missing=lost))
 
 
-def redirected(files: Stored, killed: IntArray, rng: np.random.Generator) -> Stored:
+def redirected(files: sequences.Stored, killed: IntArray, rng: np.random.Generator) -> sequences.Stored:
     """The same keys where the dead nodes' slots have been given to others: who is asked for what is lost."""
     dead = np.isin(files.nodes_of_keys, killed)
     alive = np.setdiff1d(np.arange(files.nodes), killed)

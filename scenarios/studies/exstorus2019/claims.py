@@ -18,13 +18,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Simulated
-from stripesim.scenarios.studies.exstorus2019.source import (
-    LARGE_BYTES,
-    NS_PER_S,
-    SMALL_BYTES,
-    WRITES,
-    cells,
-)
+from stripesim.scenarios.studies.exstorus2019 import source
 from stripesim.scenarios.studies.lookup import CONFIGURATION, groups_by_metric, select
 from stripesim.sim.systems.striped_fs.write import STEP_NAMES, STEPS
 
@@ -55,15 +49,17 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[s
         (row["code"], row["files"]): row for row in select(rows, experiment="codes").iter_rows(named=True)
     }
 
-    def time_ns(step: str, gbit_per_s: float, record_bytes: int = LARGE_BYTES) -> float:
+    def time_ns(step: str, gbit_per_s: float, record_bytes: int = source.LARGE_BYTES) -> float:
         return float(by_step[gbit_per_s, record_bytes][f"{step}_ns"])
 
-    def share(step: str, gbit_per_s: float, record_bytes: int = LARGE_BYTES) -> float:
+    def share(step: str, gbit_per_s: float, record_bytes: int = source.LARGE_BYTES) -> float:
         total = sum(time_ns(other, gbit_per_s, record_bytes) for other in STEPS)
         return PERCENT * time_ns(step, gbit_per_s, record_bytes) / total
 
     def growth(gbit_per_s: float, *steps: str) -> float:
-        factors = [time_ns(step, gbit_per_s) / time_ns(step, gbit_per_s, SMALL_BYTES) for step in steps]
+        factors = [
+            time_ns(step, gbit_per_s) / time_ns(step, gbit_per_s, source.SMALL_BYTES) for step in steps
+        ]
         return sum(factors) / len(factors)
 
     def drop(code: str, threads: int) -> float:
@@ -95,7 +91,7 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[s
         277: growth(10, "client", "slave"),
         278: growth(10, "master", "parity"),
         279: growth(10, "distribution"),
-        280: share("distribution", 10, SMALL_BYTES),
+        280: share("distribution", 10, source.SMALL_BYTES),
         281: share("client", 10),
         282: share("parity", 10),
         283: share("distribution", 40),
@@ -108,7 +104,7 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[s
         290: time_ns("client", 100) / time_ns("distribution", 100),
     }
     values: dict[str, Simulated] = {
-        cell.claim: time_ns(cell.step, cell.gbit_per_s, cell.record_bytes) * WRITES / NS_PER_S
-        for cell in cells()
+        cell.claim: time_ns(cell.step, cell.gbit_per_s, cell.record_bytes) * source.WRITES / source.NS_PER_S
+        for cell in source.cells()
     }
     return values | {f"exstorus-{claim}": value for claim, value in numbered.items()}, NOT_COMPUTED

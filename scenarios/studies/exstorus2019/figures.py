@@ -13,19 +13,10 @@ from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.panels import COLOURS, MARKERS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
 from stripesim.scenarios.studies.drawing import POINT, grouped_bars, legend_above, look, panels
+from stripesim.scenarios.studies.exstorus2019 import source as tables
 from stripesim.scenarios.studies.exstorus2019.claims import simulate_claims
 from stripesim.scenarios.studies.exstorus2019.parameters import CODES
 from stripesim.scenarios.studies.exstorus2019.runs import GBIT_PER_S, GEOMETRIES, SCALES
-from stripesim.scenarios.studies.exstorus2019.source import (
-    LARGE_BYTES,
-    NS_PER_S,
-    RECORD_SIZES_BYTES,
-    STUDY,
-    WRITES,
-    Cell,
-    calibration_cells,
-    cells,
-)
 from stripesim.scenarios.studies.lookup import published, select
 from stripesim.sim.systems.striped_fs.write import STEP_NAMES, STEPS
 
@@ -33,7 +24,7 @@ COLOUR = dict(zip(STEPS, COLOURS, strict=False))
 MARK = dict(zip(STEPS, MARKERS, strict=False))
 GREY, DARK, PALE = "#444444", "#222222", "#BBBBBB"
 _FILLED = {**POINT, "fillstyle": "full"}
-_SECONDS = WRITES / NS_PER_S
+_SECONDS = tables.WRITES / tables.NS_PER_S
 
 
 def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
@@ -52,7 +43,7 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
 
 
 def _published_ns(rate: float, size_bytes: int) -> dict[str, float]:
-    return {c.step: c.time_ns for c in cells() if (c.gbit_per_s, c.record_bytes) == (rate, size_bytes)}
+    return {c.step: c.time_ns for c in tables.cells() if (c.gbit_per_s, c.record_bytes) == (rate, size_bytes)}
 
 
 def _simulated_ns(rows: pl.DataFrame, rate: float, size_bytes: int) -> dict[str, float]:
@@ -76,12 +67,12 @@ def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
     """Figures 9 and 11 of the source: time of each step of one record, by record size."""
     rates = (1.0, 10.0)
     figure, places = panels((11.5, 5.2), [f"{rate:g} Gb/s" for rate in rates], sharey=True)
-    sizes = [size >> 10 for size in RECORD_SIZES_BYTES]
+    sizes = [size >> 10 for size in tables.RECORD_SIZES_BYTES]
     for axes, rate in zip(places, rates, strict=True):
         here = select(rows, experiment="steps", network_gbit_per_s=rate).sort("block_size_bytes")
         for step in STEPS:
             axes.plot(sizes, here[f"{step}_ns"] * 1e-3, color=COLOUR[step], linewidth=2)
-            measured = [_published_ns(rate, size)[step] * 1e-3 for size in RECORD_SIZES_BYTES]
+            measured = [_published_ns(rate, size)[step] * 1e-3 for size in tables.RECORD_SIZES_BYTES]
             axes.plot(sizes, measured, color=COLOUR[step], **{**POINT, "marker": MARK[step]})
         log_axis(axes, "x", sizes, [str(size) for size in sizes])
         log_axis(axes, "y", [1, 10, 100, 1000], ["1", "10", "100", "1,000"])
@@ -100,7 +91,7 @@ def draw_sizes(rows: pl.DataFrame) -> CaptionedFigure:
 def _calibration_error(rows: pl.DataFrame, step: str) -> float:
     simulated, _ = simulate_claims(rows)
     errors = []
-    for cell in calibration_cells():
+    for cell in tables.calibration_cells():
         value = simulated[cell.claim]
         if cell.step == step and isinstance(value, float):
             errors.append(abs(value / _SECONDS / cell.time_ns - 1))
@@ -115,7 +106,7 @@ def draw_shares(rows: pl.DataFrame) -> CaptionedFigure:
     for rate, size in ((1.0, 4), (1.0, 128), (10.0, 4), (10.0, 128), (40.0, 128)):
         bars.append((f"{rate:g} Gb/s, {size} KiB  measured", _published_ns(rate, size << 10)))
         bars.append(("simulated", _simulated_ns(rows, rate, size << 10)))
-    ours = _simulated_ns(rows, 100.0, LARGE_BYTES)
+    ours = _simulated_ns(rows, 100.0, tables.LARGE_BYTES)
     bars += [("100 Gb/s, 128 KiB  source's extrapolation", _source_shares()), ("simulated", ours)]
     place, ticks = 0.0, []
     for index, (_, times) in enumerate(bars):
@@ -148,13 +139,13 @@ def draw_shares(rows: pl.DataFrame) -> CaptionedFigure:
 def _source_shares() -> dict[str, float]:
     """Shares of the source's Figure 16 [%]; what it gives together is called rest."""
     claims = {"client": 287, "parity": 288, "distribution": 286}
-    shares = {step: published(STUDY)[f"exstorus-{claim}"] for step, claim in claims.items()}
+    shares = {step: published(tables.STUDY)[f"exstorus-{claim}"] for step, claim in claims.items()}
     return shares | {"rest": 100 - sum(shares.values())}
 
 
 def _held_out_s(step: str) -> float:
     """What the source measured at 40 Gb/s: time of 50,000 records [s]."""
-    (cell,) = [c for c in cells() if c.step == step and c.role == "held-out"]
+    (cell,) = [c for c in tables.cells() if c.step == step and c.role == "held-out"]
     return cell.time_ns * _SECONDS
 
 
@@ -162,7 +153,7 @@ def draw_networks(rows: pl.DataFrame) -> CaptionedFigure:
     """Figures 13 and 15 and beyond: steps of a 128 KiB record by network rate, with intervals."""
     figure = new_figure((11.5, 5.6))
     axes = figure.subplots()
-    here = select(rows, experiment="steps", block_size_bytes=LARGE_BYTES).sort("network_gbit_per_s")
+    here = select(rows, experiment="steps", block_size_bytes=tables.LARGE_BYTES).sort("network_gbit_per_s")
     rates = here["network_gbit_per_s"].to_list()
     for step in ("total", *STEPS):
         colour = COLOUR.get(step, DARK)
@@ -205,8 +196,10 @@ def draw_networks(rows: pl.DataFrame) -> CaptionedFigure:
     )
 
 
-def _table_3() -> list[Cell]:
-    return [cell for cell in cells() if cell.record_bytes == LARGE_BYTES and cell.table == "Table 3"]
+def _table_3() -> list[tables.Cell]:
+    return [
+        cell for cell in tables.cells() if cell.record_bytes == tables.LARGE_BYTES and cell.table == "Table 3"
+    ]
 
 
 def draw_codes(rows: pl.DataFrame) -> CaptionedFigure:

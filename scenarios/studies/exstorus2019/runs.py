@@ -7,14 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from stripesim.scenarios.studies.base import Setting
+from stripesim.scenarios.studies.exstorus2019 import parameters
 from stripesim.scenarios.studies.exstorus2019.fit import fit_all, prediction_intervals
-from stripesim.scenarios.studies.exstorus2019.parameters import (
-    GEOMETRY,
-    hdd_model,
-    kernel_factors,
-    system_at,
-    write_model,
-)
 from stripesim.scenarios.studies.exstorus2019.source import LARGE_BYTES, RECORD_SIZES_BYTES
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.systems.striped_fs.participants import FileStream, StripedSystem
@@ -40,7 +34,7 @@ _CHUNKS_SMALLER = 256
 def step_rows(setting: Setting) -> Iterator[Row]:
     """Tables 1 to 3 and beyond: five steps of lone records, by network and record size."""
     for rate in GBIT_PER_S:
-        system = system_at(rate, write_model())
+        system = parameters.system_at(rate, parameters.write_model())
         found = step_times(system, RECORD_SIZES_BYTES, engine=setting.engine)
         for size, times in zip(RECORD_SIZES_BYTES, found, strict=True):
             row = _written("steps", system, setting.engine, record_bytes=size) | _steps(times)
@@ -54,15 +48,15 @@ def step_rows(setting: Setting) -> Iterator[Row]:
 def code_rows(setting: Setting) -> Iterator[Row]:
     """Figures 4 to 7: five codes, one thread and ten, a fixed master, 10 Gb/s."""
     for threads in (1, 10):
-        for code, factor in kernel_factors().items():
-            system = replace(system_at(10.0, write_model()), kernel_factor=factor)
+        for code, factor in parameters.kernel_factors().items():
+            system = replace(parameters.system_at(10.0, parameters.write_model()), kernel_factor=factor)
             row = _written("codes", system, setting.engine, _LONE_FILE * threads, records=RECORDS // 4)
             yield row | {"code": code}
 
 
 def layout_rows(setting: Setting) -> Iterator[Row]:
     """Figure 3's layout: each file's own rate while all four are written, and alone."""
-    system = replace(system_at(10.0, write_model()), clients=2)
+    system = replace(parameters.system_at(10.0, parameters.write_model()), clients=2)
     records = RECORDS // 4
     for name, streams in (("together", FIGURE_3), ("alone", FIGURE_3[:1])):
         run = write_files(system, streams, record_bytes=LARGE_BYTES, records=records, engine=setting.engine)
@@ -76,19 +70,19 @@ def layout_rows(setting: Setting) -> Iterator[Row]:
 
 def short_rows(setting: Setting) -> Iterator[Row]:
     """Records that do not fill their last encoding unit are stored with zeros."""
-    system = system_at(10.0, write_model())
+    system = parameters.system_at(10.0, parameters.write_model())
     for size in SHORT_RECORDS_BYTES:
         row = _written("short records", system, setting.engine, record_bytes=size)
-        yield row | {"stored_bytes_per_client_byte": GEOMETRY.stored_bytes(size) / size}
+        yield row | {"stored_bytes_per_client_byte": parameters.GEOMETRY.stored_bytes(size) / size}
 
 
 def disk_rows(setting: Setting) -> Iterator[Row]:
     """Slaves on disks: memory that does not fill, memory that is full, and no memory at all."""
-    small = replace(hdd_model(), dirty_bytes=float(1 << 20))
-    none = replace(hdd_model(), dirty_bytes=0.0)
+    small = replace(parameters.hdd_model(), dirty_bytes=float(1 << 20))
+    none = replace(parameters.hdd_model(), dirty_bytes=0.0)
     for name, disk in (("memory only", None), ("disk, memory full", small), ("disk, no memory", none)):
         for rate in (1.0, 10.0, 40.0):
-            system = replace(system_at(rate, write_model()), hdd=disk)
+            system = replace(parameters.system_at(rate, parameters.write_model()), hdd=disk)
             yield _written("disks", system, setting.engine) | {"code": name}
 
 
@@ -97,7 +91,9 @@ def geometry_rows(setting: Setting) -> Iterator[Row]:
     for k, m in GEOMETRIES:
         for rate in GBIT_PER_S:
             for place in ("master", "client"):
-                system = system_at(rate, write_model(), geometry=replace(GEOMETRY, k=k, m=m))
+                system = parameters.system_at(
+                    rate, parameters.write_model(), geometry=replace(parameters.GEOMETRY, k=k, m=m)
+                )
                 system = replace(system, encode_at=place)
                 (times,) = step_times(system, [LARGE_BYTES], engine=setting.engine)
                 largest = max(STEPS, key=lambda step: (times[step], step))
@@ -112,9 +108,9 @@ def scale_rows(setting: Setting) -> Iterator[Row]:
     and the metadata server's time for them are both `_CHUNKS_SMALLER` times smaller: as much of its time
     falls to a record as before, in smaller pieces.
     """
-    model = write_model()
+    model = parameters.write_model()
     model = replace(model, mds_round_trip_ns=model.mds_round_trip_ns / _CHUNKS_SMALLER)
-    geometry = replace(GEOMETRY, chunk_bytes=GEOMETRY.chunk_bytes // _CHUNKS_SMALLER)
+    geometry = replace(parameters.GEOMETRY, chunk_bytes=parameters.GEOMETRY.chunk_bytes // _CHUNKS_SMALLER)
     for servers in SCALES:
         streams = [
             FileStream(client=i % servers, master=(i % servers * 7 + i // servers) % servers)
@@ -123,7 +119,7 @@ def scale_rows(setting: Setting) -> Iterator[Row]:
         # Fewer records of each file where there would be very many in all.
         records = min(32, 115_200 // len(streams))
         for rate, place in ((10.0, "master"), (100.0, "master"), (400.0, "master"), (10.0, "client")):
-            system = system_at(rate, model, geometry=geometry)
+            system = parameters.system_at(rate, model, geometry=geometry)
             system = replace(system, servers=servers, clients=servers, encode_at=place)
             yield _written("scale", system, setting.engine, streams, records=records)
 
