@@ -63,7 +63,6 @@ def test_messages_refuse_negative_sizes(name):
 
 
 def test_lock_knows_its_scopes():
-    assert [lock(scope).overlaps for scope in ("commit", "dispatch", "none")] == [False, True, True]
     assert [lock("coded").of_pool(erasure=coded).scope for coded in (True, False)] == ["commit", "dispatch"]
     assert lock("none").of_pool(erasure=True).scope == "none"
     with pytest.raises(ValueError, match="scope: got 'ever', wanted one of commit, coded, dispatch, none"):
