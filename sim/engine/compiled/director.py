@@ -87,7 +87,6 @@ class Direction:
         return int(min(due + self.run.world.streams["look_ns"].tolist()))
 
     def _expect(self) -> None:
-        """Tell the kernel when to come back."""
         world = self.run.world
         due_ns = self._due_ns()
         world.clock["direct_ns"] = due_ns
@@ -99,7 +98,6 @@ class Direction:
         return self._consulted.next_ns(int(self.run.world.clock["now_ns"][0]))
 
     def _act(self) -> None:
-        """Ask the director what happens now, and let it happen."""
         world = self.run.world
         clock = world.clock[0]
         found = world.reports[: int(clock["reported"])].tolist()
@@ -133,13 +131,11 @@ class Direction:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Let closed loops issue what they may have outstanding."""
         self.run.world.clock["streams_filled"] = 0
 
     # ---------------------------------------------------------------------------- resources
 
     def _stop(self, stopped: list[int], touched: Array) -> None:
-        """Let resources die: what is in service at them is lost."""
         world = self.run.world
         world.resources["stopped"][stopped] |= layout.STOPPED
         servers = np.isin(world.resources["discipline"], (machine.FIFO, machine.BATCH)) & (
@@ -155,7 +151,6 @@ class Direction:
         heapify(self._lost)
 
     def _start(self, started: list[int], touched: Array) -> None:
-        """Let resources work again, those that were stopped."""
         resources = self.run.world.resources
         for resource in started:
             if resources["stopped"][resource] & layout.STOPPED:
@@ -165,7 +160,6 @@ class Direction:
                     resources["free"][resource] = resources["capacity"][resource]
 
     def _calendar(self) -> tuple[Array, Array]:
-        """Return a copy of the calendar's entries."""
         world = self.run.world
         entries = slice(layout.ROOT, int(world.clock["calendar_end"][0]))
         return world.times_ns[entries].copy(), world.cells[entries].copy()
@@ -180,7 +174,6 @@ class Direction:
         return np.flatnonzero(taken)
 
     def _interrupt(self, groups: set[int], touched: Array) -> None:
-        """Cut off the requests of groups."""
         world, log = self.run.world, self.run.world.log
         wanted = np.fromiter(groups, dtype=np.int64)
         streams = world.streams["feed"] == 1
@@ -197,14 +190,12 @@ class Direction:
         self._cut_off(slots, touched)
 
     def _end(self, entries: Array, outcome: int) -> None:
-        """Note that requests end without completing."""
         world = self.run.world
         world.log["completed_ns"][entries] = outcome
         of = world.log["stream"][entries]
         np.subtract.at(world.streams["outstanding"], of[of < len(world.streams)], 1)
 
     def _drop_parked(self, dropped: Array, outcome: int) -> None:
-        """End requests that wait."""
         world = self.run.world
         parked = world.parked[: len(dropped)].copy()
         self._end(parked["entry"][dropped], outcome)
@@ -230,7 +221,6 @@ class Direction:
             self.retries[entry] = self.retries.get(entry, 0) + 1
 
     def _cut_off(self, slots: Array, touched: Array) -> None:
-        """Take requests out of everything."""
         if not len(slots):
             return
         world = self.run.world
@@ -245,7 +235,6 @@ class Direction:
     # ------------------------------------------------------------------------ issued again
 
     def _issue_waiting(self, groups: set[int]) -> None:
-        """Plan again what has not been issued of groups that are not held; issue what waits."""
         run, count = self.run, len(self.run.world.streams)
         open_groups = np.array([group for group in groups if not run.world.held[group]], dtype=np.int64)
         if not len(open_groups):
@@ -285,7 +274,6 @@ class Direction:
         return pairs[: len(parked)]
 
     def _known(self, stream: int, parked: Array, later: Array) -> machine.RequestChunk:
-        """Return what stays as it was of requests that are planned again."""
         world = self.run.world
         groups = np.append(world.log["group"][parked["entry"]], world.plan[stream, later, 0])
         keys = None
@@ -314,7 +302,6 @@ class Direction:
         world.streams["look_ns"][stream] = look_ns
 
     def _time_out(self, stream: int) -> None:
-        """Cut off those requests of a stream whose time is out now."""
         world = self.run.world
         logged, first = int(world.clock["logged"][0]), self._oldest[stream]
         stop = first

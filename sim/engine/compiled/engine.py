@@ -48,7 +48,6 @@ def run(program: Program) -> EngineRun:
 
 
 def _power_of_two(size: int) -> int:
-    """Return the smallest power of two that is at least `size`."""
     return 1 << (size - 1).bit_length()
 
 
@@ -173,7 +172,6 @@ class CompiledRun:
         self.world = self.world._replace(plan_keys=plan_keys, keys=keys)
 
     def _lengthen_plan(self, requests: int) -> None:
-        """Make room for so many planned requests of a stream."""
         plan = self.world.plan
         if requests > plan.shape[1]:
             longer = np.zeros((len(plan), requests, plan.shape[2]), dtype=np.int64)
@@ -186,7 +184,6 @@ class CompiledRun:
         self._resize_cells(max(_SLOTS, 2 * len(self.world.requests)), bits)
 
     def _more_log(self) -> None:
-        """Let more requests be issued."""
         log = self.world.log
         if len(log) > np.iinfo(np.int32).max // 2:
             raise ValueError(f"got more than {len(log)} requests in a run, wanted fewer")
@@ -197,7 +194,6 @@ class CompiledRun:
         self.world = self.world._replace(parked=grown(self.world.parked, 2 * len(self.world.parked)))
 
     def _more_reports(self) -> None:
-        """Let more requests complete before the director hears of them."""
         self.world = self.world._replace(reports=grown(self.world.reports, 2 * len(self.world.reports)))
 
     def set_clock(self, time_ns: int) -> None:
@@ -218,7 +214,6 @@ class CompiledRun:
         world.ends_ns[rows[rows != layout.NOBODY]] = PENDING
 
     def _more_bins(self) -> None:
-        """Make room for the bin that is wanted."""
         clock, bins = self.world.clock, self.world.bins
         larger = np.zeros((max(2 * len(bins), int(clock["wanting"][0]) + 1), bins.shape[1]), dtype=np.int64)
         larger[: len(bins)] = bins
@@ -349,7 +344,6 @@ class CompiledRun:
         )
 
     def _stream_run(self, index: int, own: Array) -> StreamRun:
-        """Return what is noted of a stream, or of what its requests spawned."""
         world = self.world
         return StreamRun(
             issued_ns=own["issued_ns"].astype(np.int64),
@@ -379,7 +373,6 @@ class CompiledRun:
         return own
 
     def _check_end(self, end_ns: int, log: Array) -> None:
-        """Assert that a run which came to its end left nothing behind."""
         if self.direction:
             self.direction.check_end()
             return

@@ -105,7 +105,6 @@ def _end_of_service(world: World, cell: int) -> None:
 
 @inlined
 def _pool(world: World, word: int, pool: Any, cell: int) -> None:
-    """Take a unit of a pool or wait for it; or give one back."""
     now_ns = world.clock[0].now_ns
     if pool.share:
         _pool_shared(world, word, pool, cell)
@@ -220,7 +219,6 @@ def _lacks_for(world: World, request: Any, step: Any, cell: int, room: int) -> i
 
 @inlined
 def _skip_all(world: World, request: Any, first_cell: int, start: int, stop: int) -> None:
-    """Tell successors that a predecessor of theirs does not run."""
     for place in range(start, stop):
         number_after = world.successors[at(place)]
         waits_for = world.steps[at(request.first_step + number_after)].waits_for

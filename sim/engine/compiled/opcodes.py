@@ -131,7 +131,6 @@ def _enter(world: World, gate: Any, request: Any, cell: int) -> None:
 
 @inlined
 def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: int) -> None:
-    """Take a ticket, wait for its turn, or give it back."""
     clock = world.clock[0]
     if word == ENTER:
         _enter(world, gate, request, cell)
@@ -158,7 +157,6 @@ def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: i
 
 @inlined
 def _scatter(key: int) -> int:
-    """Hash a key."""
     return int((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32))
 
 
@@ -209,7 +207,6 @@ def change_pins(world: World, keys: Any, which: int, change: int) -> None:
 
 @inlined
 def _pinned(world: World, keys: Any, which: int, by_others: bool) -> bool:
-    """Tell whether every key of a range is pinned."""
     for key in range(keys.first[which], keys.stop[which]):
         own = 0
         if by_others:

@@ -56,7 +56,6 @@ def _special(world: World, cell: int) -> Any:
 
 @inlined
 def _tag(world: World, line: Any) -> None:
-    """Move the tags of a class on to its first item."""
     cost, joined_ns = _special(world, wide(line.first)).cost, world.joined_ns[at(line.first)]
     line.seen_ns = world.clock[0].now_ns
     if line.reservation:
@@ -71,7 +70,6 @@ def _tag(world: World, line: Any) -> None:
 
 @inlined
 def _catch_up(world: World, share: Any, own: int) -> None:
-    """Let a class that was idle compete from where the last of the others is."""
     now_ns = world.clock[0].now_ns
     least = TAG_NEVER
     for number in range(share.first_line, share.first_line + share.lines):
@@ -140,7 +138,6 @@ def _next_draw(world: World, share: Any) -> int:
 
 @inlined
 def _draw(world: World, share: Any) -> int:
-    """Draw a class by its weight; what costs much is drawn again the more often."""
     total = waiting = 0
     last = NOBODY
     for number in range(share.first_line, share.first_line + share.lines):
@@ -164,7 +161,6 @@ def _draw(world: World, share: Any) -> int:
 
 @inlined
 def _take_tagged(world: World, resource: Any, share: Any) -> int:
-    """Take the item whose reservation is due first, else by weight one that is within its limit."""
     now_ns = world.clock[0].now_ns
     reserved = ready = NOBODY
     for number in range(share.first_line, share.first_line + share.lines):

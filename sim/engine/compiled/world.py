@@ -245,7 +245,6 @@ def empty_world(program: Program, log_rows: int) -> World:
 
 
 def _shares(program: Program) -> tuple[Array, Array]:
-    """Return the queues that classes share, and their classes."""
     indices = program.resources.share_indices
     shared = np.flatnonzero(indices >= 0)
     kinds = [program.resources.shares[index] for index in indices[shared].tolist()]
