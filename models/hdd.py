@@ -1,4 +1,4 @@
-"""A hard disk, or a RAID-0 set of them: seek, rotation, transfer."""
+"""A hard disk, or a RAID-0 set of them: seek, rotation, transfer; and what may lie under an object store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from stripesim.models.provenance import MeasuredModel, Provenance
-from stripesim.models.ssd import FACTOR_POINTS
+from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 
 #: Mean of the square root of a seek's distance between two uniformly drawn places: 2 ∫ √x (1 − x) dx.
 MEAN_ROOT_DISTANCE = 8 / 15
@@ -171,3 +171,7 @@ class HddWithLogModel(HddModel):
         """Mean time to write `size_bytes` to the log and flush, as a commit does [ns]."""
         write_ns = self.log_write_base_ns + self.log_write_ns_per_byte * self.blocks_bytes(size_bytes)
         return write_ns + self.flush_base_ns
+
+
+DeviceModel = SsdModel | HddModel
+"""Both have servers, service times by direction and size, a spread, and the pieces of a transfer."""

@@ -16,10 +16,9 @@ from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
 from stripesim.sim.observe.limits import ResourceUse, limits_of_run, limits_text, resource_use
-from stripesim.sim.observe.offered import offered
 from stripesim.sim.observe.recording import account, completions_sha256, describe
 from stripesim.sim.observe.requested import Requested, join_parts, joined_requests, joined_streams
-from stripesim.sim.observe.window import Window, window_of
+from stripesim.sim.observe.window import Window, offered, window_of
 
 AnyWorkload = Workload | SyntheticLoops
 

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stripesim.models.device import DeviceModel
-from stripesim.models.hdd import HddModel, HddWithLogModel
+from stripesim.models.hdd import DeviceModel, HddModel, HddWithLogModel
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.models.ssd import FACTOR_POINTS, SsdModel
 

@@ -12,7 +12,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell, RepairSpec, Scenario, WorkloadSpec
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.observe.steady_state import batch_means
+from stripesim.sim.observe.intervals import batch_means
 from stripesim.sim.run import simulate
 
 #: Objects of the sample that the lost OSD had a shard of [count]: a few for each of its placement groups.

@@ -20,8 +20,8 @@ from stripesim.calibration.parameters.sets import (
 )
 from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.device import DeviceModel
 from stripesim.models.generations import OpThreads, generation, generations
+from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.models.kernel.interpolate import interpolated
 from stripesim.models.messages import MessageModel

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stripesim.sim.observe.steady_state import mser5
+from stripesim.sim.observe.intervals import mser5
 
 #: What tells one cell of a point from another.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")

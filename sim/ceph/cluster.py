@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from stripesim.models.coding import WHOLE_STRIPES, EcPolicy, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
-from stripesim.models.device import DeviceModel
+from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.kernel.cost import KernelTable, KernelTableError
 from stripesim.models.messages import MessageModel

@@ -66,17 +66,6 @@ class Layout:
     def _view(self, primary: int, missing: frozenset[int], catching_up: frozenset[int]) -> int:
         key = (primary, missing, catching_up)
         if key not in self._known:
-            pool = self._pool
             self._known[key] = len(self.contexts)
-            self.contexts.append(
-                PathContext(
-                    models=pool.cluster.models,
-                    scheme=pool.scheme,
-                    geometry=pool.geometry,
-                    primary=primary,
-                    missing=missing,
-                    recovery_chunk_bytes=pool.cluster.recovery_chunk_bytes,
-                    catching_up=catching_up,
-                )
-            )
+            self.contexts.append(self._pool.context(primary, missing, catching_up))
         return self._known[key]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.coding import PAGE_BYTES
+from stripesim.sim.ceph.caches import ReadCache, SmallWrites, sizes_before
 from stripesim.sim.ceph.clients.workload import Requests, SyntheticLoops, Workload
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.paths import (
@@ -28,8 +29,6 @@ from stripesim.sim.ceph.paths import (
 from stripesim.sim.ceph.paths.optimised import OBJECT, ROWS
 from stripesim.sim.ceph.paths.pipeline import PARTIAL, WRITTEN
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.ceph.read_cache import ReadCache, sizes_before
-from stripesim.sim.ceph.small_writes import SmallWrites
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk

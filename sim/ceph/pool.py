@@ -57,6 +57,20 @@ class Pool:
         first: IntArray = leading.argmax(axis=1).astype(np.int64)
         return first
 
+    def context(
+        self, primary: int, missing: frozenset[int], catching_up: frozenset[int] = frozenset()
+    ) -> PathContext:
+        """Return what a path depends on, for one way that a placement group looks."""
+        return PathContext(
+            models=self.cluster.models,
+            scheme=self.scheme,
+            geometry=self.geometry,
+            primary=primary,
+            missing=missing,
+            recovery_chunk_bytes=self.cluster.recovery_chunk_bytes,
+            catching_up=catching_up,
+        )
+
     @cached_property
     def _views(self) -> tuple[list[PathContext], IntArray]:
         contexts: list[PathContext] = []
@@ -73,16 +87,7 @@ class Pool:
                         f"it tolerates {self.scheme.failures_tolerated}"
                     )
                 index[key] = len(contexts)
-                contexts.append(
-                    PathContext(
-                        models=self.cluster.models,
-                        scheme=self.scheme,
-                        geometry=self.geometry,
-                        primary=primary,
-                        missing=missing,
-                        recovery_chunk_bytes=self.cluster.recovery_chunk_bytes,
-                    )
-                )
+                contexts.append(self.context(primary, missing))
             views[group] = index[key]
         return contexts, views
 

@@ -1,15 +1,17 @@
-"""Reports what is wrong with a program before it runs, in one line."""
+"""Reports what is wrong with a program, or with what a director does, in one line."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import cast
+from time import perf_counter
+from typing import Protocol, cast
 
 import numpy as np
 
 from stripesim.sim.engine import program as machine
 from stripesim.sim.engine.conditions import ALONE, GATE_EMPTY, IDLE, KEY_RANGES
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, LEAVE, RELEASE, TURN, USE, WORDS, IntArray, Template
-from stripesim.sim.engine.program import Program, ProgramError, RequestChunk
+from stripesim.sim.engine.program import Action, Director, Program, ProgramError, Report, RequestChunk
 
 
 def check_program(program: Program) -> None:
@@ -224,3 +226,40 @@ def _check_path(where: str, program: Program, path: Template, rows: IntArray) ->
                 machine.DISCIPLINES[one] for one in range(len(machine.DISCIPLINES)) if wanted >> one & 1
             )
             raise ProgramError(f"{where}: {path.name}: role {role} is '{name}', a {kind}, wanted {text}")
+
+
+class Planning(Protocol):
+    """A run that keeps apart how long planning took."""
+
+    planning_s: float
+
+
+@contextmanager
+def planning(run: Planning) -> Iterator[None]:
+    """Count what is done inside as planning."""
+    start_s = perf_counter()
+    yield
+    run.planning_s += perf_counter() - start_s
+
+
+class Consulted:
+    """A director whose answers are checked."""
+
+    def __init__(self, director: Director, program: Program, run: Planning) -> None:
+        self._director = director
+        self._program = program
+        self._run = run
+
+    def next_ns(self, now_ns: int) -> int | None:
+        """Ask when it wants to act next [ns]; None: never of its own accord."""
+        with planning(self._run):
+            next_ns = self._director.next_ns()
+        check_moment(now_ns, next_ns)
+        return next_ns
+
+    def act(self, now_ns: int, reports: tuple[Report, ...]) -> tuple[Action, ...]:
+        """Ask what happens now."""
+        with planning(self._run):
+            actions = tuple(self._director.act(now_ns, reports))
+        check_actions(self._program, actions)
+        return actions

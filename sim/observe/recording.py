@@ -9,9 +9,8 @@ from stripesim.sim.ceph.cluster import THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
-from stripesim.sim.observe.intervals import batches_of, ratio_interval
+from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
 from stripesim.sim.observe.requested import Requested
-from stripesim.sim.observe.steady_state import Floats
 from stripesim.sim.observe.window import Window
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.sim.ceph.read_cache import ReadCache, sizes_before
+from stripesim.sim.ceph.caches import ReadCache, sizes_before
 
 
 def test_a_read_fills_and_a_write_drops():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.object_store.filestore import FileStoreModel
 from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
+from stripesim.models.object_store.store import FileStoreModel
 from stripesim.models.placement.pg_autoscale import nearest_power_of_two, pg_autoscale_model
 from stripesim.models.provenance import Provenance
 from stripesim.scenarios.run.build import build_models

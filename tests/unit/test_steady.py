@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stripesim.sim.observe.steady_state import batch_means, mser5
+from stripesim.sim.observe.intervals import batch_means, mser5
 
 
 @pytest.mark.parametrize("skipped", [0, 50, 200, 400])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.models.object_store.filestore import FileStoreModel
 from stripesim.models.object_store.metadata_cache import BlueStoreCacheModel, MetadataLookup
+from stripesim.models.object_store.store import FileStoreModel
 from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells

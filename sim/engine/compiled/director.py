@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from stripesim.sim.engine import program as machine
-from stripesim.sim.engine.checks import check_replanned
+from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import NEVER_NS, Array
 from stripesim.sim.engine.conditions import KEY_RANGES
-from stripesim.sim.engine.direction import Consulted, planning
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING
 

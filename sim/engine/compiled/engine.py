@@ -13,12 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from stripesim.sim.engine.checks import check_chunk, check_program
+from stripesim.sim.engine.checks import check_chunk, check_program, planning
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.director import Direction
 from stripesim.sim.engine.compiled.tables import Tables, grown
 from stripesim.sim.engine.compiled.world import Array, World, empty_world
-from stripesim.sim.engine.direction import planning
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import (
     CHUNK,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stripesim.sim.engine import program as machine
-from stripesim.sim.engine.checks import check_replanned
-from stripesim.sim.engine.direction import Consulted, planning
+from stripesim.sim.engine.checks import Consulted, check_replanned, planning
 from stripesim.sim.engine.graph import STEPS_MAX, USE, IntArray
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.engine.simpy.opcodes import pass_tickets, pin

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import simpy
 
-from stripesim.sim.engine.checks import check_chunk
-from stripesim.sim.engine.direction import planning
+from stripesim.sim.engine.checks import check_chunk, planning
 from stripesim.sim.engine.graph import COUNTERS, STEP_BITS, Template
 from stripesim.sim.engine.program import CHUNK, PENDING, DirectedSource, RequestChunk, StreamRun
 
