@@ -2,19 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import lcm
 
 import numpy as np
 
-from stripesim.models.clock import round_ns
 from stripesim.sim.ceph.clients.workload import Requests, Workload
 from stripesim.sim.ceph.paths import write_path
-from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.planner import Planned, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.ceph.roles import PG_LOCK
-from stripesim.sim.engine.conditions import NO_TEST
-from stripesim.sim.engine.graph import ACQUIRE, DELAY, NO_ROLE, NO_SHARD, RELEASE, IntArray, Template
+from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk
 
 
@@ -57,6 +54,8 @@ class CreationSource:
         self._pause_ns, self._fill = pause_ns, fill
         self._known: set[int] = set()
         self._changed: dict[tuple[int, ...], int] = {}
+        # How each template is compiled.
+        self._compile: dict[int, Callable[..., Template]] = {}
 
     @property
     def planned(self) -> Planned:
@@ -105,7 +104,8 @@ class CreationSource:
         offset_bytes %= period
         return self._made(
             (1, view, offset_bytes, length_bytes),
-            lambda: write_path(
+            partial(
+                write_path,
                 self._pool.contexts[view],
                 offset_bytes=offset_bytes,
                 length_bytes=length_bytes,
@@ -117,7 +117,8 @@ class CreationSource:
         """Compile a write that creates its object in full: one at the end fills all before it."""
         return self._made(
             (2, view, length_bytes),
-            lambda: write_path(
+            partial(
+                write_path,
                 self._pool.contexts[view],
                 offset_bytes=self._pool.object_bytes - length_bytes,
                 length_bytes=length_bytes,
@@ -126,65 +127,13 @@ class CreationSource:
         )
 
     def _paused(self, template: int) -> int:
-        return self._made((3, template), lambda: with_pause(self._book.templates[template], self._pause_ns))
+        if template not in self._compile:
+            key = next(key for key, made in self._planner.templates.items() if made == template)
+            self._compile[template] = partial(self._planner.compiled, key)
+        return self._made((3, template), partial(self._compile[template], pause_ns=self._pause_ns))
 
-    def _made(self, key: tuple[int, ...], compile_it: Callable[[], Template]) -> int:
+    def _made(self, key: tuple[int, ...], compile_it: Callable[..., Template]) -> int:
         if key not in self._changed:
             self._changed[key] = self._book.add(compile_it())
+            self._compile[self._changed[key]] = compile_it
         return self._changed[key]
-
-
-def with_pause(template: Template, pause_ns: float) -> Template:
-    """Return a template that waits once it holds its placement group's lock.
-
-    The template has plain words only and one lock.
-    """
-    locks = np.flatnonzero((template.words == ACQUIRE) & (template.roles == PG_LOCK))
-    if len(locks) != 1 or (template.words > RELEASE).any():
-        raise ValueError(f"{template.name}: got {len(locks)} locks, wanted one, and plain words only")
-    at = int(locks[0])
-    new = at + 1
-    starts = template.successor_starts
-    first, stop = int(starts[at]), int(starts[at + 1])
-    moved = template.successors + (template.successors >= new)
-    # The pause is the lock's only successor and takes over those that the lock had.
-    successors = np.concatenate([moved[:first], [new], moved[first:]])
-    moved_starts = np.concatenate([starts[: at + 1], [first + 1, stop + 1], starts[at + 2 :] + 1])
-
-    def inserted(values: IntArray, value: int) -> IntArray:
-        return np.insert(values, new, value)
-
-    dynamics = template.dynamics
-    if dynamics is not None:
-        # The threads of its steps; that nothing else goes beyond plain words has been checked.
-        threads = dynamics.threads + (dynamics.threads >= new)
-        dynamics = replace(
-            dynamics,
-            keys=inserted(dynamics.keys, -1),
-            tickets=inserted(dynamics.tickets, -1),
-            yes_counts=inserted(dynamics.yes_counts, -1),
-            spawns=inserted(dynamics.spawns, -1),
-            merges=np.insert(dynamics.merges, new, False),
-            tests=inserted(dynamics.tests, NO_TEST),
-            once=np.insert(dynamics.once, new, 0, axis=0),
-            threads=inserted(threads, -1),
-            classes=inserted(dynamics.classes, 0),
-            costs=inserted(dynamics.costs, 1),
-        )
-    return replace(
-        template,
-        dynamics=dynamics,
-        name=f"{template.name} after a pause",
-        words=inserted(template.words, DELAY),
-        roles=inserted(template.roles, NO_ROLE),
-        spreads=inserted(template.spreads, 0),
-        demands_ns=inserted(template.demands_ns, round_ns(pause_ns)),
-        predecessors=inserted(template.predecessors, 1),
-        successor_starts=moved_starts.astype(np.int64),
-        successors=successors.astype(np.int64),
-        reply=template.reply + int(template.reply >= new),
-        amounts=np.insert(template.amounts, new, 0, axis=0),
-        labels=(*template.labels[:new], "pause at creation", *template.labels[new:]),
-        phases=(*template.phases[:new], Phase.PAUSE, *template.phases[new:]),
-        shards=(*template.shards[:new], NO_SHARD, *template.shards[new:]),
-    )

@@ -123,7 +123,7 @@ class RequestPlanner:
         self._cache = ReadCache(capacity)
         self._per_object = -(-pool.object_bytes // self._granule)
         self._sizes: dict[int, int] = {}
-        self._templates: dict[tuple[int, ...], int] = {}
+        self.templates: dict[tuple[int, ...], int] = {}
         # The same by what a template really depends on: extents within a stripe differ in name only.
         self._alike: dict[tuple[object, ...], int] = {}
         self._roll_forwards: dict[tuple[int, tuple[int, ...] | None], Template] = {}
@@ -132,7 +132,7 @@ class RequestPlanner:
             in_flight = workload.depth * getattr(workload, "clients", 1)
             self._small = SmallWrites(store, depth=in_flight, prefilled=prefilled)
         if beside is not None:
-            self._cache, self._templates = beside._cache, beside._templates
+            self._cache, self.templates = beside._cache, beside.templates
             self._alike, self._roll_forwards = beside._alike, beside._roll_forwards
         self._owners = 0
         self._planned: list[Planned] = []
@@ -331,12 +331,12 @@ class RequestPlanner:
         return self._roll_forwards[key]
 
     def _template(self, key: tuple[int, ...]) -> int:
-        found = self._templates.get(key)
+        found = self.templates.get(key)
         if found is None:
             essence = self._essence(key)
             if essence not in self._alike:
-                self._alike[essence] = self._book.add(self._compile(key))
-            found = self._templates[key] = self._alike[essence]
+                self._alike[essence] = self._book.add(self.compiled(key))
+            found = self.templates[key] = self._alike[essence]
         return found
 
     def _essence(self, key: tuple[int, ...]) -> tuple[object, ...]:
@@ -362,7 +362,9 @@ class RequestPlanner:
         first, stop = self._layout.contexts[view].geometry.stripe_range(offset, length)
         return frozenset(({first} if head else set()) | ({stop - 1} if tail else set()))
 
-    def _compile(self, key: tuple[int, ...]) -> Template:
+    def compiled(self, key: tuple[int, ...], *, pause_ns: float = 0) -> Template:
+        """Compile a request of some shape; `pause_ns` as of `write_path`, not in a pipeline."""
+        assert not (pause_ns and self._pipelined)
         write, view, offset, length, size, head, tail = key
         context = self._layout.contexts[view]
         if context.scheme.name == "none":
@@ -379,7 +381,11 @@ class RequestPlanner:
                 return pipelined_write_path(context, **extent, cached_stripes=cached, roll_forward=forward)
             states = (head, tail) if self._small else None
             return write_path(
-                context, **extent, cached_stripes=frozenset() if states else cached, unit_states=states
+                context,
+                **extent,
+                cached_stripes=frozenset() if states else cached,
+                unit_states=states,
+                pause_ns=pause_ns,
             )
         # Of a cached stripe each source holds a chunk.
         per_source = self._block
