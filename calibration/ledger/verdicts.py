@@ -80,29 +80,14 @@ def judge(
     parameters: Iterable[Mapping[str, Any]] = (),
     groups: Mapping[str, str] | None = None,
 ) -> Ledger:
-    """Set simulated values beside published ones and write the verdicts.
+    """Set simulated values beside published ones and write the verdicts; a `LedgerError` has every problem.
 
-    Parameters
-    ----------
-    claims, simulated
-        Claims of one study; claim id → number, array, words (`Observation`, str or bool, for orderings and
-        trends) or None, in the claim's own unit. An id left out counts as None.
-    reasons
-        Claim id → why nothing was computed.
-    parameters
-        Rows with at least ``name``, ``value``, ``unit`` and ``provenance``; a parameter counts as fitted when
-        its provenance is, or begins with, ``fitted`` (or is a mapping whose ``kind`` is).
-    groups
-        Metric → group under which its errors are averaged; a metric not named is its own group.
+    `simulated` gives by claim id a number, an array, words (`Observation`, str or bool, for orderings and
+    trends) or None, in the claim's own unit; an id left out counts as None, and `reasons` says why.
+    `parameters` are rows with at least ``name``, ``value``, ``unit`` and ``provenance``; one counts as fitted
+    when its provenance is, or begins with, ``fitted`` (or is a mapping whose ``kind`` is). `groups` gives by
+    metric the group under which errors are averaged.
 
-    Raises
-    ------
-    LedgerError
-        With every problem: an unknown id, a value that is not finite or does not fit, a parameter that lacks
-        a key.
-
-    Notes
-    -----
     ``error = simulated / published − 1``; where ``|published| < 0.05`` it is the difference and the tolerance
     0.05. Right means: `value`, `extremum`: ``|error| ≤ tolerance``. `at-most`: ``error ≤ tolerance``.
     `range`: a number lies inside the range widened by the tolerance (error 0 inside the range itself); of an

@@ -85,11 +85,8 @@ class StudyResult:
         """Return the document that ``--json`` and ``ledger.json`` hold."""
         document = {**self.ledger.to_json(), "provenance": self.provenance}
         if self.ablated:
-            document["ablations"] = [
-                {"ablation": name, **row}
-                for name, each in self.ablated.items()
-                for row in self._changed(each)
-            ]
+            rows = {name: self._changed(each) for name, each in self.ablated.items()}
+            document["ablations"] = [{"ablation": name, **row} for name in rows for row in rows[name]]
         return document
 
     def terminal_tables(self) -> list[Table]:
@@ -102,7 +99,7 @@ class StudyResult:
         rows = [("as calibrated", _count(self), "", "")]
         for name, each in self.ablated.items():
             changed = [row for row in self._changed(each) if row["ratio"] is not None]
-            moved = [row for row in changed if abs(row["ratio"] - 1) > _VISIBLE]
+            moved = [row for row in changed if abs(row["ratio"] - 1) > 0.01]
             moved.sort(key=lambda row: -abs(row["ratio"] - 1))
             most = "; ".join(f"{row['id']} × {row['ratio']:.3g}" for row in moved[:3])
             rows.append((name, _count(each), f"{len(moved)} of {len(changed)}", most))
@@ -113,18 +110,12 @@ class StudyResult:
         before = {entry.claim.id: entry.simulated for entry in self.ledger.entries}
         return [
             {
-                "id": entry.claim.id,
-                "baseline": before[entry.claim.id],
-                "simulated": entry.simulated,
-                "ratio": _ratio(entry.simulated, before[entry.claim.id]),
-                "verdict": entry.verdict,
+                **{"id": entry.claim.id, "baseline": before[entry.claim.id], "simulated": entry.simulated},
+                **{"ratio": _ratio(entry.simulated, before[entry.claim.id]), "verdict": entry.verdict},
             }
             for entry in other.ledger.entries
             if isinstance(entry.simulated, int | float)
         ]
-
-
-_VISIBLE = 0.01
 
 
 def _ratio(value: float, baseline: object) -> float | None:
