@@ -98,13 +98,9 @@ class DeviceRecorder(SimpyEngine):
 
 def _row(begin_ns: int, end_ns: int, place: int, length: int, *, is_write: bool) -> dict[str, Any]:
     return {
-        "issue_ns": begin_ns,
-        "dispatch_ns": begin_ns,
-        "complete_ns": end_ns,
-        "offset_bytes": place,
-        "length_bytes": length,
-        "is_write": is_write,
-    }
+        "issue_ns": begin_ns, "dispatch_ns": begin_ns, "complete_ns": end_ns, "offset_bytes": place,
+        "length_bytes": length, "is_write": is_write,
+    }  # fmt: skip
 
 
 def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:

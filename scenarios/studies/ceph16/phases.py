@@ -70,13 +70,9 @@ def simulate_repair(
     )
     # Nobody used the cluster meanwhile; a run needs a client, which reads once.
     once = Synthetic(
-        pattern="rand",
-        block_bytes=repair.coded.stripe_unit_bytes,
-        image_bytes=repair.image_bytes,
-        read_fraction=1.0,
-        requests=1,
-        queue_depth=1,
-    )
+        pattern="rand", block_bytes=repair.coded.stripe_unit_bytes, image_bytes=repair.image_bytes,
+        read_fraction=1.0, requests=1, queue_depth=1,
+    )  # fmt: skip
     models = cluster.models_for(scheme)
     wakes_ns = models.threads.wake_ns * (1 + models.threads.sync_wakes_count)
     flush_ns = models.ssd.flush_base_ns + SYNC_NS - models.ssd.sync_ns(models.store.metadata_bytes) - wakes_ns

@@ -53,14 +53,10 @@ def storage_rows(_setting: Setting) -> Iterator[Row]:
         for code in CODES:
             keys = keys_of(writes, model, width=codes()[code].width)
             yield {
-                **_cell("storage", code, "write", int(file_bytes.sum())),
-                "archive": name,
-                "files": len(file_bytes),
-                "keys": keys.count,
-                "binary_bytes": keys.binary_bytes(model),
-                "stored_bytes": keys.stored_bytes(model),
-                "storage_overhead": codes()[code].width / K,
-            }
+                **_cell("storage", code, "write", int(file_bytes.sum())), "archive": name,
+                "files": len(file_bytes), "keys": keys.count, "binary_bytes": keys.binary_bytes(model),
+                "stored_bytes": keys.stored_bytes(model), "storage_overhead": codes()[code].width / K,
+            }  # fmt: skip
 
 
 def encoder_rows(setting: Setting) -> Iterator[Row]:
@@ -123,15 +119,11 @@ def availability_rows(setting: Setting) -> Iterator[Row]:
             low, high = np.quantile(shares, (0.05, 0.95), axis=0)
             for index, killed in enumerate(FIGURE_4_KILLED):
                 yield {
-                    **_cell("availability", code.name, "read", None),
-                    "scheme": code.scheme,
-                    "archive": name,
-                    "killed_fraction": killed / NODES,
-                    "available": float(shares[:, index].mean()),
-                    "available_exact": float(exact[index]),
-                    "available_p05": float(low[index]),
+                    **_cell("availability", code.name, "read", None), "scheme": code.scheme, "archive": name,
+                    "killed_fraction": killed / NODES, "available": float(shares[:, index].mean()),
+                    "available_exact": float(exact[index]), "available_p05": float(low[index]),
                     "available_p95": float(high[index]),
-                }
+                }  # fmt: skip
 
 
 def throughput_rows(setting: Setting) -> Iterator[Row]:
@@ -237,10 +229,6 @@ NEEDED = tuple(name for name in EXPERIMENTS if name != "replay")
 
 def _cell(experiment: str, code: str, op: str, size_bytes: int | None) -> Row:
     return {
-        "experiment": experiment,
-        "code": code,
-        "scheme": codes()[code].scheme if code in codes() else code,
-        "op": op,
-        "pattern": "seq",
-        "block_size_bytes": size_bytes,
-    }
+        "experiment": experiment, "code": code, "scheme": codes()[code].scheme if code in codes() else code,
+        "op": op, "pattern": "seq", "block_size_bytes": size_bytes,
+    }  # fmt: skip

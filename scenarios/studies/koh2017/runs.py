@@ -108,16 +108,9 @@ def _simulate(
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
     return simulate(
-        setting.pool,
-        setting.workload,
-        prefilled=setting.prefilled,
-        until_ns=setting.until_ns,
-        newest_only=setting.newest_only,
-        seed=scenario.seed,
-        engine=task.engine,
-        foreground=source,
-        **further,
-    )
+        setting.pool, setting.workload, prefilled=setting.prefilled, until_ns=setting.until_ns,
+        newest_only=setting.newest_only, seed=scenario.seed, engine=task.engine, foreground=source, **further,
+    )  # fmt: skip
 
 
 def _row(task: Simulation) -> list[Row]:
