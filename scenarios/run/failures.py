@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
+from stripesim.sim.ceph.failures.schedule import Kind
 from stripesim.sim.engine.graph import IntArray
 
 if TYPE_CHECKING:
@@ -23,18 +24,17 @@ _SECOND_NS = 10**9
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
 FAILURES_MAX = 1_000_000
 
-_GIVEN = {
-    "heartbeat_interval_s": "heartbeat_interval_ns",
-    "heartbeat_grace_s": "heartbeat_grace_ns",
-    "min_down_reporters": "min_down_reporters_count",
-    "down_out_interval_s": "down_out_interval_ns",
-    "min_in_fraction": "min_in_fraction",
-    "max_backfills": "max_backfills_count",
-    "recovery_max_active": "recovery_max_active_count",
-    "recovery_chunk_bytes": "recovery_chunk_bytes",
-    "recovery_sleep_s": "recovery_sleep_ns",
-    "scrub_interval_s": "scrub_interval_ns",
-}
+_GIVEN = (
+    *(
+        "heartbeat_interval_s",
+        "heartbeat_grace_s",
+        "down_out_interval_s",
+        "recovery_sleep_s",
+        "scrub_interval_s",
+    ),
+    *("min_in_fraction", "recovery_chunk_bytes"),
+)
+_COUNTS = ("min_down_reporters", "max_backfills", "recovery_max_active")
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,12 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
     assert limits is not None
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
     given = {}
-    for key, name in _GIVEN.items():
-        value = getattr(limits, key, None)
-        if value is not None:
-            given[name] = _ns(value) if key.endswith("_s") else value
+    for key in (*_GIVEN, *_COUNTS):
+        if (value := getattr(limits, key, None)) is not None:
+            if key.endswith("_s"):
+                given[f"{key}_ns".replace("_s_ns", "_ns")] = _ns(value)
+            else:
+                given[f"{key}_count" if key in _COUNTS else key] = value
     return model.given(**given) if given else model
 
 
@@ -207,30 +209,28 @@ def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
     return sorted(found, key=lambda failure: (failure.time_ns, failure.osds))
 
 
-def _of_unit(places: Places, unit: str, number: int, at_s: float, back_s: float | None, kind: str) -> Failure:
+def _of_unit(
+    places: Places, unit: str, number: int, at_s: float, back_s: float | None, kind: Kind
+) -> Failure:
     on_host = unit == "host"
     start_ns = _ns(at_s)
-    failure = Failure(
+    return Failure(
         osds=tuple(places.osds_of_hosts([number])) if on_host else (number,),
         hosts=(number,) if on_host else (),
         time_ns=start_ns,
         back_ns=None if back_s is None else max(start_ns + 1, _ns(back_s)),
+        kind=kind,
     )
-    # The kind comes from a scenario, which has checked it.
-    return replace(failure, kind=kind)  # type: ignore[arg-type]
 
 
 def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
+    # What a distribution needs is there: the scenario's rules ask for it.
+    scale, shape = lifetime.scale_s or 0.0, lifetime.shape or 0.0
     if lifetime.distribution == "exponential":
-        assert lifetime.scale_s is not None
-        return float(draw.exponential(lifetime.scale_s))
+        return float(draw.exponential(scale))
     if lifetime.distribution == "weibull":
-        assert lifetime.scale_s is not None
-        assert lifetime.shape is not None
-        return float(lifetime.scale_s * draw.weibull(lifetime.shape))
-    assert lifetime.median_s is not None
-    assert lifetime.sigma is not None
-    return float(draw.lognormal(np.log(lifetime.median_s), lifetime.sigma))
+        return float(scale * draw.weibull(shape))
+    return float(draw.lognormal(np.log(lifetime.median_s or 0.0), lifetime.sigma or 0.0))
 
 
 def _distributions(scenario: Scenario, drawn: DrawnSpec) -> tuple[LifetimeSpec, LifetimeSpec | None]:

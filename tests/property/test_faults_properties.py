@@ -12,7 +12,7 @@ from stripesim.models.generations import recovery_model
 from stripesim.models.placement import build_map, pg_mappings
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultDirector, FaultError, FaultPlan
-from stripesim.sim.ceph.failures.groups import CLEAN
+from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.engine.graph import COUNTER_INDEX
 from stripesim.sim.engine.program import FAILED, PENDING
 from stripesim.sim.run import simulate
@@ -203,7 +203,7 @@ def test_no_request_is_lost_and_bytes_add_up_whatever_fails(
         assert row["requests_pending"] == 0
         assert director.timeline.all_clean, director.timeline.counts
     for group in director.groups:
-        if director.timeline.states[group.number] == CLEAN:
+        if director.timeline.states[group.number] == State.CLEAN:
             assert group.members.acting == group.up
             assert all(not group.copy_of(osd, shard).missing for shard, osd in enumerate(group.up))
     # What recovery wrote is what it rebuilt, and logs.
@@ -227,15 +227,15 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
     templates = director._book.templates
     history: dict[int, list[tuple[int, str]]] = {}
     for time_ns, number, state in director.timeline.changes:
-        history.setdefault(number, [(-1, CLEAN)]).append((time_ns, state))
+        history.setdefault(number, [(-1, State.CLEAN)]).append((time_ns, state))
     columns = (stream.templates, stream.groups, stream.issued_ns, stream.completed_ns)
     for template, group, issued, completed in zip(*(column.tolist() for column in columns), strict=True):
         if completed >= 0 and " without " in templates[template].name:
             # It may have been on its way when the last shard was rebuilt.
-            found = history.get(group, [(-1, CLEAN)])
+            found = history.get(group, [(-1, State.CLEAN)])
             before = [state for time_ns, state in found if time_ns <= issued][-1:]
             meanwhile = [state for time_ns, state in found if issued < time_ns < completed]
-            assert any(state != CLEAN for state in before + meanwhile)
+            assert any(state != State.CLEAN for state in before + meanwhile)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stripesim.sim.ceph.failures.groups import CLEAN, PEERING, STALE, WAIT
+from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.report import BLOCKED_BY, held_ns
 from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.engine.program import PENDING
@@ -13,9 +13,9 @@ from stripesim.sim.observe.requested import Requested
 
 def test_a_request_was_held_for_what_it_shares_with_the_states_of_its_group():
     timeline = Timeline(2)
-    for time_ns, state in ((100, STALE), (200, PEERING), (250, WAIT), (400, CLEAN)):
+    for time_ns, state in ((100, State.STALE), (200, State.PEERING), (250, State.WAIT), (400, State.CLEAN)):
         timeline.enter(time_ns, 1, state)
-    timeline.enter(900, 0, PEERING)
+    timeline.enter(900, 0, State.PEERING)
     issued = np.array([50, 110, 110, 210, 300, 500, 950])
     completed = np.array([405, 150, 410, 402, 401, 510, PENDING])
     groups = np.array([0, 1, 1, 1, 1, 1, 0])

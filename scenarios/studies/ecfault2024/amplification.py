@@ -1,7 +1,5 @@
 """Bytes stored per byte written: the lower bound of division and padding, and what else a store takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -23,7 +21,7 @@ PERCENT = 100.0
 WRITTEN_OBJECTS = 4
 
 
-def mechanisms(scheme: RedundancyScheme, study: StudyModel, *, osds: int | None = None) -> dict[str, float]:
+def mechanisms(scheme: RedundancyScheme, study: StudyModel) -> dict[str, float]:
     """Bytes stored per byte written, separated by what asks for them.
 
     ``redundancy`` (n / k), then what comes on top; they add up to what is stored. ``checksums`` and
@@ -35,14 +33,13 @@ def mechanisms(scheme: RedundancyScheme, study: StudyModel, *, osds: int | None 
     redundancy = Fraction(scheme.width, scheme.k)
     padded = padded_amplification(scheme, geometry, size)
     allocated = padded_amplification(scheme, geometry, size, min_alloc_bytes=study.min_alloc_bytes)
-    count = study.osds if osds is None else osds
     return {
         "redundancy": float(redundancy),
         "padding": float(padded - redundancy),
         "allocation": float(allocated - padded),
         "checksums": float(padded) * study.checksum_bytes_per_data_byte,
         "attributes": scheme.width * study.attribute_bytes / size,
-        "log": count * study.osd_log_bytes / study.written_bytes,
+        "log": study.osds * study.osd_log_bytes / study.written_bytes,
     }
 
 

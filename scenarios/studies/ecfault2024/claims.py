@@ -15,8 +15,6 @@ Decisions on the source's words, made after trial runs of the rebuilding alone a
 5. "Actual storage usage" is what the devices hold, the OSDs' logs included (RAW USED of the cluster).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The study's figures: each turns result rows into a picture and a caption, and does nothing else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import polars as pl

@@ -1,7 +1,5 @@
 """The study's parameter set: read from ``parameters.toml``, every number with its provenance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Configurations of the pool, read from ``profiles.toml``, and what each means for a scenario."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from functools import cache

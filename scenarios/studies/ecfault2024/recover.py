@@ -1,7 +1,5 @@
 """One failure and its recovery under a profile: which OSDs fail, when recovery begins, when all is clean."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache as remember

@@ -1,7 +1,5 @@
 """What the study runs: each experiment gives rows, and most are profiles recovered by both codes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,7 +21,6 @@ VOLUMES = (1, 4, 16)
 """Times the data that were written; sixteen times fill about half of the raw capacity."""
 SLEEPS_S = (1.0, 3.0, 10.0)
 """Pause between the starts of two objects on one OSD [s]."""
-DOWN_OUT_S = (0, 300, 600, 900)
 
 
 def profile_rows(setting: Setting) -> Iterator[Row]:
@@ -53,15 +50,6 @@ def pace_rows(setting: Setting) -> Iterator[Row]:
         yield {"experiment": "pace", "volume_factor": factor, "recovery_sleep_s": sleep_s, **row}
 
 
-def interval_rows(setting: Setting) -> Iterator[Row]:
-    """Recover after other waits before an OSD that is down counts as out."""
-    for down_out_s in DOWN_OUT_S:
-        for code in CODES[:1]:
-            sets = (f"faults.down_out_interval_s={down_out_s}.0",)
-            row = recover(profile("base"), code, setting.engine, sets=sets)
-            yield {"experiment": "down to out", "down_out_interval_s": float(down_out_s), **row}
-
-
 def storage_rows(setting: Setting) -> Iterator[Row]:
     """Bytes stored per byte written: formula, mechanisms, simulated writes."""
     yield from amplification_rows()
@@ -86,7 +74,6 @@ EXPERIMENTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "cache": cache_rows,
     "domain": domain_rows,
     "pace": pace_rows,
-    "interval": interval_rows,
 }
 NEEDED = ("storage", "profiles")
 """What the ledger is computed from."""

@@ -1,7 +1,5 @@
 """Run what the claims of Han et al. 2024 need and what lies beyond them, and judge the claims."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Tables of the study's page: what asks for stored bytes, every profile, what the numbers imply."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import polars as pl

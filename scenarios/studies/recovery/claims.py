@@ -5,8 +5,6 @@ Notes
 The profiles' ratios on the large cluster have the runs of the first source's host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

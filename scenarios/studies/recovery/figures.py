@@ -1,7 +1,5 @@
 """The study's figure: what clients keep and what recovery gets, by scheduler and profile."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from stripesim.scenarios.figures.panels import COLOURS

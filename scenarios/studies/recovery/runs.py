@@ -1,7 +1,5 @@
 """What is simulated: one host under each scheduler, hung OSDs, and the repair of one shard."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any, NamedTuple

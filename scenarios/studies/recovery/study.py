@@ -1,7 +1,5 @@
 """Set published recoveries beside simulated ones: schedulers, hung OSDs, what codes save."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.resources import files
 

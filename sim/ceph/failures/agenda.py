@@ -1,7 +1,5 @@
 """What the director has to do later: handlers by time, first come first served within a moment."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The director: from a failure to a clean cluster, placement group by placement group."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,37 +8,13 @@ import numpy as np
 from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.agenda import Agenda
-from stripesim.sim.ceph.failures.groups import (
-    BACKFILL_WAIT,
-    BACKFILLING,
-    CLEAN,
-    DEGRADED,
-    INACTIVE,
-    INCOMPLETE,
-    PEERING,
-    RECOVERING,
-    RECOVERY_WAIT,
-    WAIT,
-    Group,
-)
+from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.failures.monitor import Change, Monitor
 from stripesim.sim.ceph.failures.outages import Outages
-from stripesim.sim.ceph.failures.recovery import (
-    DEGRADED_PRIORITY,
-    INACTIVE_PRIORITY,
-    MOVE_PRIORITY,
-    RECOVERY_PRIORITY,
-    Recovery,
-)
+from stripesim.sim.ceph.failures.recovery import Priority, Recovery
 from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
-from stripesim.sim.ceph.failures.work import (
-    ACTIVATION_NOTES,
-    CLEAN_NOTES,
-    INTERVAL_NOTES,
-    OperationBook,
-    RecoveryFeed,
-)
+from stripesim.sim.ceph.failures.work import NOTES, OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
 from stripesim.sim.ceph.planner import Planned
 from stripesim.sim.ceph.pool import Book, Pool
@@ -91,16 +65,12 @@ class FaultDirector:
     The foreground's `clients` are the first streams of the run; `feed_stream` has the recovery operations,
     the next one what members write about their intervals.
 
-    Notes
-    -----
     Failure → silence or refused connections → reports → down in a new map → its placement groups peer (held)
     → they serve without the lost shards, if `min_size` are left → out → CRUSH names new OSDs → peering, with
     the old members as stand-ins (``pg_temp``) → reservations → one object after another → a last map and
     peering → clean.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/osd/PeeringState.cc``, ``src/osd/OSD.cc``, ``src/mon/OSDMonitor.cc``.
+    See Ceph v16.2.15, ``src/osd/PeeringState.cc``, ``src/osd/OSD.cc``, ``src/mon/OSDMonitor.cc``.
     """
 
     def __init__(
@@ -192,7 +162,7 @@ class FaultDirector:
         for group in groups:
             if NO_OSD in group.up:
                 self.timeline.narrow += 1
-                self.timeline.enter(0, group.number, DEGRADED)
+                self.timeline.enter(0, group.number, State.DEGRADED)
         return groups
 
     def _lose_at_start(self) -> list[Group]:
@@ -283,7 +253,7 @@ class FaultDirector:
         remapped = any(change.what not in {"up_thru", "pg_temp"} for change in changes)
         temps = {change.subject for change in changes if change.what == "pg_temp"}
         for change in changes:
-            if change.what in ("down", "up", "out", "in"):
+            if change.what in ("down", "up", "out"):
                 self.timeline.note(now_ns, change.what, f"osd.{change.subject}, map {self._monitor.epoch}")
                 self._outages.on_change(now_ns, change)
         raw = self._plan.up_sets(tuple(sorted(self._monitor.out))).tolist() if remapped else None
@@ -316,10 +286,10 @@ class FaultDirector:
         self._actions.append(SetGroup(group.number, held=True, interrupt=True))
         self._cut_recovery(group)
         if not group.members.osds:
-            self.timeline.enter(now_ns, group.number, INCOMPLETE)
+            self.timeline.enter(now_ns, group.number, State.INCOMPLETE)
             return
-        self.recovery.note(group, INTERVAL_NOTES)
-        self.timeline.enter(now_ns, group.number, PEERING)
+        self.recovery.note(group, NOTES["interval"])
+        self.timeline.enter(now_ns, group.number, State.PEERING)
         self._agenda.at(now_ns + self._exchange_ns, self._exchanged, group, group.interval)
 
     def _end_leases(self, now_ns: int, group: Group) -> None:
@@ -348,7 +318,7 @@ class FaultDirector:
         if group.interval != interval or not group.active or self._waits(now_ns, group):
             return
         self._actions.append(SetGroup(group.number, held=False, interrupt=False))
-        if self.timeline.states[group.number] == WAIT:
+        if self.timeline.states[group.number] == State.WAIT:
             joins = any(osd != NO_OSD for osd in group.members.joining)
             self.timeline.enter(now_ns, group.number, self._state(group, True, joins))
             if not joins and not group.members.missing:
@@ -414,7 +384,7 @@ class FaultDirector:
         readable = members.primary is not None and self._pool.scheme.can_decode(members.missing)
         if readable and serving >= self._min_size and not group.active:
             group.active_ns = now_ns
-            self.recovery.note(group, ACTIVATION_NOTES)
+            self.recovery.note(group, NOTES["activation"])
         group.active = readable and serving >= self._min_size
         group.past |= members.osds
         waits = group.active and self._waits(now_ns, group)
@@ -431,23 +401,23 @@ class FaultDirector:
                 self._agenda.at(group.lease_ns, self._lease_ended, group, group.interval)
             else:
                 self._actions.append(SetGroup(group.number, held=False, interrupt=False))
-        elif self.timeline.states[group.number] != PEERING:
+        elif self.timeline.states[group.number] != State.PEERING:
             self._actions.append(SetGroup(group.number, held=True, interrupt=True))
-        state = WAIT if waits else self._state(group, readable, bool(joins))
+        state = State.WAIT if waits else self._state(group, readable, bool(joins))
         self.timeline.enter(now_ns, group.number, state)
         if joins:
             self.recovery.request(now_ns, group, self._priority(group), everyone=not self._backfills(group))
         elif group.active and not members.missing and not waits:
             self._cleaned(now_ns, group)
 
-    def _state(self, group: Group, readable: bool, joins: bool) -> str:
+    def _state(self, group: Group, readable: bool, joins: bool) -> State:
         if not readable:
-            return INCOMPLETE
+            return State.INCOMPLETE
         if not group.active:
-            return INACTIVE
+            return State.INACTIVE
         if joins:
-            return BACKFILL_WAIT if self._backfills(group) else RECOVERY_WAIT
-        return DEGRADED if group.members.missing else CLEAN
+            return State.BACKFILL_WAIT if self._backfills(group) else State.RECOVERY_WAIT
+        return State.DEGRADED if group.members.missing else State.CLEAN
 
     def _backfills(self, group: Group) -> bool:
         return not self._plan.log_covers and any(
@@ -457,17 +427,17 @@ class FaultDirector:
 
     def _priority(self, group: Group) -> int:
         if not group.active:
-            return INACTIVE_PRIORITY
+            return Priority.INACTIVE
         if not self._backfills(group):
-            return RECOVERY_PRIORITY
-        return DEGRADED_PRIORITY if group.members.missing else MOVE_PRIORITY
+            return Priority.RECOVERY
+        return Priority.DEGRADED if group.members.missing else Priority.MOVE
 
     def _recovery_started(self, now_ns: int, group: Group) -> None:
         if not self._is_recovering:
             self._is_recovering = True
             self.timeline.note(now_ns, "recovering", f"pg {group.number:x} is the first")
-        if group.active and self.timeline.states[group.number] != WAIT:
-            state = BACKFILLING if self._backfills(group) else RECOVERING
+        if group.active and self.timeline.states[group.number] != State.WAIT:
+            state = State.BACKFILLING if self._backfills(group) else State.RECOVERING
             self.timeline.enter(now_ns, group.number, state)
 
     def _recovery_finished(self, now_ns: int, group: Group) -> None:
@@ -484,7 +454,7 @@ class FaultDirector:
                 now_ns, "unfound", f"pg {group.number:x}: {lacking} shards are nowhere to be had"
             )
             if group.active:
-                self.timeline.enter(now_ns, group.number, DEGRADED)
+                self.timeline.enter(now_ns, group.number, State.DEGRADED)
         elif group.temp:
             group.temp = False
             self._monitor.propose(now_ns, Change("pg_temp", group.number))
@@ -493,7 +463,7 @@ class FaultDirector:
 
     def _cleaned(self, now_ns: int, group: Group) -> None:
         group.temp = False
-        self.recovery.note(group, CLEAN_NOTES)
+        self.recovery.note(group, NOTES["clean"])
         group.drop_strays(self._is_up)
         group.past = set(group.members.osds)
         lead = self._lead(group)

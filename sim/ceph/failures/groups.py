@@ -1,34 +1,34 @@
 """What each OSD holds of each placement group, and who serves it: the state that peering decides on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from stripesim.models.coding import RedundancyScheme
 from stripesim.sim.ceph.cluster import NO_OSD
 
-# States of a placement group, from well to ill; `stale` until the cluster knows of a dead member.
-CLEAN, STALE, PEERING = "active+clean", "stale", "peering"
-DEGRADED = "active+degraded"
-# Members have peered, but one that may still run could serve reads on an old lease.
-WAIT = "active+wait"
-RECOVERY_WAIT, RECOVERING = "active+recovery_wait", "active+recovering"
-BACKFILL_WAIT, BACKFILLING = "active+backfill_wait", "active+backfilling"
-INACTIVE, INCOMPLETE = "inactive", "incomplete"
-STATES = (
-    CLEAN,
-    STALE,
-    PEERING,
-    WAIT,
-    DEGRADED,
-    RECOVERY_WAIT,
-    RECOVERING,
-    BACKFILL_WAIT,
-    BACKFILLING,
-    INACTIVE,
-    INCOMPLETE,
-)
+
+class State(StrEnum):
+    """States of a placement group, from well to ill.
+
+    `STALE` until the cluster knows of a dead member; `WAIT`: members have peered, but one that may still run
+    could serve reads on an old lease.
+    """
+
+    CLEAN = "active+clean"
+    STALE = "stale"
+    PEERING = "peering"
+    WAIT = "active+wait"
+    DEGRADED = "active+degraded"
+    RECOVERY_WAIT = "active+recovery_wait"
+    RECOVERING = "active+recovering"
+    BACKFILL_WAIT = "active+backfill_wait"
+    BACKFILLING = "active+backfilling"
+    INACTIVE = "inactive"
+    INCOMPLETE = "incomplete"
+
+
+STATES = tuple(State)
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """The monitors: they hear of silent OSDs, decide who is down and who is out, and publish maps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +11,7 @@ from stripesim.sim.ceph.failures.agenda import Agenda
 from stripesim.sim.ceph.failures.schedule import Kind, racks_wholly_down
 from stripesim.sim.engine.graph import IntArray
 
-What = Literal["down", "up", "out", "in", "up_thru", "pg_temp"]
+What = Literal["down", "up", "out", "up_thru", "pg_temp"]
 
 
 @dataclass(frozen=True)
@@ -30,16 +28,12 @@ class Monitor:
     `on_map` gets each new map's changes, `note` what goes into the timeline; `seed` sets when OSDs and the
     manager report statistics.
 
-    Notes
-    -----
     Changes wait for the next map; maps are published at least `propose_interval_ns` apart, and
     `propose_min_wait_ns` after the first change if the last map is older. What counts is the last commit of
     the monitors, whatever it was of: they also keep each digest of the manager's. Deviation: every OSD and
     client has a map the moment it is published.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/mon/PaxosService.cc`` (``should_propose``), ``src/mon/OSDMonitor.cc``
+    See Ceph v16.2.15, ``src/mon/PaxosService.cc`` (``should_propose``), ``src/mon/OSDMonitor.cc``
     (``check_failure``, ``tick``, ``can_mark_out``).
     """
 
@@ -53,12 +47,9 @@ class Monitor:
         note: Callable[[int, str, str], None],
         seed: int = 0,
     ) -> None:
-        self._model = model
-        self._agenda = agenda
-        self._hosts = osd_hosts
-        self._racks = osd_racks
-        self._on_map = on_map
-        self._note = note
+        self._model, self._agenda = model, agenda
+        self._hosts, self._racks = osd_hosts, osd_racks
+        self._on_map, self._note = on_map, note
         self.epoch = 1
         self.up = set(range(len(osd_hosts)))
         self.out: set[int] = set()
@@ -115,17 +106,11 @@ class Monitor:
             earliest = now_ns + self._model.propose_min_wait_ns
             if self._published_ns is not None:
                 earliest = max(earliest, self._published_ns + self._model.propose_interval_ns)
-            digest_ns = self._last_digest_ns(now_ns)
-            if digest_ns is not None:
+            if period_ns := self._model.digest_period_ns:
+                # The monitors last kept a digest of the manager's then.
+                digest_ns = now_ns - (now_ns - self._digest_phase_ns) % period_ns
                 earliest = max(earliest, digest_ns + self._model.propose_interval_ns)
             self._agenda.at(earliest, self._publish)
-
-    def _last_digest_ns(self, now_ns: int) -> int | None:
-        """Return when the monitors last kept a digest of the manager's [ns]; None: there are none."""
-        period_ns = self._model.digest_period_ns
-        if not period_ns:
-            return None
-        return now_ns - (now_ns - self._digest_phase_ns) % period_ns
 
     def seen_ns(self, time_ns: int, osd: int) -> int:
         """Return when the cluster's status shows what an OSD knows of its placement groups [ns]."""
@@ -147,9 +132,8 @@ class Monitor:
             self.forget_reports(osd)
             self._down_since[osd] = now_ns
             if osd not in self.out:
-                self._agenda.at(
-                    self._tick_from(now_ns + self._model.down_out_interval_ns), self._out, osd, now_ns
-                )
+                tick_ns = self._tick_from(now_ns + self._model.down_out_interval_ns)
+                self._agenda.at(tick_ns, self._out, osd, now_ns)
         elif change.what == "up":
             self.up.add(osd)
             self._down_since.pop(osd, None)
@@ -161,8 +145,6 @@ class Monitor:
             self._kept_in.clear()
         elif change.what == "out":
             self.out.add(osd)
-        elif change.what == "in":
-            self.out.discard(osd)
         elif change.what == "up_thru":
             self.up_thru[osd] = self.epoch
 
@@ -199,16 +181,12 @@ class Heartbeats:
     `pairs` has the OSD that pings and the one that answers; `seed` sets each OSD's moment within the
     interval.
 
-    Notes
-    -----
     An OSD pings its peers at ``phase + n · interval`` and looks for silent ones at ``phase + n · tick``.
     Kraken counts the grace from the last answer, so that silence is noticed ``grace − interval`` to ``grace``
     (and a tick) after it began; later versions count from the first ping that was not answered: ``grace`` to
     ``grace + interval``. Deviation: Ceph draws the time to each next ping again.
 
-    References
-    ----------
-    Ceph v11.2.0 and v16.2.15, ``src/osd/OSD.cc`` (``heartbeat``, ``heartbeat_check``), ``src/osd/OSD.h``
+    See Ceph v11.2.0 and v16.2.15, ``src/osd/OSD.cc`` (``heartbeat``, ``heartbeat_check``), ``src/osd/OSD.h``
     (``HeartbeatInfo::is_unhealthy``).
     """
 

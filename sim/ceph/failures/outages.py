@@ -1,13 +1,11 @@
 """Outages: OSDs and hosts stop and come back, shards rot, peers and scrubs find out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from stripesim.sim.ceph.failures.agenda import Agenda
-from stripesim.sim.ceph.failures.groups import STALE, Group
+from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.failures.monitor import Change, Heartbeats, Monitor
 from stripesim.sim.ceph.failures.schedule import Corruption, Failure, FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
@@ -88,7 +86,7 @@ class Outages:
         for group in self._groups:
             hit = group.members.osds & set(failure.osds)
             if hit and group.active:
-                self._timeline.enter(now_ns, group.number, STALE)
+                self._timeline.enter(now_ns, group.number, State.STALE)
         if lost:
             self._note_losses(now_ns, failure)
         for osd in failure.osds:

@@ -1,10 +1,9 @@
 """Recovery: which placement groups rebuild now, which objects, and at what pace."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.cluster import NO_OSD
@@ -13,9 +12,16 @@ from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.failures.reservations import Reserver
 from stripesim.sim.ceph.failures.work import Operation, OperationBook, RecoveryFeed
 
+
 # Priorities of reservations: a group below its pool's min_size comes first, then what has lost redundancy
 # and what a log can tell, then backfill of the same, then mere moves (src/osd/osd_types.h).
-INACTIVE_PRIORITY, RECOVERY_PRIORITY, DEGRADED_PRIORITY, MOVE_PRIORITY = 220, 180, 140, 100
+class Priority(IntEnum):
+    """Priorities of reservations, the highest first."""
+
+    INACTIVE = 220
+    RECOVERY = 180
+    DEGRADED = 140
+    MOVE = 100
 
 
 # What a placement group waits for that has to recover: its reservations, other groups of its primary, the
@@ -49,9 +55,7 @@ class Recovery:
     Recovery operations belong to group ``number + groups_count``: clients may be held meanwhile. `started`
     and `finished` are called when a group's first operation may start, and when none is left.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``, ``_maybe_queue_recovery``), ``src/osd/PG.cc``
+    See Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``, ``_maybe_queue_recovery``), ``src/osd/PG.cc``
     (``queue_recovery``, ``finish_recovery_op``), ``src/osd/PeeringState.cc`` (``WaitLocal…``,
     ``WaitRemoteBackfillReserved`` and ``WaitRemoteRecoveryReserved``).
     """

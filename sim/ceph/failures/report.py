@@ -1,7 +1,5 @@
 """What a run under faults comes to: phases, loads, bytes per byte lost, what was out of reach or is gone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stripesim.sim.ceph.failures.director import FaultDirector
-from stripesim.sim.ceph.failures.groups import CLEAN, INACTIVE, INCOMPLETE, PEERING, STALE, STATES, WAIT
+from stripesim.sim.ceph.failures.groups import STATES, State
 from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.ceph.pool import Book
@@ -21,7 +19,10 @@ from stripesim.sim.observe.requested import Requested
 
 # State of a placement group → why its requests wait: for a dead member to be noticed, for peering, for
 # the last read lease of a member that may still run, for `min_size` members.
-_HOLDS = {STALE: "detection", PEERING: "peering", WAIT: "lease", INACTIVE: "min_size", INCOMPLETE: "min_size"}
+_HOLDS = {
+    **{State.STALE: "detection", State.PEERING: "peering", State.WAIT: "lease"},
+    **{State.INACTIVE: "min_size", State.INCOMPLETE: "min_size"},
+}
 BLOCKED_BY = tuple(dict.fromkeys(_HOLDS.values()))
 # Objects that take this many times what they take alone are held up by other work.
 _CROWDED = 2.0
@@ -80,7 +81,7 @@ def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, in
     starts = [_first(timeline, what) for what in ("failed", "corrupted")]
     failed = min((time_ns for time_ns in starts if time_ns is not None), default=end_ns)
     times_ns, counts = timeline.series()
-    clean = counts[:, STATES.index(CLEAN)] >= timeline.groups - timeline.narrow
+    clean = counts[:, STATES.index(State.CLEAN)] >= timeline.groups - timeline.narrow
     begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
     borders = sorted({failed, end_ns, *times_ns.tolist(), *begun})
     spans: dict[str, list[tuple[int, int]]] = {}
@@ -189,8 +190,6 @@ def _pace(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Say what limits the recovery: what its placement groups wait for, and what slows its objects.
 
-    Notes
-    -----
     A group with its reservations waits for its primary's pause (``sleep``), for other groups' objects
     (``max_active``) or for its own. Where that takes twice as long as alone or longer, it is ``contention``
     (devices, network, processors, or the op queue before them). Otherwise more would run side by side if more
@@ -304,9 +303,9 @@ def _reach(director: FaultDirector, end_ns: int) -> dict[str, Any]:
     return {
         "pgs_unavailable": len(groups),
         "objects_unavailable": sum(len(director.groups[group].objects) for group in groups),
-        "unavailable_pg_s": sum(timeline.seconds_in(state, end_ns) for state in (INACTIVE, INCOMPLETE)),
-        "peering_pg_s": timeline.seconds_in(PEERING, end_ns),
-        "stale_pg_s": timeline.seconds_in(STALE, end_ns),
+        "unavailable_pg_s": timeline.seconds_in(end_ns, State.INACTIVE, State.INCOMPLETE),
+        "peering_pg_s": timeline.seconds_in(end_ns, State.PEERING),
+        "stale_pg_s": timeline.seconds_in(end_ns, State.STALE),
         "pgs_lost": len(timeline.lost),
         "objects_lost": sum(map(len, timeline.lost.values())),
     }

@@ -1,20 +1,14 @@
 """Reservations: how many placement groups an OSD lets recover at a time, and in which order they come."""
 
-from __future__ import annotations
-
 import heapq
 
 
 class Reserver:
     """Grants so many reservations at a time; who waits comes by priority, then by when they asked.
 
-    Notes
-    -----
     Deviation: a waiting request of higher priority does not take a granted slot away.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/common/AsyncReserver.h``.
+    See Ceph v16.2.15, ``src/common/AsyncReserver.h``.
     """
 
     def __init__(self, slots: int) -> None:

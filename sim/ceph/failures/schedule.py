@@ -1,7 +1,5 @@
 """What goes wrong when: a plan of failures, returns and silent corruption, checked against the cluster."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

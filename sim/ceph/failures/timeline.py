@@ -1,13 +1,11 @@
 """What happened when: the events of a run under faults, and the state of every placement group."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from stripesim.sim.ceph.failures.groups import CLEAN, INACTIVE, INCOMPLETE, STATES
+from stripesim.sim.ceph.failures.groups import STATES, State
 from stripesim.sim.engine.graph import IntArray
 
 #: OSDs of one event that its text names.
@@ -48,21 +46,21 @@ class Timeline:
 
     groups: int
     events: list[Event] = field(default_factory=list)
-    changes: list[tuple[int, int, str]] = field(default_factory=list)
-    states: list[str] = field(default_factory=list)
+    changes: list[tuple[int, int, State]] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
     narrow: int = 0
     lost: dict[int, set[int]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[State, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.states = [CLEAN] * self.groups
-        self.counts = dict.fromkeys(STATES, 0) | {CLEAN: self.groups}
+        self.states = [State.CLEAN] * self.groups
+        self.counts = dict.fromkeys(STATES, 0) | {State.CLEAN: self.groups}
 
     def note(self, time_ns: int, what: str, text: str) -> None:
         """Add an event."""
         self.events.append(Event(time_ns, what, text))
 
-    def enter(self, time_ns: int, group: int, state: str) -> None:
+    def enter(self, time_ns: int, group: int, state: State) -> None:
         """Let a placement group enter a state."""
         before = self.states[group]
         if before == state:
@@ -75,7 +73,7 @@ class Timeline:
     @property
     def all_clean(self) -> bool:
         """Whether every placement group that can be is clean just now."""
-        return self.counts[CLEAN] >= self.groups - self.narrow
+        return self.counts[State.CLEAN] >= self.groups - self.narrow
 
     def series(self) -> tuple[IntArray, IntArray]:
         """Count placement groups by state over time.
@@ -84,29 +82,28 @@ class Timeline:
         """
         times: list[int] = [0]
         counts = np.zeros(len(STATES), dtype=np.int64)
-        now = dict.fromkeys(range(self.groups), CLEAN)
-        counts[STATES.index(CLEAN)] = self.groups
+        now = dict.fromkeys(range(self.groups), State.CLEAN)
+        counts[STATES.index(State.CLEAN)] = self.groups
         rows = [counts.copy()]
         for time_ns, group, state in self.changes:
             counts[STATES.index(now[group])] -= 1
             counts[STATES.index(state)] += 1
             now[group] = state
-            if time_ns == times[-1]:
-                rows[-1] = counts.copy()
-            else:
+            if time_ns != times[-1]:
                 times.append(time_ns)
-                rows.append(counts.copy())
+                rows.append(counts)
+            rows[-1] = counts.copy()
         return np.array(times, dtype=np.int64), np.stack(rows)
 
     def spans(
-        self, states: tuple[str, ...] = (INACTIVE, INCOMPLETE)
-    ) -> list[tuple[int, int, int | None, str]]:
+        self, states: tuple[State, ...] = (State.INACTIVE, State.INCOMPLETE)
+    ) -> list[tuple[int, int, int | None, State]]:
         """List when which placement group was in one of some states.
 
         Each is group, from [ns], to [ns] (None: to the end of the run) and state; by time.
         """
-        found: list[tuple[int, int, int | None, str]] = []
-        open_since: dict[int, tuple[int, str]] = {}
+        found: list[tuple[int, int, int | None, State]] = []
+        open_since: dict[int, tuple[int, State]] = {}
         for time_ns, group, state in self.changes:
             if group in open_since:
                 start_ns, was = open_since.pop(group)
@@ -116,7 +113,7 @@ class Timeline:
         found += [(group, start_ns, None, was) for group, (start_ns, was) in open_since.items()]
         return sorted(found, key=lambda span: (span[1], span[0]))
 
-    def seconds_in(self, state: str, end_ns: int) -> float:
-        """Return how long placement groups were in a state, all together [s]."""
-        listed = self.spans((state,))
-        return sum((end_ns if to_ns is None else to_ns) - from_ns for _, from_ns, to_ns, _ in listed) / 1e9
+    def seconds_in(self, end_ns: int, *states: State) -> float:
+        """Return how long placement groups were in some states, all together [s]."""
+        spans = self.spans(states)
+        return sum((end_ns if to_ns is None else to_ns) - from_ns for _, from_ns, to_ns, _ in spans) / 1e9

@@ -1,7 +1,5 @@
 """Recovery operations: what has to move for one object, as templates and bindings for the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +18,7 @@ from stripesim.sim.engine.program import RequestChunk
 # that it is active and then that all are (``activate``, ``share_pg_info``), that all are clean
 # (``try_mark_clean``); and a deletion: the object's, then its place in the log
 # (``PrimaryLogPG::remove_missing_object``).
-INTERVAL_NOTES, ACTIVATION_NOTES, CLEAN_NOTES, DELETION_NOTES = 1, 2, 1, 2
+NOTES = {"interval": 1, "activation": 2, "clean": 1, "deletion": 2}
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ class OperationBook:
             lead = min(holders)
         if operation.kind == "delete":
             row = [holders[lead], *targets]
-            return self._note(group.number, row, range(1, len(row)), DELETION_NOTES, recovers=True)
+            return self._note(group.number, row, range(1, len(row)), NOTES["deletion"], recovers=True)
         if self._pool.scheme.kind == "replicated":
             return self._push(group, holders, targets)
         if operation.kind == "move":
