@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from fractions import Fraction
 from importlib.resources import files
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_mechanisms_add_up_and_the_log_is_a_constant_of_the_cluster():
     assert both[0]["redundancy"] + both[0]["padding"] == 1.5
     assert both[1]["redundancy"] + both[1]["padding"] == 1.875
     assert both[0]["allocation"] == 0
-    halved = amplification.mechanisms(parse_scheme("rs:9,3"), model, osds=45)
+    halved = amplification.mechanisms(parse_scheme("rs:9,3"), replace(model, hosts_count=15))
     assert halved["log"] == both[0]["log"] / 2
 
 
