@@ -26,11 +26,6 @@ class StoreIo:
     log_bytes: int
     deferred_bytes: int
 
-    @property
-    def write_bytes(self) -> int:
-        """All bytes that the device is asked to write [B]."""
-        return self.data_bytes + self.log_bytes + self.deferred_bytes
-
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectStoreModel(MeasuredModel):

@@ -72,16 +72,6 @@ class Lifetime:
         lengths = np.diff(np.array(self.edges_s))
         return float(np.average(self.hazards_per_s[:-1], weights=lengths))
 
-    @property
-    def mean_s(self) -> float:
-        """Mean lifetime [s]."""
-        hazards, edges = np.array(self.hazards_per_s), np.array(self.edges_s)
-        lived = np.append(0.0, np.cumsum(hazards[:-1] * np.diff(edges)))
-        lengths = np.append(np.diff(edges), np.inf)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ends = np.where(hazards > 0, -np.expm1(-hazards * lengths) / hazards, lengths)
-        return float(np.sum(np.exp(-lived) * ends))
-
 
 @dataclass(frozen=True)
 class Code:

@@ -66,19 +66,10 @@ class Resources:
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(len(self), nothing, dtype=np.int64))
             assert len(getattr(self, name)) == len(self)
-        assert (self.disciplines[(self.slice_ns > 0) | (self.paired > 0)] == FIFO).all()
-        assert 0 <= self.paired_slowdown < 1 << 12
+        assert len(self.names) == len(self.kinds) == len(self.capacities) == len(self.disciplines)
+        assert (self.capacities >= 1).all() and ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
         served = self.served_by >= 0
         assert (self.disciplines[served] == BATCH).all() and (self.capacities[served] == 1).all()
-        assert (self.disciplines[self.served_by[served]] == POOL).all()
-        assert (self.share_indices[self.served_by[served]] < 0).all()
-        assert len(set(self.served_by[served].tolist())) == served.sum()
-        assert (self.share_indices < len(self.shares)).all()
-        assert np.isin(self.disciplines[self.share_indices >= 0], (FIFO, POOL)).all()
-        assert ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
-        assert len(self.names) == len(self.kinds) == len(self.capacities) == len(self.disciplines)
-        assert (self.capacities >= 1).all()
-        assert (self.capacities[self.disciplines == GATE] == 1).all()
 
     def __len__(self) -> int:
         return len(self.names)

@@ -170,7 +170,8 @@ def test_ageing_drives_have_no_chain(tmp_path, run):
 
 def test_lifetimes_are_those_that_were_given():
     scenario = parse_scenario(CLUSTERED)
-    assert lifetime_of(scenario, scenario.durability).mean_s == pytest.approx(-YEAR_S / math.log1p(-0.05))
+    rate_per_s = lifetime_of(scenario, scenario.durability).rate_per_s
+    assert rate_per_s == pytest.approx(-math.log1p(-0.05) / YEAR_S)
     aged = parse_scenario(
         CLUSTERED.replace(
             "afr = 0.05",

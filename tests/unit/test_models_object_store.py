@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stripesim.models.object_store.store import ObjectStoreModel, StoreIo
+from stripesim.models.object_store.store import ObjectStoreModel
 from stripesim.models.provenance import Provenance
 
 KIB = 1024
@@ -54,10 +54,6 @@ def test_metadata_is_logged_once_per_transaction_with_or_without_data():
             before.data_bytes,
             before.deferred_bytes,
         )
-
-
-def test_write_bytes_are_all_that_the_device_writes():
-    assert StoreIo(1, 20, 300, 4000).write_bytes == 4320
 
 
 @given(

@@ -1,16 +1,7 @@
 """What a director does to the world of the compiled engine, between two calls of its kernel.
 
-Read beside ``simpy/director.py``:
-
-=====================  ===============================================
-here                   there
-=====================  ===============================================
-``void_services``      ``_stop``
-``cut_off``            ``_cut_off``, ``_leave_services``, ``_leave_gates``
-``wake``               ``_wake``
-``start_again``        ``Stream.issue_again``
-``oldest_pending``     ``_time_out_ns``
-=====================  ===============================================
+Read beside ``simpy/director.py``; `void_services` is ``_stop`` there, `start_again`
+``Stream.issue_again``, `oldest_pending` ``_time_out_ns``.
 """
 
 from typing import Any
@@ -25,8 +16,6 @@ from stripesim.sim.engine.compiled.shares import set_look
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, Array, World
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, RELEASE, USE
 from stripesim.sim.engine.program import BATCH, FIFO, GATE, PENDING, POOL
-
-# ---------------------------------------------------------------------------- requests cut off
 
 
 @inlined
@@ -172,9 +161,6 @@ def cut_off(world: World, marked: Array, touched: Array, times_ns: Array, cells:
     return count
 
 
-# --------------------------------------------------------------------------------- resources
-
-
 @cached
 def void_services(world: World, times_ns: Array, cells: Array) -> None:
     """Lay the calendar out again without the services of servers that have stopped."""
@@ -227,9 +213,6 @@ def wake(world: World, touched: Array) -> None:
 def free_server(world: World, number: int) -> None:
     """End a service that nobody waits for."""
     hand_over(world, world.resources[at(number)])
-
-
-# ---------------------------------------------------------------------------------- requests
 
 
 @cached

@@ -39,8 +39,6 @@ class Direction:
         # Place in the log before which every request of a stream has ended.
         self._oldest = [0] * len(run.program.streams)
 
-    # ------------------------------------------------------------------------------ moments
-
     def begin(self) -> None:
         """Act before any request is issued, if the director wants to."""
         self.director.begin(self)
@@ -132,8 +130,6 @@ class Direction:
     def _go_on(self) -> None:
         self.run.world.clock["streams_filled"] = 0
 
-    # ---------------------------------------------------------------------------- resources
-
     def _stop(self, stopped: list[int], touched: Array) -> None:
         world = self.run.world
         world.resources["stopped"][stopped] |= layout.STOPPED
@@ -162,8 +158,6 @@ class Direction:
         world = self.run.world
         entries = slice(layout.ROOT, int(world.clock["calendar_end"][0]))
         return world.times_ns[entries].copy(), world.cells[entries].copy()
-
-    # --------------------------------------------------------------------- requests cut off
 
     def _in_flight(self) -> Array:
         """Return the slots that are taken."""
@@ -231,8 +225,6 @@ class Direction:
         for one in lost[:count].tolist():
             heappush(self._lost, one)
 
-    # ------------------------------------------------------------------------ issued again
-
     def _issue_waiting(self, groups: set[int]) -> None:
         run, count = self.run, len(self.run.world.streams)
         open_groups = np.array([group for group in groups if not run.world.held[group]], dtype=np.int64)
@@ -284,8 +276,6 @@ class Direction:
         nothing = np.zeros(len(groups), dtype=np.int64)
         return machine.RequestChunk(nothing, nothing, groups.astype(np.int64), keys=keys)
 
-    # ----------------------------------------------------------------------------- timeouts
-
     def _look_at_timeouts(self, time_ns: int) -> None:
         """Find whose time is out by a time; look again later where it is nobody's."""
         world = self.run.world
@@ -318,8 +308,6 @@ class Direction:
         self.run.actions.wake(world, touched)
         self._go_on()
         self._look(stream)
-
-    # ---------------------------------------------------------------------------------- end
 
     def check_end(self) -> None:
         """Assert that no request was lost, and that nothing is held if nothing is in flight."""

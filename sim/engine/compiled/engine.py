@@ -76,8 +76,6 @@ class CompiledRun:
         self.world = empty_world(program, _LOG)
         self._tables = Tables(program)
 
-    # ------------------------------------------------------------------------------ run
-
     def execute(self) -> EngineRun:
         """Run to the end, providing what the kernel asks for."""
         provide = {
@@ -120,8 +118,6 @@ class CompiledRun:
         finally:
             notice.cancel()
         return cast(Callable[[World], int], run_machine)
-
-    # ---------------------------------------------------------------------- what it lacks
 
     def _more_requests(self) -> None:
         """Put the next chunk of the stream that wants one behind what it has not issued yet."""
@@ -304,8 +300,6 @@ class CompiledRun:
         self.world, bits = self._tables.learn(self.world)
         if bits > self.world.clock["cell_bits"][0]:
             self._resize_cells(len(self.world.requests), bits)
-
-    # ----------------------------------------------------------------------------- answer
 
     def _result(self, wall_s: float) -> EngineRun:
         world = self.world

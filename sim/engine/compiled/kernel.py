@@ -100,9 +100,6 @@ def _end_of_service(world: World, cell: int) -> None:
             member = world.links[at(member)]
 
 
-# -------------------------------------------------------------------------------- steps
-
-
 @inlined
 def _pool(world: World, word: int, pool: Any, cell: int) -> None:
     now_ns = world.clock[0].now_ns
@@ -309,9 +306,6 @@ def _complete(world: World, cell: int) -> int:
             push(world, end_ns, cell_after)
     step_done(world, slot)
     return GO_ON
-
-
-# -------------------------------------------------------------------------- what is no step
 
 
 @inlined

@@ -1,16 +1,7 @@
 """The words of the compiled engine that few templates use: gates, pins, tests.
 
-Part of the inner loop, read beside ``simpy/opcodes.py``:
-
-=====================  ===============================================
-here                   there
-=====================  ===============================================
-``act``                ``act``
-``enter`` …            ``_gate``, ``pass_tickets``
-``change_pins``        ``pin``
-``holds``              ``holds``
-``skip``               ``_skip``
-=====================  ===============================================
+Part of the inner loop, read beside ``simpy/opcodes.py``; `enter` is part of ``_gate`` there,
+`change_pins` is ``pin``.
 """
 
 from collections.abc import Callable
@@ -92,9 +83,6 @@ def skip(world: World, waits_for: int, cell: int) -> None:
         append(world, ~cell)
 
 
-# ------------------------------------------------------------------------------------ gates
-
-
 @inlined
 def pass_tickets(world: World, gate: Any) -> None:
     """Let tickets have their turn, the earliest first, up to the first that has not come to it."""
@@ -150,9 +138,6 @@ def _gate(world: World, word: int, gate: Any, request: Any, cell: int, ticket: i
     if word == LEAVE:
         world.pending[at(ticket)] = layout.TICKET_LEFT
         append(world, cell)
-
-
-# ------------------------------------------------------------------------------------- pins
 
 
 @inlined
@@ -216,9 +201,6 @@ def _pinned(world: World, keys: Any, which: int, by_others: bool) -> bool:
         if world.pins[at(_pin_place(world, key))].count <= own:
             return False
     return True
-
-
-# ------------------------------------------------------------------------------- what to do
 
 
 @inlined

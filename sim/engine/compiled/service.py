@@ -136,9 +136,6 @@ def dispatch(world: World, place: int, awake: int) -> int:
     return taken
 
 
-# ------------------------------------------------------------------------- threads and cores
-
-
 @inlined
 def thread_pool(world: World, cell: int) -> int:
     """Return the pool of the thread that does a use, `NOBODY` if there is none."""

@@ -1,15 +1,7 @@
 """Queues that classes share, in the compiled engine.
 
-Part of the inner loop, read beside ``simpy/shares.py``:
-
-=====================  ===============================================
-here                   there
-=====================  ===============================================
-``join``, ``_tag``     ``ShareQueue.join``, ``Line.tag``
-``take``               ``ShareQueue.take``
-``next_ns``            ``ShareQueue.next_ns``
-``set_look``           ``SimpyEngine.look_at``
-=====================  ===============================================
+Part of the inner loop, read beside ``simpy/shares.py``; `_tag` is ``Line.tag`` there, `set_look` is
+``SimpyEngine.look_at``.
 
 When to look at a queue stands in a tree of minima, `World.looks`: leaf by leaf the time of each queue, each
 node the lesser of its two children, the root at 1. Few runs have such queues, so nothing here is inlined.

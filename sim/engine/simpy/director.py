@@ -41,8 +41,6 @@ class Direction:
         self._oldest = [0] * len(engine.program.streams)
         self._lost = 0
 
-    # ------------------------------------------------------------------------------ moments
-
     def begin(self) -> None:
         """Act before any request is issued, if the director wants to."""
         self.director.begin(self)
@@ -108,8 +106,6 @@ class Direction:
             for stream in self.engine.streams:
                 stream.fill()
 
-    # ---------------------------------------------------------------------------- resources
-
     def _stop(self, resources: set[int]) -> set[int]:
         """Let resources die: what is in service at them is lost; return the pools of threads that go on."""
         engine = self.engine
@@ -172,8 +168,6 @@ class Direction:
     def _set_calendar(self, entries: list[Any]) -> None:
         self.engine.calendar[:] = entries
         heapify(self.engine.calendar)
-
-    # --------------------------------------------------------------------- requests cut off
 
     def take_off(self, request: Request) -> None:
         """Note that a request is in flight."""
@@ -292,8 +286,6 @@ class Direction:
             touched.add(gate)
         return touched
 
-    # ------------------------------------------------------------------------ issued again
-
     def _issue_waiting(self, groups: set[int]) -> None:
         """Plan again what has not been issued of groups that are not held; issue what waits."""
         engine, streams = self.engine, len(self.engine.streams)
@@ -350,8 +342,6 @@ class Direction:
         nothing = np.zeros(len(groups), dtype=np.int64)
         return machine.RequestChunk(nothing, nothing, np.array(groups, dtype=np.int64), keys=keys)
 
-    # ----------------------------------------------------------------------------- timeouts
-
     def watch(self, stream: Stream) -> None:
         """See to it that the oldest unfinished request of a stream is looked at when its time is out."""
         if stream.index not in self._watched:
@@ -394,8 +384,6 @@ class Direction:
         self._wake(self._cut_off(cut))
         self._go_on()
         self._time_out_ns(stream, int(self.engine.now))
-
-    # ---------------------------------------------------------------------------------- end
 
     def check_end(self) -> None:
         """Assert that what is taken of pools, gates and pins belongs to requests in flight."""

@@ -468,8 +468,6 @@ class SimpyEngine(simpy.Environment):
         else:
             self.sleep(resource)
 
-    # ---------------------------------------------------------------------- threads and cores
-
     def _serve(self, resource: int, demand_ns: int, key: int, request: Request, since_ns: int) -> None:
         """Begin a service by a server that is taken, on a core that its thread has had since a time."""
         demand_ns = self.paired_ns(resource, demand_ns)
@@ -614,8 +612,6 @@ class SimpyEngine(simpy.Environment):
             self.directed.reports.append(Report(of, place))
         stream.notice(place)
 
-    # ------------------------------------------------------------------ branches and spawns
-
     def _branch(self, request: Request, step: int) -> list[Any]:
         """Skip the side that is not taken; return what follows on the other."""
         dynamics = request.path.dynamics
@@ -657,8 +653,6 @@ class SimpyEngine(simpy.Environment):
         template = dynamics.spawned[step]
         log.note(int(self._now), template, binding, group)
         self.start(number, template, binding, request.keys, of + len(self.streams))
-
-    # -------------------------------------------------------------------------- accounting
 
     def _account_service(self, request: Request, step: int) -> None:
         """Account what a step accounts once for a service; the calendar holds the one that does."""
