@@ -32,6 +32,7 @@ class CpuModel(MeasuredModel):
     message_base_ns: float  #: Messenger thread: sending or receiving one message (each side pays it) [ns]
     #: Messenger thread: copy and checksum of a message's payload, each side [ns/B]
     message_ns_per_byte: float
+    frame_ns: float  #: Network stack and interface driver: sending or receiving one frame [ns]
     #: Primary, under the placement group's lock: a client's operation from dispatch to the point where
     #: sub-operations are made [ns]
     op_prepare_ns: float
@@ -61,6 +62,8 @@ class CpuModel(MeasuredModel):
     #: `kv_finish_ns` of an erasure-coded pool's transaction over that of a replica's: it also makes or
     #: deletes a rollback object
     ec_kv_finish_factor: float
+    #: Object store, worker thread: what a transaction of an erasure-coded pool takes beyond a replica's [ns]
+    ec_transaction_ns: float
     #: Primary of an erasure-coded pool: copies and checksums around the encoding of a byte of data, beyond
     #: what the kernel takes [ns/B]
     ec_copy_ns_per_byte: float
@@ -78,9 +81,9 @@ class CpuModel(MeasuredModel):
         if self.user_fraction > 1:
             raise ValueError(f"CpuModel: user_fraction: got {self.user_fraction}, wanted 0 to 1")
 
-    def message_ns(self, size_bytes: int) -> float:
-        """Processor time of one side of one message [ns]."""
-        return self.message_base_ns + self.message_ns_per_byte * size_bytes
+    def message_ns(self, size_bytes: int, frames: int = 0) -> float:
+        """Processor time of one side of one message that takes so many frames [ns]."""
+        return self.message_base_ns + self.message_ns_per_byte * size_bytes + self.frame_ns * frames
 
 
 @dataclass(frozen=True, kw_only=True)

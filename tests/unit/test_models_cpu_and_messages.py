@@ -33,6 +33,7 @@ def test_a_message_costs_its_base_and_its_bytes():
     assert cpu(message_base_ns=100.0).message_ns(4096) == 100
     assert cpu(message_ns_per_byte=0.5).message_ns(4096) == 2048
     assert cpu(message_base_ns=100.0, message_ns_per_byte=0.5).message_ns(4096) == 2148
+    assert cpu(message_base_ns=100.0, frame_ns=7.0).message_ns(4096, frames=3) == 121
 
 
 @pytest.mark.parametrize("name", [name for name in CPU_NUMBERS if name != "cores_per_host"])

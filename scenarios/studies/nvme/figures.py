@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import polars as pl
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
@@ -12,14 +12,9 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 # Okabe and Ito; a marker each, so that no reader depends on colour.
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00")
 _MARKERS: Final = ("o", "s", "^", "v", "D", "P")
-
-Point = tuple[float, float, float]
 
 
 def draw(rows: Sequence[MeasuredRow], simulated: pl.DataFrame) -> dict[str, CaptionedFigure]:
@@ -36,62 +31,53 @@ def draw(rows: Sequence[MeasuredRow], simulated: pl.DataFrame) -> dict[str, Capt
     return {name: figure for name, figure in drawn.items() if figure is not None}
 
 
-def _curves(axes: Axes, curves: Mapping[str, Sequence[Point]]) -> None:
-    """Draw curves of (x, measured, simulated): markers are measured, lines simulated."""
-    for index, (label, points) in enumerate(curves.items()):
-        ordered = sorted(points)
-        x = [point[0] for point in ordered]
-        colour = _COLOURS[index % len(_COLOURS)]
-        axes.plot(
-            x,
-            [point[1] for point in ordered],
-            _MARKERS[index % len(_MARKERS)],
-            color=colour,
-            label=f"{label}, measured",
-        )
-        axes.plot(x, [point[2] for point in ordered], "-", color=colour, label=f"{label}, simulated")
-
-
-def _by(
+def _rates(
     rows: Sequence[MeasuredRow],
     found: Mapping[str, Mapping[str, Any]],
-    label: Callable[[MeasuredRow], str],
     x: Callable[[MeasuredRow], float],
-) -> dict[str, list[Point]]:
-    curves: dict[str, list[Point]] = {}
+    over: str,
+    *,
+    logarithmic: bool = False,
+) -> CaptionedFigure | None:
+    """Draw requests per second over `x`, reads and writes apart: markers are measured, lines simulated."""
+    curves: dict[str, list[tuple[float, float, float]]] = {}
     for row in rows:
         point = (x(row), row.measured["iops"], float(found[row.id]["iops"]))
-        curves.setdefault(label(row), []).append(point)
-    return {name: points for name, points in curves.items() if len(points) > 2}
-
-
-def _millions(axes: Axes) -> None:
-    axes.set_ylabel("10⁶ requests per second")
+        curves.setdefault(row.op, []).append(point)
+    curves = {op: sorted(points) for op, points in curves.items() if len(points) > 2}
+    if not curves:
+        return None
+    figure = new_figure((8.5, 5.4))
+    axes = figure.subplots()
+    for (op, points), colour, marker in zip(curves.items(), _COLOURS, _MARKERS, strict=False):
+        at, measured, simulated = zip(*points, strict=True)
+        axes.plot(at, measured, marker, color=colour, label=f"{op}, measured")
+        axes.plot(at, simulated, "-", color=colour, label=f"{op}, simulated")
+    if logarithmic:
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.tick_params(axis="x", labelrotation=30)
+        axes.yaxis.set_major_locator(FixedLocator([1e5, 2e5, 5e5, 1e6, 2e6, 5e6]))
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set(xlabel=over, ylabel="10⁶ requests per second", title="4 KiB at random, 3 replicas")
+    axes.set_xticks(sorted({point[0] for points in curves.values() for point in points}))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1e6:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.legend()
+    return CaptionedFigure(
+        figure,
+        f"Requests of 4 KiB per second against {over}{', both axes logarithmic' if logarithmic else ''}. "
+        "Markers: measured. Lines: simulated; both ends of each curve are among the rows that were fitted.",
+    )
 
 
 def _threads(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
     """Requests per second against hardware threads of an OSD."""
     pinned = [row for row in rows if row.threads_per_node and "iops" in row.measured]
-    curves = _by(
-        pinned, found, lambda row: row.op, lambda row: (row.threads_per_node or 0) / row.osds_per_node
-    )
-    if not curves:
-        return None
-    figure = new_figure((8.5, 5.4))
-    axes = figure.subplots()
-    _curves(axes, curves)
-    axes.set_ylim(bottom=0)
-    axes.set_xticks(sorted({point[0] for points in curves.values() for point in points}))
-    axes.set_xlabel("hardware threads per OSD")
-    _millions(axes)
-    axes.legend()
-    axes.set_title("4 KiB at random, 3 replicas")
-    return CaptionedFigure(
-        figure,
-        "Requests of 4 KiB per second against the hardware threads that each OSD has. Markers: measured. "
-        "Lines: simulated; the rows at 2, 10 and 20 threads are among those that were fitted.",
+    return _rates(
+        pinned, found, lambda row: (row.threads_per_node or 0) / row.osds_per_node, "hardware threads per OSD"
     )
 
 
@@ -110,27 +96,8 @@ def _groups(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]])
         and row.block_bytes == 4096
         and row.threads_per_node is None
     ]
-    curves = _by(swept, found, lambda row: row.op, lambda row: float(row.pg_num or 1))
-    if not curves:
-        return None
-    figure = new_figure((8.5, 5.4))
-    axes = figure.subplots()
-    _curves(axes, curves)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_xticks(sorted({point[0] for points in curves.values() for point in points}))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.tick_params(axis="x", labelrotation=30)
-    axes.set_xlabel("placement groups of the pool")
-    _millions(axes)
-    axes.yaxis.set_major_locator(FixedLocator([1e5, 2e5, 5e5, 1e6, 2e6, 5e6]))
-    axes.legend()
-    axes.set_title("4 KiB at random, 3 replicas")
-    return CaptionedFigure(
-        figure,
-        "Requests of 4 KiB per second against the pool's placement groups, both axes logarithmic. Markers: "
-        "measured. Lines: simulated; the ends of both curves are among the rows that were fitted.",
-    )
+    x = "placement groups of the pool"
+    return _rates(swept, found, lambda row: float(row.pg_num or 1), x, logarithmic=True)
 
 
 def _response(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:

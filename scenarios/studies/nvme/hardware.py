@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.nic import NicModel
 from stripesim.models.provenance import Provenance
 from stripesim.models.ssd import SsdModel
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
@@ -41,7 +42,7 @@ class Hardware:
     #: `public_gbit_per_s`, `private_gbit_per_s`:
     public_gbit_per_s: float
     private_gbit_per_s: float
-    networks: int  #: 1 if one interface carries both
+    networks: int  #: 1 if one interface carries both, 0 if all is on one host
     clients_on_osd_hosts: bool
     sheet: Mapping[str, float]  #: The drive's data sheet
     sheet_source: str
@@ -87,7 +88,7 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
         cpu_source=source,
         public_gbit_per_s=public,
         private_gbit_per_s=float(table.get("private_gbit_per_s", public)),
-        networks=1 if networks == 1 else 2,
+        networks=min(networks, 2),
         clients_on_osd_hosts=shares,
         sheet=sheet,
         sheet_source=sheet_source,
@@ -162,14 +163,20 @@ def on_hardware(models: Models, hardware: Hardware, osds_per_drive: int) -> Mode
     if hardware.threads_per_core == 1:
         cpu = replace(cpu, paired_slowdown_fraction=0)
     client = _scaled(models.client, factor, hardware.cpu_source)
-    return replace(models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive))
+    found = replace(models, cpu=cpu, client=client, ssd=drive_model(hardware, osds_per_drive))
+    if hardware.networks:
+        return found
+    # The loopback has long frames.
+    rate = {"rate_bits_per_s": _LOOPBACK_GBIT_PER_S * 1e9}
+    nic = ParameterSet("pacific").model(NicModel, "private_nic", rate)
+    return replace(found, public_nic=nic, private_nic=nic)
 
 
 def _scaled(model: Model, factor: float, source: str) -> Model:
-    """Return a model with every time multiplied."""
+    """Return a model with its times multiplied, but for those per byte, which depend on the memory."""
     if factor == 1:
         return model
-    names = [name for name in model.number_names() if name.endswith(("_ns", "_ns_per_byte"))]
+    names = [name for name in model.number_names() if name.endswith("_ns")]
     origin = {
         name: Provenance("assumed", f"{model.provenance[name].source}; × {factor:.3f} ({source})")
         for name in names

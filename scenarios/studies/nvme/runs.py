@@ -12,7 +12,7 @@ from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.studies.nvme.hardware import Hardware, hardware_of, on_hardware
-from stripesim.scenarios.studies.nvme.measured import MeasuredRow
+from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
 from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
@@ -60,7 +60,7 @@ def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -
         "messenger_threads": row.messenger_threads,
         "public_gbit_per_s": hardware.public_gbit_per_s,
         "private_gbit_per_s": hardware.private_gbit_per_s,
-        "networks": hardware.networks,
+        "networks": hardware.networks or 2,
         "ssd": "samsung-pm983",
         "parameters": PARAMETERS,
         "ec_optimizations": row.fast_ec,
@@ -157,7 +157,5 @@ def tasks_for(
         weight = float(shared[0].clients * shared[0].depth_per_client) * (2 - shared[0].read_fraction)
         tasks.append(Call(shared[0].id, predict, (tuple(shared), hardware, engine), weight))
     if problems:
-        from stripesim.scenarios.studies.nvme.measured import NvmeDataError
-
         raise NvmeDataError("\n".join(dict.fromkeys("\n".join(problems).split("\n"))))
     return tasks

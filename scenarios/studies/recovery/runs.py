@@ -79,10 +79,7 @@ def schedulers() -> list[tuple[str, str, float, tuple[str, ...]]]:
 def host_models(scenario: Scenario) -> Models:
     """Return the models of the sources' host: four drives by data sheet, and its processors.
 
-    Notes
-    -----
-    Two factors are fitted, to rows of WPQ and of no recovery alone (see ``parameters.toml``): all processor
-    times, and those per byte on top.
+    One factor is fitted, to the row without recovery (see ``parameters.toml``): all processor times.
     """
     file = ParameterFile("recovery")
     host = Hardware(
@@ -92,16 +89,12 @@ def host_models(scenario: Scenario) -> Models:
         cpu_source="fitted, see parameters.toml",
         public_gbit_per_s=1000.0,
         private_gbit_per_s=1000.0,
-        networks=2,
+        networks=0,
         clients_on_osd_hosts=False,
         sheet={name: file.number("drive", name) for name in file.table("drive")},
         sheet_source="Intel SSD DC P3700 800 GB",
     )
-    models = on_hardware(build_models(scenario), host, 1)
-    per_byte = file.number("host", "byte_factor")
-    names = ("message_ns_per_byte", "store_ns_per_byte")
-    cpu = replace(models.cpu, **{name: getattr(models.cpu, name) * per_byte for name in names})
-    return replace(models, cpu=cpu)
+    return on_hardware(build_models(scenario), host, 1)
 
 
 def scheduler_row(source: str, name: str, seconds: float, sets: tuple[str, ...], engine: str) -> list[Row]:

@@ -8,7 +8,7 @@ from stripesim.scenarios.studies.tasks import Call, Task
 
 
 class Recovery(Study):
-    """Recovery beside clients; two factors of the host are fitted to rows of WPQ."""
+    """Recovery beside clients; one factor of the host is fitted to the row without recovery."""
 
     name = "recovery"
     summary = "recovery beside clients under WPQ and mClock, hung OSDs, repair of codes"
@@ -16,7 +16,7 @@ class Recovery(Study):
     introduction = (
         "Published rates of clients and of recovery under Ceph's two schedulers, how long a write waits "
         "for a hung OSD, and what codes save in a repair, beside what the simulated cluster does. Roles and "
-        "tolerances were fixed before the first run; two factors of the host are fitted to rows of WPQ."
+        "tolerances were fixed before the first run; one factor of the host is fitted."
     )
     scenario = str(files("stripesim.scenarios.studies.recovery") / "base.toml")
     fixed_keys = ("schemes", "faults.events", "cluster.op_queue", "cluster.mclock_profile")

@@ -481,7 +481,7 @@ def _round_trip_ns(pool: Pool) -> int:
     models = pool.cluster.models
     size_bytes = models.messages.sub_reply_bytes
     way_ns = (
-        2 * models.cpu.message_ns(size_bytes)
+        2 * models.cpu.message_ns(size_bytes, models.private_nic.frames(size_bytes))
         + 2 * models.private_nic.serialise_ns(size_bytes)
         + models.private_nic.latency_ns
     )

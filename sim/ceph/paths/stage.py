@@ -173,8 +173,12 @@ class Stage:
     # Processors. A stage is one hand-off to a thread and one stay on a core.
 
     def messenger(self, cpu: int, size_bytes: int, after: int, what: str, *, shard: int = NO_SHARD) -> int:
-        """One side of one message, on a messenger thread; `shard`: of a message to or from that shard."""
-        cpu_ns, label = self.models.cpu.message_ns(size_bytes), f"messenger, {what}"
+        """One side of one message, on a messenger thread; `shard`: of a message to or from that shard.
+
+        Deviation: messages between OSDs of one host take the frames of the network as well.
+        """
+        frames, label = self.models.private_nic.frames(size_bytes), f"messenger, {what}"
+        cpu_ns = self.models.cpu.message_ns(size_bytes, frames)
         if not self.models.threads.messenger_threads_count:
             return self.on_core(cpu, cpu_ns, [after], label, shard=shard)
         thread = roles.PRIMARY_MESSENGER

@@ -232,6 +232,7 @@ def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after
     wakes_count = threads.write_wakes_count if io.data_bytes else 0
     if stage.context.erasure:
         wakes_count += threads.ec_wakes_count
+        work_ns += cpu.ec_transaction_ns
     core = roles.shard_role(shard, roles.CPU)
     step = stage.work(core, work_ns, [step], "transaction", shard=shard, wakes_count=wakes_count)[1]
     if io.read_bytes:
