@@ -245,8 +245,8 @@ def table(rows: Any, *columns: str) -> Any:
     """
     import polars as pl
 
-    from stripesim.scenarios.run.columns import COLUMNS, number_text
-    from stripesim.scenarios.schema.units import format_size
+    from stripesim.scenarios.run.results import COLUMNS
+    from stripesim.scenarios.schema.units import format_size, number_text
 
     shown: dict[str, list[str]] = {}
     for name in columns:

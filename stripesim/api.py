@@ -30,7 +30,7 @@ from stripesim.scenarios.schema.loader import (
     scenario_from,
     shipped_scenarios,
 )
-from stripesim.scenarios.schema.toml_text import toml_document, toml_value
+from stripesim.scenarios.schema.toml import toml_document, toml_value
 from stripesim.scenarios.schema.units import format_size, parse_size_bytes
 from stripesim.scenarios.studies.base import StudyResult
 from stripesim.scenarios.studies.registry import STUDIES, study_named
@@ -100,8 +100,7 @@ def _loaded(scenario: _Scenario | str | Path, sets: Sets, seed: int | None) -> _
 
 
 def _values(scenario: _Scenario) -> dict[str, Any]:
-    values: dict[str, Any] = scenario.model_dump(mode="json", exclude_unset=True)
-    return values
+    return dict(scenario.model_dump(mode="json", exclude_unset=True))
 
 
 def run(

@@ -1,4 +1,4 @@
-"""What the latency of a cell's requests consists of: a sample of its requests, followed step by step."""
+"""What the latency of a cell's requests consists of: a sample of them followed step by step, and a table."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario
+from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.ceph.clients.loops import ClientStream
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.planner import RequestPlanner
@@ -64,8 +69,6 @@ def cell_costs(
     The columns: ``cost_requests`` (how many are followed), ``cost_latency_mean_ns``, `COST_KEYS` (its parts,
     which add up to it) and ``cost_dominant`` (the largest). None of them if no request completed.
 
-    Notes
-    -----
     The sample is spread evenly over the requests that the row's mean latency is made of (behind the
     transient and before a closed loop runs dry), or over the first 50,000 of them. A request that crosses
     objects has the path of the part that completes last; that the client issued this part late, or took
@@ -145,3 +148,74 @@ def _splitters(scenario: Scenario, result: RunResult, templates: IntArray) -> di
         index: PathSplitter(result.book.templates[index], tables, state)
         for index in np.unique(templates).tolist()
     }
+
+
+#: More cells than these are not read on a terminal: of a larger grid one size is shown.
+ROWS_MAX: Final = 24
+_USUAL_SIZE_BYTES: Final = 4096
+
+#: What a step is called in figures.
+STEP_WORDS: Final[Mapping[str, str]] = {
+    "client": "client", "public_net": "public network", "lock": "PG lock, order of writes",
+    "primary_cpu": "primary's CPU", "encode": "encode, decode", "read_back": "reading back",
+    "distribution": "distribution", "shard_cpu": "shards' CPU", "device": "device", "log": "log",
+    "pause": "saving old stripes", "hung": "resent after a fault",
+}  # fmt: skip
+# Two lines each and hardly wider than a number, so that all fit on 100 columns.
+_HEADS: Final[Mapping[str, str]] = {
+    "client": "cli-\nent", "public_net": "pub.\nnet", "lock": "PG\nlock", "primary_cpu": "pri.\nCPU",
+    "encode": "en-\ncode", "read_back": "read\nback", "distribution": "dis-\ntri.", "shard_cpu": "OSDs\nCPU",
+    "device": "de-\nvice", "log": "log", "pause": "pause", "hung": "hung",
+}  # fmt: skip
+_NOTE: Final = (
+    "% of the mean latency of the requests followed, along their critical paths: first in service, below it "
+    "waiting. * = the largest part; log = the store's log and its thread; distri. = private network of "
+    "sub-writes; read back = private network of reads; OSDs CPU = of the members; pause = saving what is "
+    "overwritten; hung = waiting for a dead member, until the request is issued again"
+)
+
+
+def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print what the latency of each row consists of; nothing if no row has it.
+
+    Two lines for each cell, one of service and one of waiting, each step in percent of the latency. Steps
+    that no row spends time on are left out. Of more than `ROWS_MAX` cells only those of one request size
+    are shown, 4 KiB where there is such a one, else the smallest.
+    """
+    costed = [row for row in rows if row.get(COST_KEYS[0]) is not None]
+    if not costed:
+        return
+    title = "Cost by step [%]"
+    sizes = sorted({row.get("block_size_bytes") or 0 for row in costed})
+    if len(costed) > ROWS_MAX and len(sizes) > 1:
+        shown = _USUAL_SIZE_BYTES if _USUAL_SIZE_BYTES in sizes else sizes[0]
+        costed = [row for row in costed if row.get("block_size_bytes") == shown]
+        title += f", {format_size(shown)} of {len(sizes)} sizes (all: --out, figures costs-…)"
+    steps = steps_with_time(costed)
+    table = Table(
+        box=SIMPLE_HEAD, caption=_NOTE, caption_justify="left", pad_edge=False, padding=(0, 1, 0, 0),
+        title=title, title_justify="left",
+    )  # fmt: skip
+    table.add_column("requests")
+    for head in ("mean\n[ms]", *(_HEADS[step] for step in steps)):
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in costed:
+        size = row.get("block_size_bytes")
+        words = [str(row[key]) for key in ("scheme", "op", "pattern") if row.get(key) is not None]
+        words += [] if size is None else [format_size(size)]
+        latency = number_text(row["cost_latency_mean_ns"] * 1e-6)
+        table.add_row(escape(" ".join(words)), latency, *(_share(row, step) for step in steps))
+        waits = (_share(row, step, waiting=True) for step in steps)
+        table.add_row("  waiting", "", *waits, style="dim")
+    console.print(table)
+
+
+def _share(row: Mapping[str, Any], step: str, *, waiting: bool = False) -> str:
+    """Write a part in percent of the latency; a dot for none, nothing where there can be none."""
+    key = cost_key(step, waiting=waiting)
+    part_ns = row.get(key)
+    if not part_ns:
+        return "" if part_ns is None else "·"
+    mark = "*" if key == f"cost_{dominant(row)}_ns" else ""
+    percent = 100 * part_ns / row["cost_latency_mean_ns"]
+    return f"{percent:.0f}{mark}" if percent >= 10 else f"{percent:.1f}{mark}" if percent >= 0.05 else "0.0"

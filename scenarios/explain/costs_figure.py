@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,11 +10,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.explain.costs import COST_KEYS, cost_key, steps_with_time
-from stripesim.scenarios.explain.costs_table import STEP_WORDS
-from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label, three_digits
+from stripesim.scenarios.explain.costs import COST_KEYS, STEP_WORDS, cost_key, steps_with_time
+from stripesim.scenarios.figures.captions import kind_words, scheme_label
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.critical_path import STEPS
 
 # Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
@@ -66,18 +66,18 @@ def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> Captioned
     with styled():
         figure = new_figure((width, 5.6))
         panels = figure.subplots(1, 2)
-        for letter, axes in zip("ab", panels, strict=True):
-            _draw_panel(axes, rows, places, shares=letter == "b")
         # Block sizes stand between a panel and its title.
-        panels[0].set_title("(a) mean latency [ms]", pad=20)
-        panels[1].set_title("(b) share of it [%]", pad=20)
+        for axes, title, shares in zip(
+            panels, ("(a) mean latency [ms]", "(b) share of it [%]"), (False, True), strict=True
+        ):
+            _draw_panel(axes, rows, places, shares=shares)
+            axes.set_title(title, pad=20)
         entries = [
             Patch(facecolor=_COLOURS[step], edgecolor="#222222", label=STEP_WORDS[step])
             for step in steps_with_time(rows)
         ]
-        entries.append(
-            Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label="hatched: waiting for it")
-        )
+        waiting = "hatched: waiting for it"
+        entries.append(Patch(facecolor="white", edgecolor="#222222", hatch=_HATCH, label=waiting))
         columns = 4 if width > 11 else 3
         figure.legend(handles=entries, loc="outside upper left", ncols=columns, handlelength=1.6, fontsize=11)
     return CaptionedFigure(figure, _caption(rows, pattern, op))
@@ -85,14 +85,9 @@ def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> Captioned
 
 def _places(rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """Place bars one apart, and groups of one block size a little further."""
-    places: list[float] = []
-    for index, row in enumerate(rows):
-        if not index:
-            places.append(0.0)
-            continue
-        gap = 0.0 if row["block_size_bytes"] == rows[index - 1]["block_size_bytes"] else 0.7
-        places.append(places[-1] + 1 + gap)
-    return places
+    sizes = [row["block_size_bytes"] for row in rows]
+    steps = [1.0 if size == before else 1.7 for before, size in itertools.pairwise(sizes)]
+    return list(itertools.accumulate([0.0, *steps]))
 
 
 def _draw_panel(
@@ -140,22 +135,20 @@ def _name_groups(axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence
 def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
     """Say of each scheme which part is the largest at its smallest and its largest block size."""
     sentences = [
-        f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}: what the mean latency consists of, "
+        f"{kind_words(op, pattern)}: what the mean latency consists of, "
         "along each request's own critical path in the simulated run."
     ]
     for scheme in dict.fromkeys(row["scheme"] for row in rows):
         mine = [row for row in rows if row["scheme"] == scheme]
-        ends = mine if len(mine) == 1 else [mine[0], mine[-1]]
         costed = []
-        for row in ends:
-            name = row["cost_dominant"]
-            step = name.removesuffix("_wait")
-            words = ("waiting for " if name.endswith("_wait") else "") + STEP_WORDS[step]
-            share = 100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"]
-            size = "" if row["block_size_bytes"] is None else f" at {format_size(row['block_size_bytes'])}"
-            costed.append(f"{words} ({three_digits(round(share))} %){size}")
+        for row in mine if len(mine) == 1 else (mine[0], mine[-1]):
+            name, size = row["cost_dominant"], row["block_size_bytes"]
+            waiting = "waiting for " if name.endswith("_wait") else ""
+            share = number_text(round(100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"]))
+            at = "" if size is None else f" at {format_size(size)}"
+            costed.append(f"{waiting}{STEP_WORDS[name.removesuffix('_wait')]} ({share} %){at}")
         sentences.append(f"Largest part of {scheme_label(scheme)}: {', '.join(costed)}.")
     counts = [row["cost_requests"] for row in rows]
-    low, high = min(counts), max(counts)
-    sentences.append(f"Means of {low if low == high else f'{low} to {high}'} requests a bar.")
+    requests = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
+    sentences.append(f"Means of {requests} requests a bar.")
     return " ".join(sentences)

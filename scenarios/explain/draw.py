@@ -7,7 +7,6 @@ from typing import Any, Final, cast
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
@@ -15,15 +14,15 @@ from stripesim.scenarios.explain.layout import (
     Bar,
     TimeAxis,
     bars_of,
-    busy_stretches,
+    categories,
     merged_bars,
     packed,
     shard_name,
+    time_axis,
     time_words,
 )
 from stripesim.scenarios.explain.text import (
     LOCK_WORDS,
-    WORDS,
     bars,
     heading,
     lane_words,
@@ -31,7 +30,7 @@ from stripesim.scenarios.explain.text import (
     reply_word,
 )
 from stripesim.scenarios.explain.timeline import Hold, Timeline, TimelineStep
-from stripesim.scenarios.figures.results import CaptionedFigure
+from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 
 # Okabe & Ito, "Color universal design" (2008); dark enough for white letters or light enough for black ones.
 _COLOURS: Final = {
@@ -64,21 +63,17 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
         sub-operation from beginning to end, the primary's work for it included, in a lighter green. What
         comes after the reply is pale. Long stretches in which nothing happens but a pause are cut out.
     """
-    end_ns = max(timeline.end_ns for timeline in timelines)
-    marks = [timeline.latency_ns for timeline in timelines]
-    drawn = [bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)]
-    axis = TimeAxis.around(busy_stretches(drawn, marks), end_ns)
+    axis = time_axis(timelines)
     layouts = [_layout(timeline) for timeline in timelines]
     rows = [len(names) for names, _ in layouts]
-    height = _ROW_INCH * sum(rows) + 0.75 * len(timelines) + 1.1
+    height = max(3.6, _ROW_INCH * sum(rows) + 0.75 * len(timelines) + 1.1)
     with mpl.rc_context(cast(Any, {"font.family": "DejaVu Sans", "font.size": 11, "hatch.linewidth": 0.5})):
-        figure = Figure(figsize=(_WIDTH_INCH, max(3.6, height)), layout="constrained")
-        FigureCanvasAgg(figure)
+        figure = new_figure((_WIDTH_INCH, height))
         panels = figure.subplots(len(timelines), 1, sharex=True, height_ratios=rows, squeeze=False)[:, 0]
         for panel, timeline, (names, place) in zip(panels, timelines, layouts, strict=True):
             _panel(panel, timeline, axis, names, place)
         _time_axis(panels[-1], axis)
-        _legend(figure, timelines, drawn)
+        _legend(figure, timelines)
     return CaptionedFigure(figure, _caption(timelines, axis))
 
 
@@ -181,14 +176,13 @@ def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: Bar, low: float, 
 def _draw_holds(axes: Axes, axis: TimeAxis, holds: Sequence[Hold], row: int) -> None:
     """Draw what the request held as strips: the lock above, the mutex of a stage below."""
     for hold in holds:
-        if hold.role not in _LOCKS or hold.end_ns == hold.start_ns:
-            continue
-        left, right = axis.place(hold.start_ns), axis.place(hold.end_ns)
-        low = row + (0.06 if hold.role == "pg.exec" else -0.3)
-        height = 0.22 if hold.role == "pg.exec" else 0.3
-        axes.barh(
-            low, right - left, left=left, height=height, align="edge", color=_LOCKS[hold.role], zorder=3
-        )
+        if hold.role in _LOCKS and hold.end_ns > hold.start_ns:
+            left, right = axis.place(hold.start_ns), axis.place(hold.end_ns)
+            low, height = (0.06, 0.22) if hold.role == "pg.exec" else (-0.3, 0.3)
+            axes.barh(
+                row + low, right - left, left=left, height=height, align="edge", color=_LOCKS[hold.role],
+                zorder=3,
+            )  # fmt: skip
 
 
 def _time_axis(axes: Axes, axis: TimeAxis) -> None:
@@ -199,28 +193,17 @@ def _time_axis(axes: Axes, axis: TimeAxis) -> None:
     axes.set_xlabel(f"time since the request was issued [{'ms' if slow else 'µs'}]")
 
 
-def _legend(figure: Figure, timelines: Sequence[Timeline], drawn: Sequence[tuple[str, int, int]]) -> None:
-    present = {category for category, _, _ in drawn}
-    handles = [
-        Patch(
-            facecolor=_COLOURS[name], edgecolor="#777777", hatch="...." if name == "wait" else None,
-            label=words,
-        )
-        for name, words in WORDS.items()
-        if name in present
-    ]  # fmt: skip
+def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
+    handles = []
+    for name, words in categories(timelines).items():
+        hatch = "...." if name == "wait" else None
+        handles.append(Patch(facecolor=_COLOURS[name], edgecolor="#777777", hatch=hatch, label=words))
     handles.append(Patch(facecolor=_FOR_SHARD, label="primary’s CPU, for that shard"))
     held = {hold.role for timeline in timelines for hold in timeline.holds if hold.end_ns > hold.start_ns}
-    handles += [
-        Patch(facecolor=colour, label=LOCK_WORDS[role]) for role, colour in _LOCKS.items() if role in held
-    ]
-    figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=min(len(handles), 5),
-        frameon=False,
-        handlelength=1.4,
-    )
+    shown = {role: colour for role, colour in _LOCKS.items() if role in held}
+    handles += [Patch(facecolor=colour, label=LOCK_WORDS[role]) for role, colour in shown.items()]
+    columns = min(len(handles), 5)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, handlelength=1.4)
 
 
 def _caption(timelines: Sequence[Timeline], axis: TimeAxis) -> str:

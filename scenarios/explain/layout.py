@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stripesim.scenarios.explain.text import bars
+from stripesim.scenarios.explain.text import WORDS, bars
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 
 # A pause that takes more than this share of the axis is cut, down to the other share of what is left.
@@ -71,10 +71,18 @@ class TimeAxis:
         return [t for t in times if not any(low < t * 1000 < high for low, high in self.cuts)]
 
 
-def busy_stretches(bars: Iterable[tuple[str, int, int]], marks_ns: Sequence[int]) -> list[tuple[int, int]]:
-    """List the stretches that must be seen: all bars but pauses and waits, and marks such as a reply [ns]."""
-    busy = [(low, high) for category, low, high in bars if category not in ("pause", "wait")]
-    return busy + [(mark, mark) for mark in marks_ns]
+def time_axis(timelines: Sequence[Timeline]) -> TimeAxis:
+    """Choose the axis of some timelines: all bars but pauses and waits must be seen, and each reply."""
+    drawn = [bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)]
+    busy = [(low, high) for category, low, high in drawn if category not in ("pause", "wait")]
+    replies = [(timeline.latency_ns, timeline.latency_ns) for timeline in timelines]
+    return TimeAxis.around(busy + replies, max(timeline.end_ns for timeline in timelines))
+
+
+def categories(timelines: Sequence[Timeline]) -> dict[str, str]:
+    """Return what some timelines spend time on, with its words."""
+    found = {bar[0] for timeline in timelines for entry in timeline.steps for bar in bars(entry)}
+    return {name: words for name, words in WORDS.items() if name in found}
 
 
 @dataclass
@@ -121,22 +129,20 @@ def merged_bars(row: Sequence[Bar]) -> list[Bar]:
     """Make one bar of overlapping ones that say the same: the pieces of one transfer."""
     merged: list[Bar] = []
     for bar in sorted(row, key=lambda bar: (bar.category == "wait", bar.low_ns, bar.high_ns)):
-        for other in merged:
-            alike = (other.category, other.key) == (bar.category, bar.key)
-            if alike and bar.low_ns <= other.high_ns and other.low_ns <= bar.high_ns:
-                other.low_ns, other.high_ns = min(bar.low_ns, other.low_ns), max(bar.high_ns, other.high_ns)
-                other.count += bar.count
-                break
-        else:
+        alike = (one for one in merged if (one.category, one.key) == (bar.category, bar.key))
+        other = next((one for one in alike if bar.low_ns <= one.high_ns and one.low_ns <= bar.high_ns), None)
+        if other is None:
             merged.append(bar)
+        else:
+            other.low_ns, other.high_ns = min(bar.low_ns, other.low_ns), max(bar.high_ns, other.high_ns)
+            other.count += bar.count
     # Pieces that wait behind others of the same transfer: the work hides the waiting.
     work = [bar for bar in merged if bar.category != "wait"]
-    return [
-        bar
-        for bar in merged
-        if bar.category != "wait"
-        or not any(b.key == bar.key and b.low_ns < bar.high_ns and b.high_ns > bar.low_ns for b in work)
-    ]
+
+    def hidden(bar: Bar) -> bool:
+        return any(b.key == bar.key and b.low_ns < bar.high_ns and b.high_ns > bar.low_ns for b in work)
+
+    return [bar for bar in merged if bar.category != "wait" or not hidden(bar)]
 
 
 def packed(row: Sequence[Bar]) -> list[tuple[int, int, Bar]]:

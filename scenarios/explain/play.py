@@ -8,16 +8,16 @@ from typing import Any, Final
 from stripesim.scenarios.explain.layout import (
     TimeAxis,
     bars_of,
-    busy_stretches,
+    categories,
     merged_bars,
     packed,
     shard_name,
+    time_axis,
     time_words,
 )
 from stripesim.scenarios.explain.text import (
     BYTE_WORDS,
     LOCK_WORDS,
-    WORDS,
     bars,
     byte_words,
     heading,
@@ -43,12 +43,8 @@ def play_page(timelines: Sequence[Timeline]) -> str:
     It moves from step to step; a step stands where its first piece completes. Without script the page shows
     the whole timelines and lists the steps.
     """
-    end_ns = max(timeline.end_ns for timeline in timelines)
-    marks_ns = [timeline.latency_ns for timeline in timelines]
-    drawn = [bar for timeline in timelines for entry in timeline.steps for bar in bars(entry)]
-    axis = TimeAxis.around(busy_stretches(drawn, marks_ns), end_ns)
-    bends_ns = sorted({0, end_ns, *(end for cut in axis.cuts for end in cut)})
-    requests = [_request(timeline, axis) for timeline in timelines]
+    axis = time_axis(timelines)
+    bends_ns = sorted({0, axis.end_ns, *(end for cut in axis.cuts for end in cut)})
     steps = [step for number, one in enumerate(timelines) for step in _steps(one, number)]
     return render(
         "play.html.j2",
@@ -57,9 +53,9 @@ def play_page(timelines: Sequence[Timeline]) -> str:
         introduction="One request alone on the cluster, with mean service times. Pale bars are still to "
         "come, striped ones wait.",
         meta=[],
-        requests=requests,
+        requests=[_request(timeline, axis) for timeline in timelines],
         steps=sorted(steps, key=lambda step: (step["time_us"], step["request"])),
-        words={name: words for name, words in WORDS.items() if any(name == bar[0] for bar in drawn)},
+        words=categories(timelines),
         ticks=[(_percent(axis, tick * 1000), f"{tick:,}") for tick in axis.ticks_us(6)],
         cuts=[(_percent(axis, low), _percent(axis, high)) for low, high in axis.cuts],
         byte_words=[words for _, words in BYTE_WORDS],
@@ -103,17 +99,24 @@ def _row(name: str, entries: Sequence[TimelineStep], axis: TimeAxis) -> dict[str
     """The bars of one kind of resource of a host, those that overlap beside each other."""
     shown, levels_max = [], 1
     for level, levels, bar in packed(merged_bars([bar for entry in entries for bar in bars_of(entry)])):
-        left, right = _percent(axis, bar.low_ns), _percent(axis, bar.high_ns)
         levels_max = max(levels_max, levels)
-        waits = bar.category == "wait"
-        label = f"{'waits: ' if waits else ''}{bar.label}{f' ×{bar.count}' if bar.count > 1 else ''}"
-        shown.append({
-            "category": bar.category, "label": label, "left": left, "width": round(right - left, 3),
-            "top": round(100 * level / levels, 2), "height": round(100 / levels, 2), "count": bar.count,
-            "from_us": bar.low_ns / 1e3, "to_us": bar.high_ns / 1e3,
-            "takes": time_words(bar.high_ns - bar.low_ns),
-        })  # fmt: skip
+        label = f"{'waits: ' if bar.category == 'wait' else ''}{bar.label}"
+        label += f" ×{bar.count}" if bar.count > 1 else ""
+        top, height = round(100 * level / levels, 2), round(100 / levels, 2)
+        shown.append(_bar(axis, bar.category, label, bar.low_ns, bar.high_ns, top, height, bar.count))
     return {"name": name, "bars": shown, "px": min(_ROW_PX_MAX, _ROW_PX + _LEVEL_PX * (levels_max - 1))}
+
+
+def _bar(
+    axis: TimeAxis, category: str, label: str, low_ns: int, high_ns: int, top: float = 0, height: float = 100,
+    count: int = 1,
+) -> dict[str, Any]:  # fmt: skip
+    left, right = _percent(axis, low_ns), _percent(axis, high_ns)
+    return {
+        "category": category, "label": label, "left": left, "width": round(right - left, 3), "top": top,
+        "height": height, "count": count, "from_us": low_ns / 1e3, "to_us": high_ns / 1e3,
+        "takes": time_words(high_ns - low_ns),
+    }  # fmt: skip
 
 
 def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
@@ -121,15 +124,7 @@ def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
     rows = []
     for role, words in LOCK_WORDS.items():
         held = [hold for hold in timeline.holds if hold.role == role and hold.end_ns > hold.start_ns]
-        shown = [
-            {
-                "category": "lock", "label": words, "left": _percent(axis, hold.start_ns), "top": 0,
-                "width": round(_percent(axis, hold.end_ns) - _percent(axis, hold.start_ns), 3), "height": 100,
-                "from_us": hold.start_ns / 1e3, "to_us": hold.end_ns / 1e3, "count": 1,
-                "takes": time_words(hold.end_ns - hold.start_ns),
-            }
-            for hold in held
-        ]  # fmt: skip
+        shown = [_bar(axis, "lock", words, hold.start_ns, hold.end_ns) for hold in held]
         if shown and role != "pg.exec":
             rows.append({"name": words.removesuffix(" held"), "bars": shown, "px": _ROW_PX})
     return rows
@@ -142,19 +137,19 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
         low, high = row.duration_ns
         takes = time_words(high) if low == high else f"{time_words(low)} to {time_words(high)}"
         facts = [
-            *([f"{row.count} times"] if row.count > 1 else []),
-            *([f"takes {takes}"] if high else []),
-            *([f"waits up to {time_words(row.wait_ns[1])}"] if row.wait_ns[1] else []),
-            *([byte_words(row.counted)] if byte_words(row.counted) else []),
-            *(["nobody waits for this"] if row.after_reply else []),
+            f"{row.count} times" if row.count > 1 else "",
+            f"takes {takes}" if high else "",
+            f"waits up to {time_words(row.wait_ns[1])}" if row.wait_ns[1] else "",
+            byte_words(row.counted),
+            "nobody waits for this" if row.after_reply else "",
         ]
         found.append({
             "request": number, "time_us": (row.start_ns + low) / 1e3, "what": row.what, "lane": row.lane,
-            "facts": "; ".join(facts),
+            "facts": "; ".join(fact for fact in facts if fact),
         })  # fmt: skip
+    done = "repaired" if timeline.op == "repair" else "the client has its reply"
     found.append({
-        "request": number, "time_us": timeline.latency_ns / 1e3, "lane": "client",
-        "what": "repaired" if timeline.op == "repair" else "the client has its reply",
+        "request": number, "time_us": timeline.latency_ns / 1e3, "what": done, "lane": "client",
         "facts": f"after {time_words(timeline.latency_ns)}",
     })  # fmt: skip
     return found

@@ -1,14 +1,18 @@
-"""What happened to one request: its steps with times, recorded by the reference engine."""
+"""What happened to one request: its steps with times, and the parameters that each duration comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from stripesim.models.provenance import Provenance
 from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.engine import graph
-from stripesim.sim.engine.graph import COUNTERS, NO_SHARD, Template
+from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, NO_SHARD, Template
 from stripesim.sim.engine.program import Program
 from stripesim.sim.engine.simpy.engine import SimpyEngine
 from stripesim.sim.observe.critical_path import predecessors_of
@@ -52,10 +56,7 @@ class RecordedStep:
 class RecordingEngine(SimpyEngine):
     """The reference engine, which also notes when each step of its only request is complete.
 
-    Notes
-    -----
-    The engine accounts each step when it completes: that is the hook. Waits and service are the
-    engine's own; nothing is timed a second time.
+    The engine accounts each step when it completes: that is the hook. Waits and service are the engine's own.
     """
 
     def __init__(self, program: Program) -> None:
@@ -86,24 +87,20 @@ def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
     not taken are absent. Graphs are templates by index in the program's book, the request's own first.
     """
     engine = RecordingEngine(replace(program, bin_ns=_ONE_BIN_NS))
-    run = engine.execute()
-    streams = [stream for stream in run.streams if len(stream.issued_ns)]
+    streams = [stream for stream in engine.execute().streams if len(stream.issued_ns)]
     issued = sum(len(stream.issued_ns) for stream in streams)
     if issued != 1:
         raise RecordingError(f"explain: got {issued} requests, wanted one")
     chosen, binding = int(streams[0].templates[0]), int(streams[0].bindings[0])
     reply_ns = int(streams[0].completed_ns[0])
-    templates = program.book.templates
-    ends_ns = engine.completions_ns
+    templates, ends_ns = program.book.templates, engine.completions_ns
     if ends_ns.get(chosen, {}).get(templates[chosen].reply) != reply_ns:
         raise RecordingError("explain: the recording does not hold the request's reply")
     row = [*program.book.bindings[binding].tolist(), -1]
-    names = program.resources.names
-    detached = [number for number in ends_ns if number != chosen]
+    graphs = [chosen, *(number for number in ends_ns if number != chosen)]
     steps: list[RecordedStep] = []
-    graphs = [chosen, *detached]
     for number, template in enumerate(graphs):
-        steps += _steps(number, templates[template], ends_ns[template], row, names)
+        steps += _steps(number, templates[template], ends_ns[template], row, program.resources.names)
     steps.sort(key=lambda step: (step.start_ns, step.graph, step.index))
     return steps, reply_ns, graphs
 
@@ -148,3 +145,90 @@ def _amounts(template: Template, step: int) -> list[int]:
     once = getattr(getattr(template, "dynamics", None), "once", None)
     counted = template.amounts[step] if once is None else template.amounts[step] + once[step]
     return [int(amount) for amount in counted]
+
+
+_CODING = COUNTER_INDEX["coding_ns"]
+_KERNEL = "kernel"
+
+
+class Share(NamedTuple):
+    """What one parameter has to do with the duration of one step."""
+
+    parameter: str  # such as cpu.op_prepare_ns; kernel stands for the kernel table
+    # How much longer the step takes if it is doubled: for a term of a sum the term, for a rate negative.
+    change_ns: int
+
+
+def shares_of(
+    plan: Callable[[Models], Sequence[Template]], models: Models
+) -> tuple[list[list[list[Share]]], dict[str, dict[str, Any]]]:
+    """Attribute the demands of a path's steps to the parameters of the models, the greatest share first.
+
+    `plan` makes the templates of the one request, its own and those it may start, from models. The second
+    result describes each parameter named: value, unit, provenance, source, confidence interval.
+
+    Coding is accounted by the steps themselves; what of it is not the model of buffers is the kernel's. Any
+    other cost is a sum of terms, each proportional to one parameter, so doubling one parameter adds exactly
+    its term (to the rounding of 1 ns). A rate, or a factor over a whole sum, changes the whole sum and is
+    listed beside its terms. Nothing here knows a formula: a new term in a path appears by itself.
+    Not seen: numbers that are zero, distributions (a timeline is drawn with mean service times), and those
+    whose doubling gives a path with other steps, such as the allocation unit of a store.
+    """
+    bases = plan(models)
+    shares: list[list[list[Share]]] = [[[] for _ in range(base.steps)] for base in bases]
+    parameters: dict[str, dict[str, Any]] = {}
+    for parameter, changed in _doubled(models):
+        try:
+            others = plan(changed)
+        except ValueError:
+            # The models reject the doubled number, so its share stays unknown.
+            continue
+        for base, other, found in zip(bases, others, shares, strict=True):
+            if not _same_steps(base, other):
+                continue
+            change = other.demands_ns - base.demands_ns
+            for step in np.flatnonzero(change).tolist():
+                found[step].append(Share(parameter["name"], int(change[step])))
+                parameters[parameter["name"]] = parameter
+    for base, of_template in zip(bases, shares, strict=True):
+        for step, of_step in enumerate(of_template):
+            buffers_ns = sum(
+                each.change_ns for each in of_step if each.parameter.startswith("encode_buffers.")
+            )
+            kernel_ns = int(base.amounts[step, _CODING]) - buffers_ns
+            # One nanosecond is what rounding leaves.
+            if kernel_ns > 1:
+                of_step.append(Share(_KERNEL, kernel_ns))
+                parameters[_KERNEL] = _kernel(models)
+            of_step.sort(key=lambda share: -abs(share.change_ns))
+    return shares, parameters
+
+
+def _same_steps(one: Template, other: Template) -> bool:
+    parts = ("words", "roles", "successors")
+    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in parts)
+
+
+def _doubled(models: Models) -> Iterator[tuple[dict[str, Any], Models]]:
+    """Yield each number with its provenance, and the models in which it is twice as large."""
+    for name, model in models.described().items():
+        for parameter in model.parameters(f"{name}."):
+            field, value = parameter["name"].removeprefix(f"{name}."), parameter["value"]
+            if isinstance(value, list) or not value:
+                continue
+            try:
+                changed: Any = replace(model, **{field: 2 * value})
+            except ValueError:
+                continue
+            yield parameter, replace(models, **{name: changed})
+
+
+def _kernel(models: Models) -> dict[str, Any]:
+    """Describe the kernel table as a parameter."""
+    origin = models.kernel.provenance
+    cpu = origin["cpu"]
+    name = cpu.get("name", cpu) if hasattr(cpu, "get") else cpu
+    kind = Provenance("measured", str(origin["basis"])).kind
+    source = f"kernel table {models.kernel.name}: {name}"
+    found = {"name": _KERNEL, "value": None, "unit": "ns", "provenance": kind, "source": source}
+    return {**found, "confidence_interval": None}

@@ -11,10 +11,10 @@ import numpy as np
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.generations import generations
-from stripesim.scenarios.explain.record import record
-from stripesim.scenarios.explain.sensitivity import shares_of
+from stripesim.scenarios.explain.record import record, shares_of
 from stripesim.scenarios.explain.timeline import Timeline, critical_path, holds, located
-from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, kernel_warnings, up_sets
+from stripesim.scenarios.run.build import build_cell, build_models, check_schemes, up_sets
+from stripesim.scenarios.run.notes import kernel_warnings
 from stripesim.scenarios.schema.keys import Cell, DegradedSpec, Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
 from stripesim.scenarios.schema.units import format_size
@@ -131,7 +131,8 @@ def explain(
     unit = [] if stripe_unit_bytes is None else [f"cluster.stripe_unit_bytes={stripe_unit_bytes}"]
     releases: list[str | None] = [generation] if generation is None or isinstance(generation, str) else []
     releases = releases or [*(generation or ())]
-    offers = [release for release in releases if release in _offering_direct_reads()]
+    offering = [name for name, release in generations().items() if release.ec.direct_reads]
+    offers = [release for release in releases if release in offering]
     found: list[Timeline] = []
     for release in releases:
         direct = direct_reads and (release in offers or not offers)
@@ -146,29 +147,23 @@ def explain(
     return found
 
 
-def _offering_direct_reads() -> list[str]:
-    return [name for name, release in generations().items() if release.ec.direct_reads]
-
-
 def _check(op: str, names: list[str], size_bytes: int, offset_bytes: int, state: str, image: str) -> None:
-    if op not in OPS:
-        raise ExplainError(f"explain: got {op!r}, wanted one of {', '.join(OPS)}")
-    if not names:
-        raise ExplainError("--scheme: got none, wanted one or more, such as rep:3 or rs:6,3")
-    if "none" in names:
-        raise ExplainError("--scheme: got none, a bare device, wanted a scheme such as rep:3 or rs:6,3")
-    if size_bytes < 1:
-        raise ExplainError(f"--size: got {size_bytes}, wanted 1 byte or more")
-    if offset_bytes < 0:
-        raise ExplainError(f"--offset: got {offset_bytes}, wanted 0 or more")
-    if state not in STATES:
-        raise ExplainError(f"--state: got {state!r}, wanted one of {', '.join(STATES)}")
-    if op == "repair" and offset_bytes:
-        raise ExplainError(f"--offset: got {offset_bytes}, wanted none: a repair rebuilds a whole object")
-    if op == "repair" and (state != "healthy" or image != "prefilled"):
-        raise ExplainError(
-            "explain repair: got --state or --image, wanted neither: one lost shard is rebuilt"
-        )
+    repair, wanted = op == "repair", "wanted one or more, such as rep:3 or rs:6,3"
+    problems = {
+        f"explain: got {op!r}, wanted one of {', '.join(OPS)}": op not in OPS,
+        f"--scheme: got none, {wanted}": not names,
+        "--scheme: got none, a bare device, wanted a scheme such as rep:3 or rs:6,3": "none" in names,
+        f"--size: got {size_bytes}, wanted 1 byte or more": size_bytes < 1,
+        f"--offset: got {offset_bytes}, wanted 0 or more": offset_bytes < 0,
+        f"--state: got {state!r}, wanted one of {', '.join(STATES)}": state not in STATES,
+        f"--offset: got {offset_bytes}, wanted none: a repair rebuilds a whole object": repair
+        and offset_bytes,
+        "explain repair: got --state or --image, wanted neither: one lost shard is rebuilt": repair
+        and (state != "healthy" or image != "prefilled"),
+    }
+    for words, wrong in problems.items():
+        if wrong:
+            raise ExplainError(words)
 
 
 def _scenario(
@@ -181,29 +176,22 @@ def _scenario(
     sets: Sequence[str],
 ) -> Scenario:
     """Read the cluster's scenario, or make the small one."""
-    widths = [parse_scheme(name).width for name in names]
+    hosts = max(parse_scheme(name).width for name in names) + 1
     quoted = ", ".join(f'"{name}"' for name in dict.fromkeys(names))
     forced = [f"schemes=[{quoted}]", f"workload.image={image}"]
-    if generation is not None:
-        forced.append(f"generation={generation}")
-    if op == "repair":
-        forced.append(f"cluster.object_bytes={size_bytes}")
+    forced += [] if generation is None else [f"generation={generation}"]
+    forced += [f"cluster.object_bytes={size_bytes}"] if op == "repair" else []
     try:
         if scenario is None:
-            hosts = f"cluster.hosts={max(widths) + 1}"
-            return parse_scenario(_DEFAULT_TOML, label="explain", sets=[hosts, *forced, *sets])
+            every = [f"cluster.hosts={hosts}", *forced, *sets]
+            return parse_scenario(_DEFAULT_TOML, label="explain", sets=every)
         return load_scenario(scenario, sets=[*forced, *sets])
     except ScenarioError as error:
-        raise ScenarioError(_by_option(str(error), sets)) from None
-
-
-def _by_option(text: str, sets: Sequence[str]) -> str:
-    """Let a fault name the option that a key came from, unless the user set the key itself."""
-    given = {item.partition("=")[0].strip() for item in sets}
-    for key, option in _OPTIONS.items():
-        if key not in given:
-            text = text.replace(f"--set: {key}: ", f"{option}: ")
-    return text
+        # A problem names the option that a key came from, unless the user set the key itself.
+        text, given = str(error), {item.partition("=")[0].strip() for item in sets}
+        for key, option in _OPTIONS.items():
+            text = text if key in given else text.replace(f"--set: {key}: ", f"{option}: ")
+        raise ScenarioError(text) from None
 
 
 class _One:
@@ -217,11 +205,12 @@ class _One:
     def take(self, count: int) -> Requests:
         """Return the request, once."""
         rows = [self._left.pop() for _ in range(min(count, len(self._left)))]
+        writes, offsets, lengths = np.array(rows, dtype=np.int64).reshape(-1, 3).T
         return Requests(
-            is_write=np.array([write for write, _, _ in rows], dtype=np.bool_),
+            is_write=writes.astype(np.bool_),
             images=np.zeros(len(rows), dtype=np.int64),
-            offsets_bytes=np.array([offset for _, offset, _ in rows], dtype=np.int64),
-            lengths_bytes=np.array([length for _, _, length in rows], dtype=np.int64),
+            offsets_bytes=offsets,
+            lengths_bytes=lengths,
         )
 
 
@@ -241,38 +230,33 @@ class _Explanation:
     def timeline(self) -> Timeline:
         pool, targets = self._place()
         book, source = self._plan(pool, targets)
-        steps, reply_ns, graphs = record(
-            Program(
-                resources=pool.cluster.resources,
-                book=book,
-                streams=[source],
-                groups=pool.cluster.groups,
-                # Every factor one: no spread.
-                factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
-            )
+        program = Program(
+            resources=pool.cluster.resources,
+            book=book,
+            streams=[source],
+            groups=pool.cluster.groups,
+            # Every factor one: no spread.
+            factor_tables=np.full((8, FACTOR_POINTS), FACTOR_ONE, dtype=np.int64),
         )
+        steps, reply_ns, graphs = record(program)
         shares, parameters = shares_of(self._planner(pool, targets, graphs), self.models)
-        missing = tuple(np.flatnonzero(pool.cluster.acting[0] == NO_OSD).tolist())
-        if self.op == "repair":
-            missing = (self.lost_shard,)
-        row = pool.cluster.acting[0] if targets is None else targets[0]
-        found = located(steps, shares, int(pool.primaries[0]))
-        scheme = pool.scheme
+        acting, primary, repair = pool.cluster.acting[0], int(pool.primaries[0]), self.op == "repair"
+        row = acting if targets is None else targets[0]
         return Timeline(
-            scheme=scheme.name,
+            scheme=pool.scheme.name,
             op=self.op,  # type: ignore[arg-type]
-            state="lost shard" if self.op == "repair" else self.state,
+            state="lost shard" if repair else self.state,
             generation=self.scenario.generation,
             size_bytes=self.size_bytes,
             offset_bytes=self.offset_bytes,
-            width=scheme.width,
-            data_shards=getattr(scheme, "k", 1),
-            primary=int(pool.primaries[0]),
-            missing=missing,
+            width=pool.scheme.width,
+            data_shards=getattr(pool.scheme, "k", 1),
+            primary=primary,
+            missing=(self.lost_shard,) if repair else tuple(np.flatnonzero(acting == NO_OSD).tolist()),
             osds=tuple(int(osd) if osd != NO_OSD else -1 for osd in row),
             latency_ns=reply_ns,
             end_ns=max(step.end_ns for step in steps),
-            steps=tuple(found),
+            steps=tuple(located(steps, shares, primary)),
             holds=tuple(holds(steps)),
             path=critical_path(steps, book.templates[graphs[0]].reply),
             parameters=parameters,
@@ -321,22 +305,20 @@ class _Explanation:
                 f"--size: got {format_size(self.size_bytes)} at offset {self.offset_bytes}, which crosses an "
                 f"object, wanted a request within one object of {format_size(object_bytes)}"
             )
-        plain = self.scenario.model_copy(update={"repair": None, "degraded": None})
-        cell = Cell(self.scheme, "read" if self.op == "read" else "write", "seq", self.size_bytes)
-        workload = plain.workload.model_copy(
+        workload = self.scenario.workload.model_copy(
             update={"kind": "closed", "read_fraction": None, "rate_per_s": None, "queue_depth": 1}
-            | {"image_bytes": max(plain.workload.image_bytes, self.size_bytes)}
+            | {"image_bytes": max(self.scenario.workload.image_bytes, self.size_bytes)}
         )
-        plain = plain.model_copy(update={"workload": workload})
+        plain = self.scenario.model_copy(update={"repair": None, "degraded": None, "workload": workload})
+        cell = Cell(self.scheme, "read" if self.op == "read" else "write", "seq", self.size_bytes)
         pool = build_cell(plain, cell, self.models).pool
         group = int(pool.groups_of(np.zeros(1, dtype=np.int64), np.array([number], dtype=np.int64))[0])
         targets = None
         if self.op == "repair" or self.state == "degraded":
-            if not 0 <= self.lost_shard < pool.scheme.width:
-                raise ExplainError(
-                    f"--lost-shard: got {self.lost_shard}, wanted 0 to {pool.scheme.width - 1} "
-                    f"for {self.scheme}"
-                )
+            most = pool.scheme.width - 1
+            if not 0 <= self.lost_shard <= most:
+                wanted = f"0 to {most} for {self.scheme}"
+                raise ExplainError(f"--lost-shard: got {self.lost_shard}, wanted {wanted}")
             osd = int(pool.cluster.acting[group, self.lost_shard])
             if self.op == "repair":
                 targets = up_sets(plain, pool.scheme, (osd,))[[group]]
@@ -350,10 +332,8 @@ class _Explanation:
         book = Book(pool.bindings())
         if targets is not None:
             return book, self._repair(pool, book, targets)
-        workload = _One(
-            write=self.op == "write", offset_bytes=self.offset_bytes, length_bytes=self.size_bytes
-        )
-        prefilled = self.scenario.workload.image == "prefilled"
+        write, prefilled = self.op == "write", self.scenario.workload.image == "prefilled"
+        workload = _One(write=write, offset_bytes=self.offset_bytes, length_bytes=self.size_bytes)
         return book, RequestPlanner(pool, book, workload, prefilled=prefilled)
 
     def _repair(self, pool: Pool, book: Book, targets: Any) -> RequestSource:

@@ -67,21 +67,13 @@ def heading(timeline: Timeline) -> str:
 
 
 def shard_words(timeline: Timeline) -> str:
-    """Say how many shards the request moves.
-
-    Such as ``reads 3 shards, writes 3, metadata alone to 1``.
-    """
-    parts = [
-        f"{verb} {count}{noun}"
-        for verb, count, noun in (
-            ("reads", timeline.shard_reads, " shards" if timeline.shard_reads != 1 else " shard"),
-            ("writes", timeline.shard_writes, ""),
-            ("object info alone from", timeline.metadata_reads, ""),
-            ("metadata alone to", timeline.metadata_writes, ""),
-        )
-        if count
-    ]
-    return ", ".join(parts)
+    """Say how many shards the request moves: ``reads 3 shards, writes 3, metadata alone to 1``."""
+    counts = {
+        "reads": timeline.shard_reads, "writes": timeline.shard_writes,
+        "object info alone from": timeline.metadata_reads, "metadata alone to": timeline.metadata_writes,
+    }  # fmt: skip
+    noun = " shards" if timeline.shard_reads != 1 else " shard"
+    return ", ".join(f"{verb} {n}{noun if verb == 'reads' else ''}" for verb, n in counts.items() if n)
 
 
 def reply_word(timeline: Timeline) -> str:
@@ -105,16 +97,15 @@ def lane_words(shards: Sequence[int], primary: int) -> str:
     >>> lane_words([1, 2, 3, 5], 0), lane_words([0], 0)
     ('shards 1–3, 5', 'shard 0 (primary)')
     """
+    if len(shards) == 1:
+        return f"shard {shards[0]}{' (primary)' if primary in shards else ''}"
     runs: list[list[int]] = []
     for shard in sorted(shards):
         if runs and shard == runs[-1][1] + 1:
             runs[-1][1] = shard
         else:
             runs.append([shard, shard])
-    listed = ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in runs)
-    if len(shards) == 1:
-        return f"shard {listed}{' (primary)' if primary in shards else ''}"
-    return f"shards {listed}"
+    return "shards " + ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in runs)
 
 
 def byte_words(counted: dict[str, int]) -> str:
@@ -124,20 +115,16 @@ def byte_words(counted: dict[str, int]) -> str:
 
 def _size(size_bytes: int) -> str:
     for unit, word in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size_bytes >= 1000 * unit:
+            return f"{size_bytes // unit} {word}"
         if size_bytes >= unit:
-            return (
-                f"{size_bytes / unit:.3g} {word}"
-                if size_bytes < 1000 * unit
-                else f"{size_bytes // unit} {word}"
-            )
+            return f"{size_bytes / unit:.3g} {word}"
     return f"{size_bytes} B"
 
 
 def table_rows(timeline: Timeline) -> list[TableRow]:
     """Group a timeline's steps into lines for a table, in order of start.
 
-    Notes
-    -----
     Steps with the same words on different shards, or several pieces of one transfer, make one line. What
     takes no time and did not wait is left out, except for locks that span steps.
     """
@@ -145,10 +132,11 @@ def table_rows(timeline: Timeline) -> list[TableRow]:
     seen: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
     for entry in timeline.steps:
         step = entry.step
-        if not (step.duration_ns or step.wait_ns or _shown_lock(entry)):
+        if not (step.duration_ns or step.wait_ns or step.role == "pg.lock"):
             continue
-        side = "primary" if entry.branch is not None and entry.lane == "primary" else entry.lane
-        where = "shards" if entry.branch is not None else side
+        for_shard = entry.branch is not None
+        on_primary = entry.lane == "primary"
+        where = "shards" if for_shard else entry.lane
         part = step.role.rpartition("]")[2] or step.role
         # The same words a second time on the same shard are another round; pieces of one transfer share
         # what they wait for.
@@ -156,40 +144,35 @@ def table_rows(timeline: Timeline) -> list[TableRow]:
         if step.predecessors not in rounds:
             rounds.append(step.predecessors)
         number = rounds.index(step.predecessors)
-        groups.setdefault((step.graph, where, side == "primary", step.label, part, number), []).append(entry)
+        groups.setdefault((step.graph, where, on_primary, step.label, part, number), []).append(entry)
     rows = [_row(timeline, group) for group in groups.values()]
     return sorted(rows, key=lambda row: row.start_ns)
-
-
-def _shown_lock(entry: TimelineStep) -> bool:
-    return entry.step.role == "pg.lock"
 
 
 def _row(timeline: Timeline, group: Sequence[TimelineStep]) -> TableRow:
     steps = [entry.step for entry in group]
     shards = sorted({entry.branch for entry in group if entry.branch is not None})
-    lanes = {entry.lane for entry in group}
     lane = group[0].lane
     if shards:
         here = lane_words(shards, timeline.primary)
-        lane = f"primary, for {here}" if lanes == {"primary"} and shards != [timeline.primary] else here
+        others = {entry.lane for entry in group} == {"primary"} and shards != [timeline.primary]
+        lane = f"primary, for {here}" if others else here
     counted: dict[str, int] = {}
     sources: dict[str, int] = {}
     for entry in group:
         for name, amount in entry.step.counted.items():
             counted[name] = counted.get(name, 0) + amount
-        for share in entry.shares:
-            sources[share.parameter] = max(
-                sources.get(share.parameter, share.change_ns), share.change_ns, key=abs
-            )
+        for name, change_ns in entry.shares:
+            sources[name] = max(sources.get(name, change_ns), change_ns, key=abs)
     start_ns = min(step.ready_ns + step.wait_ns for step in steps)
+    durations_ns, waits_ns = [s.duration_ns for s in steps], [s.wait_ns for s in steps]
     return TableRow(
         lane=lane,
         what=steps[0].label,
         count=len(steps),
         start_ns=start_ns,
-        duration_ns=(min(s.duration_ns for s in steps), max(s.duration_ns for s in steps)),
-        wait_ns=(min(s.wait_ns for s in steps), max(s.wait_ns for s in steps)),
+        duration_ns=(min(durations_ns), max(durations_ns)),
+        wait_ns=(min(waits_ns), max(waits_ns)),
         counted=counted,
         sources=tuple(sorted(sources.items(), key=lambda item: -abs(item[1]))),
         after_reply=start_ns >= timeline.latency_ns,

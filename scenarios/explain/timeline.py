@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from stripesim.scenarios.explain.record import RecordedStep
-from stripesim.scenarios.explain.sensitivity import Share
+from stripesim.scenarios.explain.record import RecordedStep, Share
 from stripesim.sim.engine.program import PENDING
 from stripesim.sim.observe.critical_path import critical_steps
 
@@ -44,7 +43,7 @@ class TimelineStep:
             "wait_ns": self.step.wait_ns,
             "duration_ns": self.step.duration_ns,
             "predecessors": list(self.step.predecessors),
-            "parameters": [asdict(share) for share in self.shares],
+            "parameters": [share._asdict() for share in self.shares],
         }
 
 
@@ -154,18 +153,12 @@ def located(
     ]
 
 
-def _shard(role: str) -> int | None:
-    return int(role[len("shard[") : role.index("]")]) if role.startswith("shard[") else None
-
-
 def _lane(role: str, primary: int) -> str:
     if role.startswith("client."):
         return "client"
-    shard = _shard(role)
+    shard = int(role[len("shard[") : role.index("]")]) if role.startswith("shard[") else primary
     # What leaves for a shard leaves from the primary's interface, and what comes back arrives there.
-    if shard is None or shard == primary or role.endswith(("out.tx", "back.rx")):
-        return "primary"
-    return f"shard {shard}"
+    return "primary" if shard == primary or role.endswith(("out.tx", "back.rx")) else f"shard {shard}"
 
 
 def _category(step: RecordedStep) -> str:

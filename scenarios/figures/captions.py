@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -9,8 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from stripesim.scenarios.run.columns import number_text
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import format_size, number_text
 
 #: The name that studies know it by.
 three_digits: Final = number_text
@@ -19,6 +19,11 @@ PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"seq": "Sequential",
 OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"write": "writes", "read": "reads", "mixed": "mixed requests"}
 )
+
+
+def kind_words(op: str, pattern: str) -> str:
+    """Name a kind of request, such as ``Random writes``."""
+    return f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
 
 
 @dataclass(frozen=True)
@@ -37,8 +42,6 @@ class Overlay:
 def scheme_label(scheme: str) -> str:
     """Write a scheme as papers do.
 
-    Examples
-    --------
     >>> scheme_label("rep:3"), scheme_label("rs:6,3"), scheme_label("none")
     ('3-replication', 'RS(6,3)', 'one device')
     """
@@ -90,16 +93,12 @@ def _said(means: Mapping[str, float], factor: float, unit: str) -> str:
 
 def cell_caption(rows: pl.DataFrame, pattern: str, op: str, overlay: Sequence[Overlay]) -> str:
     """Write the caption of a figure of throughput and latency; factors in brackets: of the first scheme."""
-    sentences = [
-        f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)} of {_range(rows)}, simulated."
-    ]
-    for name, metric, unit in (
-        ("throughput", "throughput_bytes_per_s", "MB/s"),
-        ("latency", "latency_mean_ns", "ms"),
-    ):
+    sentences = [f"{kind_words(op, pattern)} of {_range(rows)}, simulated."]
+    over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
+    for metric, unit in (("throughput_bytes_per_s", "MB/s"), ("latency_mean_ns", "ms")):
         means = _means(rows, metric)
         if means:
-            over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
+            name = metric.partition("_")[0]
             sentences.append(f"Mean {name}{over}: {_said(means, 1e-6, unit)}.")
     if {"throughput_ci_low", "throughput_ci_high"} <= set(rows.columns) and rows["throughput_ci_low"].count():
         sentences.append("Whiskers: confidence interval of throughput.")
@@ -114,21 +113,13 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str, overlay: Sequence[Ov
 def headline_caption(rows: pl.DataFrame, patterns: Sequence[str], ops: Sequence[str]) -> str:
     """Write, panel by panel, each scheme's mean throughput as a factor of the first scheme's."""
     sentences = [f"Simulated throughput, {_range(rows)}."]
-    for op in ops:
-        for pattern in patterns:
-            here = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
-            means = _means(here, "throughput_bytes_per_s") if here.height else {}
-            first = next(iter(means), None)
-            if first is None or len(means) < 2 or not means[first]:
-                continue
-            parts = [
-                f"{scheme_label(scheme)} {number_text(mean / means[first])}×"
-                for scheme, mean in means.items()
-                if scheme != first
-            ]
-            sentences.append(
-                f"{PATTERN_WORDS[pattern]} {OP_WORDS[op]}: {_listed(parts)} of {scheme_label(first)}."
-            )
+    for op, pattern in itertools.product(ops, patterns):
+        here = rows.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
+        means = _means(here, "throughput_bytes_per_s") if here.height else {}
+        first, *others = means or [""]
+        if others and means[first]:
+            parts = [f"{scheme_label(name)} {number_text(means[name] / means[first])}×" for name in others]
+            sentences.append(f"{kind_words(op, pattern)}: {_listed(parts)} of {scheme_label(first)}.")
     if len(sentences) > 1:
         sentences.append("Factors compare means over block sizes.")
     return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""The timeline of a run under faults as a figure: groups by state, what clients feel, what recovery moves."""
+"""Figures of failures: the timeline of a run under faults, and nines of durability with their intervals."""
 
 from __future__ import annotations
 
@@ -23,23 +23,14 @@ _BANDS: Final[Sequence[tuple[str, tuple[str, ...], str, str]]] = (
 _EVENT_WORDS: Final = {"failed": "fails", "down": "down", "out": "out", "returned": "back", "clean": "clean"}
 
 
-def timeline_names(timelines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name the figure of each timeline."""
-    names = []
-    for timeline in timelines:
-        parts = [
-            str(timeline[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if timeline.get(key)
-        ]
-        names.append("timeline-" + "-".join(parts).replace(":", "").replace(",", "-"))
-    return names
-
-
 def draw_timelines(timelines: Sequence[Mapping[str, Any]]) -> dict[str, CaptionedFigure]:
     """Draw every timeline of a scenario."""
-    return {
-        name: draw_timeline(timeline)
-        for name, timeline in zip(timeline_names(timelines), timelines, strict=True)
-    }
+    figures = {}
+    for timeline in timelines:
+        keys = ("scheme", "op", "pattern", "block_size_bytes")
+        name = "-".join(str(timeline[key]) for key in keys if timeline.get(key))
+        figures["timeline-" + name.replace(":", "").replace(",", "-")] = draw_timeline(timeline)
+    return figures
 
 
 def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
@@ -48,42 +39,60 @@ def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
     Panels over one axis of time: (a) placement groups by state, (b) latency of clients' requests, p50 and p99
     of each bin, (c) their rate, (d) bytes that recovery rebuilds, reads and sends.
     """
+    end_s = max(1e-9, float(timeline["end_s"]))
     with styled():
         figure = new_figure((11.5, 10.0))
         panels = figure.subplots(4, 1, sharex=True, height_ratios=[1.5, 1, 0.8, 1])
         states, latency, rate, recovery = panels
-        end_s = _end_s(timeline)
         _draw_states(states, timeline, end_s)
-        _draw_foreground(latency, rate, timeline["foreground"])
-        _draw_recovery(recovery, timeline["recovery"])
+        series = timeline["foreground"]
+        _draw_lines(latency, series, _LATENCIES, 1e6)
+        latency.set(yscale="log", ylabel="latency [ms]", title="(b) latency of the requests that complete")
+        _draw_lines(rate, series, (("iops", "#0072B2", "-", ""),), 1.0)
+        rate.set(ylabel="requests/s", title="(c) requests completed")
+        _draw_lines(recovery, timeline["recovery"], _MOVED, 1e6)
+        recovery.set(ylabel="MB/s", title="(d) what recovery moves", xlabel="time [s]")
+        for axes in (rate, recovery):
+            axes.set_ylim(bottom=0)
         for axes in panels:
-            _mark_events(axes, timeline, words=axes is states)
+            _mark_events(axes, timeline, end_s, words=axes is states)
             axes.set_xlim(0, end_s)
             axes.margins(x=0)
-        recovery.set_xlabel("time [s]")
     return CaptionedFigure(figure, _caption(timeline))
 
 
-def _end_s(timeline: Mapping[str, Any]) -> float:
-    return max(1e-9, float(timeline["end_s"]))
+# Column of a series, colour, style and words of its line.
+_LATENCIES: Final = (("latency_p50_ns", "#0072B2", "-", "p50"), ("latency_p99_ns", "#D55E00", "--", "p99"))
+_MOVED: Final = (
+    ("device_read_bytes_per_s", "#0072B2", "--", "read"),
+    ("private_net_bytes_per_s", "#E69F00", ":", "sent"),
+    ("rebuilt_bytes_per_s", "#009E73", "-", "rebuilt"),
+)
+
+
+def _draw_lines(
+    axes: Axes, series: Mapping[str, Any], lines: Sequence[tuple[str, str, str, str]], divisor: float
+) -> None:
+    times = np.array(series["time_s"])
+    for key, colour, style, label in lines:
+        values = np.array([np.nan if value is None else value / divisor for value in series[key]])
+        axes.step(times, values, where="post", color=colour, linestyle=style, label=label, linewidth=1.8)
+    if len(lines) > 1:
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
 
 
 def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
     table = timeline["pg_states"]
     times = np.array([*table["time_s"], end_s])
-    rows, labels, colours, hatches = [], [], [], []
+    shown = []
     for label, states, colour, hatch in _BANDS:
         counts = np.sum([np.array(table[state]) for state in states], axis=0)
         if counts.any():
-            rows.append(np.append(counts, counts[-1]))
-            labels.append(label)
-            colours.append(colour)
-            hatches.append(hatch)
+            shown.append((np.append(counts, counts[-1]), label, colour, hatch))
     # Ill states at the bottom, where they are seen however few they are.
-    drawn = axes.stackplot(
-        times, rows[::-1], labels=labels[::-1], colors=colours[::-1], step="post", linewidth=0
-    )
-    for band, hatch in zip(drawn, hatches[::-1], strict=True):
+    rows, labels, colours, hatches = zip(*reversed(shown), strict=True)
+    drawn = axes.stackplot(times, rows, labels=labels, colors=colours, step="post", linewidth=0)
+    for band, hatch in zip(drawn, hatches, strict=True):
         band.set_hatch(hatch)
         band.set_edgecolor("#444444")
     axes.set_ylim(0, max(1, sum(row[0] for row in rows)))
@@ -92,53 +101,18 @@ def _draw_states(axes: Axes, timeline: Mapping[str, Any], end_s: float) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), reverse=True, fontsize=11)
 
 
-def _draw_foreground(latency: Axes, rate: Axes, series: Mapping[str, Any]) -> None:
-    times = np.array(series["time_s"])
-    for key, colour, style, label in (
-        ("latency_p50_ns", "#0072B2", "-", "p50"),
-        ("latency_p99_ns", "#D55E00", "--", "p99"),
-    ):
-        values = np.array([np.nan if value is None else value / 1e6 for value in series[key]])
-        latency.step(times, values, where="post", color=colour, linestyle=style, label=label, linewidth=1.8)
-    latency.set_yscale("log")
-    latency.set_ylabel("latency [ms]")
-    latency.set_title("(b) latency of the requests that complete")
-    latency.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
-    rate.step(times, series["iops"], where="post", color="#0072B2", linewidth=1.8)
-    rate.set_ylim(bottom=0)
-    rate.set_ylabel("requests/s")
-    rate.set_title("(c) requests completed")
-
-
-def _draw_recovery(axes: Axes, series: Mapping[str, Any]) -> None:
-    times = np.array(series["time_s"])
-    for key, colour, style, label in (
-        ("device_read_bytes_per_s", "#0072B2", "--", "read"),
-        ("private_net_bytes_per_s", "#E69F00", ":", "sent"),
-        ("rebuilt_bytes_per_s", "#009E73", "-", "rebuilt"),
-    ):
-        values = np.array(series[key]) / 1e6
-        axes.step(times, values, where="post", color=colour, linestyle=style, label=label, linewidth=1.8)
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("MB/s")
-    axes.set_title("(d) what recovery moves")
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=11)
-
-
 def _moments(timeline: Mapping[str, Any]) -> list[tuple[float, str]]:
-    """Return the first moment of each kind of event; kinds that fall together share a word."""
+    """Return the first moment of each kind of event, of being clean the last."""
     found: dict[str, float] = {}
     for event in timeline["events"]:
-        if event["what"] in _EVENT_WORDS:
-            if event["what"] == "clean":
-                found["clean"] = event["time_s"]
-            else:
-                found.setdefault(event["what"], event["time_s"])
+        what = event["what"]
+        if what in _EVENT_WORDS and (what == "clean" or what not in found):
+            found[what] = event["time_s"]
     return sorted((time_s, _EVENT_WORDS[what]) for what, time_s in found.items())
 
 
-def _mark_events(axes: Axes, timeline: Mapping[str, Any], *, words: bool) -> None:
-    last_s, span_s = -1e9, _end_s(timeline)
+def _mark_events(axes: Axes, timeline: Mapping[str, Any], span_s: float, *, words: bool) -> None:
+    last_s = -1e9
     for time_s, word in _moments(timeline):
         axes.axvline(time_s, color="#444444", linewidth=0.9, linestyle=(0, (4, 3)))
         if words:
@@ -158,3 +132,35 @@ def _caption(timeline: Mapping[str, Any]) -> str:
         "the second in which they complete (a request that waited shows its whole wait); bytes that recovery "
         "rebuilds, reads from devices and sends between hosts."
     )
+
+
+_COLOURS = {"markov": "#0072B2", "splitting": "#E69F00", "burst": "#009E73"}
+_MARKERS = {"markov": "o", "splitting": "s", "burst": "^"}
+
+
+def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
+    """Draw nines by scheme and method."""
+    schemes = list(dict.fromkeys(row["scheme"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    with styled():
+        figure = new_figure((2.5 + 1.4 * len(schemes), 4.5))
+        axes = figure.add_subplot()
+        for index, method in enumerate(methods):
+            shown = [row for row in rows if row["method"] == method and row["nines"] is not None]
+            x = [schemes.index(row["scheme"]) + 0.18 * (index - (len(methods) - 1) / 2) for row in shown]
+            below = [row["nines"] - row["nines_low"] for row in shown]
+            above = [(row["nines_high"] or row["nines"]) - row["nines"] for row in shown]
+            axes.errorbar(
+                x, [row["nines"] for row in shown], yerr=[below, above], fmt=_MARKERS[method],
+                color=_COLOURS[method], capsize=4, label=method,
+            )  # fmt: skip
+        axes.set_xticks(range(len(schemes)), schemes)
+        axes.set_xlim(-0.6, len(schemes) - 0.4)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("nines")
+        axes.legend()
+    caption = (
+        "Nines of durability: −log10 of the probability that any data is lost within the horizon, with "
+        "95 % intervals; exact values have none."
+    )
+    return CaptionedFigure(figure, caption)

@@ -17,8 +17,7 @@ from stripesim.models.kernel.cost import KernelTableError
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.run.columns import number_text
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.ceph.cluster import BUFFERED_KERNELS
 
 #: Kernel of the simulator's table, the plugin of Ceph that runs the same code, and the words for both.
@@ -33,19 +32,12 @@ _NEAR: Final = 1.2
 _MEBIBYTE: Final = 1 << 20
 
 
-class Charge(NamedTuple):
-    """What the simulator charges for one encode call [s]: the kernel, and the modelled system's buffers."""
-
-    kernel_s: float
-    buffers_s: float
-
-
 def charge_of(
     backend: str, scheme: str, size_bytes: int, buffers: EncodeBufferModel | None = None
-) -> Charge | None:
-    """Return what the shipped kernel table and the model of Ceph's buffers, or another, come to.
+) -> tuple[float, float] | None:
+    """Return what the simulator charges for one encode call [s]: the kernel, and Ceph's buffers around it.
 
-    None if the table lacks the kernel or the code.
+    None if the table that ships lacks the kernel or the code; `buffers` left out: the model fitted to Ceph.
     """
     try:
         cost = default_table().cost(scheme=scheme, op="encode", backend=backend)
@@ -56,7 +48,7 @@ def charge_of(
     buffers_ns = 0.0
     if backend.startswith(BUFFERED_KERNELS):
         buffers_ns = (buffers or ceph_buffers()).duration_ns(size_bytes, k=code.k, m=code.m)
-    return Charge(kernel_ns * 1e-9, buffers_ns * 1e-9)
+    return kernel_ns * 1e-9, buffers_ns * 1e-9
 
 
 class _Bar(NamedTuple):
@@ -106,20 +98,17 @@ def draw_copies(
 
 
 def _draw_size(
-    axes: Axes,
-    rows: pl.DataFrame,
-    ceph: pl.DataFrame,
-    scheme: str,
-    size_bytes: int,
+    axes: Axes, rows: pl.DataFrame, ceph: pl.DataFrame, scheme: str, size_bytes: int,
     buffers: EncodeBufferModel | None,
-) -> list[tuple[str, float]]:
+) -> list[tuple[str, float]]:  # fmt: skip
     """Draw one size; return how far the charges are from Ceph's plugins."""
+    where = {"scheme": scheme, "op": "encode"}
     place, places, words, errors = 0.0, [], [], []
     for backend, plugin, name in _PAIRS:
         charge = charge_of(backend, scheme, size_bytes, buffers)
-        theirs = _row(ceph, size_bytes, scheme=scheme, op="encode", backend=plugin)
+        theirs = _row(ceph, size_bytes, **where, backend=plugin)
         bars = []
-        alone = _row(rows, size_bytes, scheme=scheme, op="encode", backend=_ALONE, **_WARM)
+        alone = _row(rows, size_bytes, **where, backend=_ALONE, **_WARM)
         if alone and name == "ISA-L":
             bars.append(_Bar(f"{name}\nalone", alone["seconds_median"], 0.0, _KERNEL))
         if charge:
@@ -128,12 +117,19 @@ def _draw_size(
             bars.append(_Bar(f"Ceph,\n{plugin.partition(':')[0]}", theirs["seconds_median"], 0.0, _PLUGIN))
             if charge:
                 errors.append((name, sum(charge) / theirs["seconds_median"] - 1))
-        call = _row(rows, size_bytes, scheme=scheme, op="encode", backend=backend, **_WARM)
+        call = _row(rows, size_bytes, **where, backend=backend, **_WARM)
         if call and call["copy_seconds_median"] is not None:
             copies = min(call["copy_seconds_median"], call["seconds_median"])
             bars.append(_Bar(f"pyeclib,\n{name}", call["seconds_median"] - copies, copies, _KERNEL))
         for bar in bars:
-            _draw_bar(axes, place, bar)
+            whole_us = (bar.first_s + bar.second_s) * 1e6
+            axes.bar(place, bar.first_s * 1e6, width=0.66, color=bar.colour)
+            if bar.second_s:
+                axes.bar(place, bar.second_s * 1e6, width=0.66, bottom=bar.first_s * 1e6, color=_BUFFERS)
+            axes.annotate(
+                number_text(whole_us), (place, whole_us), xytext=(0, 3), textcoords="offset points",
+                ha="center", fontsize=11,
+            )  # fmt: skip
             places.append(place)
             words.append(bar.words)
             place += 1
@@ -144,17 +140,6 @@ def _draw_size(
 
 
 _WARM: Final[Mapping[str, Any]] = {"buffers": "warm", "cores": 1}
-
-
-def _draw_bar(axes: Axes, place: float, bar: _Bar) -> None:
-    axes.bar(place, bar.first_s * 1e6, width=0.66, color=bar.colour)
-    if bar.second_s:
-        axes.bar(place, bar.second_s * 1e6, width=0.66, bottom=bar.first_s * 1e6, color=_BUFFERS)
-    whole_us = (bar.first_s + bar.second_s) * 1e6
-    axes.annotate(
-        number_text(whole_us), (place, whole_us), xytext=(0, 3), textcoords="offset points", ha="center",
-        fontsize=11,
-    )  # fmt: skip
 
 
 def _row(rows: pl.DataFrame, size_bytes: int, **where: Any) -> dict[str, Any] | None:
@@ -174,16 +159,21 @@ def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
     A panel for warm and, where measured, one for cold buffers; all cores together are dashed grey marks.
     """
     kinds = [kind for kind in ("warm", "cold") if kind in rows["buffers"].to_list()]
+    mine = rows.filter((pl.col("scheme") == scheme) & (pl.col("op") == "encode"))
+    names = ["memcpy", *mine["backend"].unique(maintain_order=True)]
     with styled():
         figure = new_figure((max(8.0, 6.3 * len(kinds)), 5.4))
         panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-        names = ["memcpy", *_backends(rows, scheme)]
         for letter, axes, kind in zip("ab", panels, kinds, strict=False):
             here = rows.filter((pl.col("buffers") == kind) & (pl.col("scheme").is_in([scheme, "none"])))
             for index, name in enumerate(names):
                 _draw_line(axes, here, name, index)
             axes.set(xscale="log", yscale="log", xlabel="data of one call")
-            ticks = _spaced(sorted(here["size_bytes"].unique().to_list()))
+            ticks: list[int] = []
+            for size in here["size_bytes"].unique().sort():
+                # Sizes that stand too near to the one before have no room for a label of their own.
+                if not ticks or size >= 1.8 * ticks[-1]:
+                    ticks.append(size)
             axes.set_xticks(ticks, [format_size(size) for size in ticks], rotation=30)
             axes.minorticks_off()
             axes.set_title(f"({letter}) {kind} buffers")
@@ -196,20 +186,6 @@ def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
         f"Encoding with {scheme_label(scheme)}: bytes of data per second of the median call, whiskers from "
         "the 10th to the 90th percentile; memcpy counts each byte once. Crosses: all cores at once, in sum.",
     )
-
-
-def _backends(rows: pl.DataFrame, scheme: str) -> list[str]:
-    mine = rows.filter((pl.col("scheme") == scheme) & (pl.col("op") == "encode"))
-    return mine["backend"].unique(maintain_order=True).to_list()
-
-
-def _spaced(sizes: Sequence[int]) -> list[int]:
-    """Leave out sizes that stand too near to the one before for a label of their own."""
-    kept: list[int] = []
-    for size in sizes:
-        if not kept or size >= 1.8 * kept[-1]:
-            kept.append(size)
-    return kept
 
 
 def _draw_line(axes: Axes, rows: pl.DataFrame, name: str, index: int) -> None:

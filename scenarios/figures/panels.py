@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from stripesim.scenarios.figures.captions import Overlay, block_sizes, scheme_label
-from stripesim.scenarios.run.columns import COLUMNS, number_text
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.run.results import COLUMNS
+from stripesim.scenarios.schema.units import format_size, number_text
 
 # Okabe & Ito, "Color universal design" (2008), without the yellow, which is too light for lines on white.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -97,7 +97,7 @@ def draw_panel(
                 size = item.block_size_bytes
                 place = mean_x + 2.5 * step if size is None else sizes.index(size) + step
                 _draw_overlay(axes, item, panel.factor, place, COLOURS[style])
-    labels = [_tick_label(size, sizes) for size in sizes]
+    labels = size_labels(sizes)
     axes.set_xticks([*range(len(sizes)), *[mean_x] * with_mean], labels + ["mean"] * with_mean)
     axes.set_xlim(-0.5, mean_x + 0.7 if with_mean else len(sizes) - 0.5)
     if with_mean:
@@ -139,11 +139,10 @@ def _draw_overlay(axes: Axes, item: Overlay, factor: float, x: float, colour: st
     axes.plot([x], [item.value * factor], zorder=4, color=colour, **PUBLISHED_MARK)
 
 
-def _tick_label(size_bytes: int, sizes: Sequence[int]) -> str:
-    """Label a block size in KiB where all sizes are whole KiB, else exactly."""
-    if all(size % 1024 == 0 for size in sizes):
-        return f"{size_bytes // 1024}"
-    return format_size(size_bytes)
+def size_labels(sizes: Sequence[int]) -> list[str]:
+    """Label block sizes [bytes] in KiB where all are whole KiB, else exactly."""
+    whole = all(size % 1024 == 0 for size in sizes)
+    return [f"{size // 1024}" if whole else format_size(size) for size in sizes]
 
 
 def size_axis_title(sizes: Sequence[int]) -> str:

@@ -1,9 +1,4 @@
-"""Figures drawn from result rows: throughput and latency against block size, and the headline comparison.
-
-Functions here turn rows into a figure and a caption and do nothing else; `save_figures` writes files. Colours
-are those of Okabe and Ito, and each scheme has a marker and a line style too, so that no reader depends on
-colour.
-"""
+"""Figures drawn from result rows: against block size, side by side, the headline comparison."""
 
 from __future__ import annotations
 
@@ -22,51 +17,38 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from stripesim.scenarios.figures.captions import (
-    OP_WORDS,
     PATTERN_WORDS,
     Overlay,
     block_sizes,
     cell_caption,
     headline_caption,
+    kind_words,
+    scheme_label,
     scheme_names,
 )
 from stripesim.scenarios.figures.panels import (
     LATENCY,
     PUBLISHED_MARK,
     THROUGHPUT,
+    Panel,
     draw_panel,
+    panel_of,
     scale_axis,
     size_axis_title,
 )
 from stripesim.scenarios.run.results import write_files
+from stripesim.scenarios.schema.units import number_text
 
-_STYLE: Final[Mapping[str, Any]] = MappingProxyType(
-    {
-        "font.family": "DejaVu Sans",
-        "font.size": 13,
-        "axes.titlesize": 14,
-        "axes.titleweight": "bold",
-        "axes.titlelocation": "left",
-        "axes.labelsize": 13,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.edgecolor": "#444444",
-        "axes.grid": True,
-        "axes.grid.axis": "y",
-        "axes.axisbelow": True,
-        "grid.color": "#DDDDDD",
-        "grid.linewidth": 0.8,
-        "xtick.major.size": 0,
-        "ytick.color": "#444444",
-        "ytick.labelcolor": "black",
-        "ytick.major.size": 3,
-        "legend.frameon": False,
-        "figure.facecolor": "white",
-        "svg.fonttype": "path",
-        # Fixed, so that the same rows give the same SVG to the byte.
-        "svg.hashsalt": "stripesim",
-    }
-)
+_STYLE: Final[Mapping[str, Any]] = MappingProxyType({
+    "font.family": "DejaVu Sans", "font.size": 13, "axes.titlesize": 14, "axes.titleweight": "bold",
+    "axes.titlelocation": "left", "axes.labelsize": 13, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.edgecolor": "#444444", "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True,
+    "grid.color": "#DDDDDD", "grid.linewidth": 0.8, "xtick.major.size": 0, "ytick.color": "#444444",
+    "ytick.labelcolor": "black", "ytick.major.size": 3, "legend.frameon": False, "figure.facecolor": "white",
+    "svg.fonttype": "path",
+    # Fixed, so that the same rows give the same SVG to the byte.
+    "svg.hashsalt": "stripesim",
+})  # fmt: skip
 
 #: No date and no version of the drawing library: the same rows give the same bytes.
 METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
@@ -89,15 +71,6 @@ def styled() -> Iterator[None]:
     """Draw and save in the house style inside this context."""
     with mpl.rc_context(cast(Any, dict(_STYLE))):
         yield
-
-
-def _select(rows: pl.DataFrame, pattern: str, op: str) -> pl.DataFrame:
-    selected = rows.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
-    if selected["block_size_bytes"].drop_nulls().is_empty():
-        raise ValueError(
-            f"rows: got none with pattern {pattern}, op {op} and a block size, wanted at least one"
-        )
-    return selected
 
 
 def legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> None:
@@ -124,7 +97,10 @@ def draw_cell_figure(
     The form is that of Koh et al., "Understanding system characteristics of online erasure coding on
     scalable, distributed and large-scale SSD array systems" (2017), Figures 5 to 8.
     """
-    selected = _select(rows, pattern, op)
+    selected = rows.filter((pl.col("pattern") == pattern) & (pl.col("op") == op))
+    if selected["block_size_bytes"].drop_nulls().is_empty():
+        got = f"none with pattern {pattern}, op {op} and a block size"
+        raise ValueError(f"rows: got {got}, wanted at least one")
     schemes = scheme_names(selected)
     with styled():
         figure = new_figure((11.5, 4.8))
@@ -162,7 +138,7 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
             bars = len(block_sizes(here)) == 1
             values = (of_op[THROUGHPUT.metric].drop_nulls() * THROUGHPUT.factor).to_list()
             scales.append((axes, [] if bars else values))
-            axes.set_title(f"{PATTERN_WORDS[pattern]} {OP_WORDS[op]}")
+            axes.set_title(kind_words(op, pattern))
             axes.set_ylabel("throughput [MB/s]" if index % columns == 0 else "")
             axes.set_xlabel(
                 size_axis_title(block_sizes(here)) if bars or index // columns == lines - 1 else ""
@@ -254,3 +230,47 @@ def draw_possible(
     there = set(rows["experiment"].to_list())
     with styled():
         return {stem: draw(rows) for stem, (needs, draw) in drawings.items() if there.issuperset(needs)}
+
+
+_P99: Final = panel_of("latency_p99_ns", "99th percentile of latency")
+
+#: Narrow enough that its letters are legible on a phone [inch].
+_SIZE_INCHES: Final = (5.6, 3.9)
+
+
+def draw_panels(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
+    """Draw throughput and latencies of each kind of request that has block sizes; anchor → figure."""
+    sized = rows.filter(pl.col("block_size_bytes").is_not_null())
+    schemes = scheme_names(sized)
+    figures = {}
+    for op, pattern in sized.select("op", "pattern").unique(maintain_order=True).iter_rows():
+        here = sized.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
+        for panel in (THROUGHPUT, LATENCY, _P99):
+            if here[panel.metric].count():
+                stem = f"{pattern}-{op}-{panel.metric.partition('_')[2]}"
+                figures[stem] = _draw(here, kind_words(op, pattern), panel, schemes)
+    return figures
+
+
+def _draw(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) -> CaptionedFigure:
+    with styled():
+        figure = new_figure(_SIZE_INCHES)
+        axes = figure.subplots()
+        scale_axis(axes, draw_panel(axes, rows, panel, schemes, ()))
+        axes.set_title(f"{words}: {panel.title.lower()}", fontsize=12.5)
+        axes.set_xlabel(size_axis_title(block_sizes(rows)))
+        legend(figure, (), schemes)
+    return CaptionedFigure(figure, _caption(rows, words, panel, schemes))
+
+
+def _caption(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) -> str:
+    parts = []
+    for scheme in schemes:
+        values = (rows.filter(pl.col("scheme") == scheme)[panel.metric].drop_nulls() * panel.factor).to_list()
+        if values:
+            low, high = number_text(min(values)), number_text(max(values))
+            parts.append(f"{scheme_label(scheme)} {low if low == high else f'{low} to {high}'} {panel.unit}")
+    whiskers = ""
+    if panel.ci and set(panel.ci) <= set(rows.columns) and rows[panel.ci[0]].count():
+        whiskers = " Whiskers: 95 % confidence interval."
+    return f"{words}, {panel.title.lower()}, simulated: {'; '.join(parts)}.{whiskers}"

@@ -1,4 +1,4 @@
-"""What a cluster that exists holds: the waterfall, the fullest OSD, stranded bytes, room to heal, balance."""
+"""What a cluster that exists holds: the waterfall, stranded bytes, room to heal, what a balancer brings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.placement import NONE
-from stripesim.scenarios.importing.balance import balanced_counts
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedOsd, ImportedPool
 
 Sizes = Mapping[int, float]
 
@@ -19,8 +18,6 @@ Sizes = Mapping[int, float]
 def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
     r"""Work out the capacity of a cluster, by device class and by pool.
 
-    Notes
-    -----
     A pool's placement groups are taken as equally full; OSD :math:`j` holds :math:`u_j = \sum_p n_{pj} b_p`,
     :math:`n_{pj}` its shards of pool :math:`p` and :math:`b_p` the bytes of one. All pools of a class grow in
     proportion until its fullest OSD is at the full ratio: the factor is :math:`f = \min_j 0.95 s_j / u_j`,
@@ -29,21 +26,25 @@ def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
     """
     full, _, near = cluster.ratios
     alive = {osd.id: float(osd.size_bytes or 0) for osd in cluster.osds if osd.up and osd.reweight > 0}
-    shard_bytes = {pool.placed.id: _shard_bytes(pool) for pool in cluster.pools}
+    shard_bytes = {
+        pool.placed.id: (pool.stored_bytes or 0) * pool.overhead / (pool.placed.pg_num * pool.placed.size)
+        for pool in cluster.pools
+    }
     before = {pool.placed.id: _shards(cluster.sets[pool.placed.id].acting) for pool in cluster.pools}
     after = {pool.placed.id: balanced_counts(cluster, pool) for pool in cluster.pools}
+    by_class: dict[str, list[ImportedOsd]] = defaultdict(list)
+    for osd in cluster.osds:
+        by_class[osd.device_class or "none"].append(osd)
     classes = []
-    for name in sorted({osd.device_class or "none" for osd in cluster.osds}):
-        ids = [osd.id for osd in cluster.osds if (osd.device_class or "none") == name]
-        members = set(ids)
-        sizes = {osd: alive[osd] for osd in ids if osd in alive}
+    for name, osds in sorted(by_class.items()):
+        sizes = {osd.id: alive[osd.id] for osd in osds if osd.id in alive}
         now, then = (_fill(cluster, counts, shard_bytes, sizes, full) for counts in (before, after))
-        used = [osd.used_bytes for osd in cluster.osds if osd.id in sizes]
+        used = [osd.used_bytes for osd in osds if osd.id in sizes]
         classes.append(
             {
                 "class": name,
-                "osds": len(ids),
-                "raw_bytes": sum(float(o.size_bytes or 0) for o in cluster.osds if o.id in members),
+                "osds": len(osds),
+                "raw_bytes": sum(float(osd.size_bytes or 0) for osd in osds),
                 "in_bytes": sum(sizes.values()),
                 "full_bytes": sum(sizes.values()) * full,
                 "used_bytes": sum(u for u in used if u is not None) if None not in used else None,
@@ -58,12 +59,6 @@ def capacity_of(cluster: ImportedCluster) -> dict[str, Any]:
         "pools": [_pool_row(cluster, pool, alive, before, shard_bytes) for pool in cluster.pools],
         "domains": _domains(cluster, alive, before, shard_bytes),
     }
-
-
-def _shard_bytes(pool: ImportedPool) -> float:
-    """Bytes of one shard of one group; 0 where the pool holds nothing."""
-    stored = float(pool.stored_bytes or 0)
-    return stored * pool.overhead / (pool.placed.pg_num * pool.placed.size)
 
 
 def _shards(acting: npt.NDArray[np.int32]) -> dict[int, int]:
@@ -92,23 +87,20 @@ def _fill(
     """How far a class fills until its fullest OSD is full."""
     use = _use(cluster, counts, shard_bytes, sizes)
     filled = {osd: use[osd] / sizes[osd] for osd in use if sizes[osd] > 0 and use[osd] > 0}
-    if not filled:
-        return {
-            "fullest_osd": None,
-            "fullest_over_mean": None,
-            "usable_raw_bytes": 0.0,
-            "stranded_bytes": 0.0,
-        }
-    fullest = max(filled, key=lambda osd: (filled[osd], -osd))
-    total = sum(sizes.values())
-    mean = sum(use.values()) / total
-    usable = full * total * mean / filled[fullest]
+    fullest, over, usable, stranded = None, None, 0.0, 0.0
+    if filled:
+        fullest = max(filled, key=lambda osd: (filled[osd], -osd))
+        total = sum(sizes.values())
+        mean = sum(use.values()) / total
+        # How much fuller than the mean: what a balancer works on.
+        over = filled[fullest] / mean
+        usable = full * total * mean / filled[fullest]
+        stranded = full * total - usable
     return {
         "fullest_osd": fullest,
-        # How much fuller than the mean: what a balancer works on.
-        "fullest_over_mean": filled[fullest] / mean,
+        "fullest_over_mean": over,
         "usable_raw_bytes": usable,
-        "stranded_bytes": full * total - usable,
+        "stranded_bytes": stranded,
     }
 
 
@@ -122,18 +114,16 @@ def _pool_row(
     """Usable bytes of a pool alone on its OSDs, and how much more it takes beside the others."""
     full, _, near = cluster.ratios
     sizes = {osd: alive[osd] for osd in pool.osds if osd in alive}
-    raw = sum(sizes.values())
-    domains = cluster.osd_map.crush.domains(pool.failure_domain) if pool.failure_domain != "osd" else {}
+    raw, domains = sum(sizes.values()), cluster.domains(pool.failure_domain)
     by_domain: dict[str, float] = defaultdict(float)
     for osd, size in sizes.items():
         by_domain[domains.get(osd, f"osd.{osd}")] += size
-    largest = max(by_domain.values(), default=0.0)
     shards = counts[pool.placed.id]
     total = sum(shards.values())
-    use = _use(cluster, counts, shard_bytes, sizes)
     measured = any(value > 0 for value in shard_bytes.values())
+    use = _use(cluster, counts, shard_bytes, sizes) if measured else {}
     room = [
-        (sizes[osd] * full - (use.get(osd, 0.0) if measured else 0.0)) * total / number
+        (sizes[osd] * full - use.get(osd, 0.0)) * total / number
         for osd, number in shards.items()
         if osd in sizes
     ]
@@ -143,7 +133,7 @@ def _pool_row(
         "overhead": pool.overhead,
         "raw_bytes": raw,
         "usable_bytes_full": raw * full / pool.overhead,
-        "usable_bytes_safe": (raw - largest) * near / pool.overhead,
+        "usable_bytes_safe": (raw - max(by_domain.values(), default=0.0)) * near / pool.overhead,
         "failure_domains": len(by_domain),
         "stored_bytes": pool.stored_bytes,
         "more_bytes": max(0.0, min(room, default=0.0)) / pool.overhead,
@@ -171,11 +161,10 @@ def _domains(
         for osd in ids:
             if osd in of:
                 members[of[osd]].append(osd)
-        total = sum(free.values())
+        others, total = len(members) - 1, sum(free.values())
         for domain, lost in sorted(members.items()):
             held = sum(use.get(osd, 0.0) for osd in lost)
             room = total - sum(free[osd] for osd in lost)
-            enough = len(members) - 1 >= width
             rows.append(
                 {
                     "domain": domain,
@@ -183,8 +172,73 @@ def _domains(
                     "class": "+".join(sorted({classes[osd] for osd in ids})),
                     "held_bytes": held,
                     "room_bytes": room,
-                    "heals": enough and held <= room,
-                    "reason": "" if enough else f"{len(members) - 1} {name}s left for {width} shards",
+                    "heals": others >= width and held <= room,
+                    "reason": "" if others >= width else f"{others} {name}s left for {width} shards",
                 }
             )
     return rows
+
+
+# Ceph 16.2.15, src/pybind/mgr/balancer/module.py stops at a deviation of 5; 1 is what operators set.
+_DEVIATION = 1.0
+_MOVES_MAX = 20_000
+
+
+def balanced_counts(cluster: ImportedCluster, pool: ImportedPool) -> dict[int, int]:
+    """Shards of a pool on each OSD after its groups have been moved one shard at a time.
+
+    The OSD furthest above its share (by CRUSH weight and reweight) gives a shard to the OSD furthest below
+    that is in no failure domain of that group; it ends where no OSD is more than one shard above, or none can
+    give.
+
+    Deviation: Ceph's own calculation also takes exceptions back; this one starts from the acting sets.
+    """
+    rows = cluster.sets[pool.placed.id].acting
+    domains = cluster.domains(pool.failure_domain)
+    members_of_pool = set(pool.osds)
+    weights = {
+        osd.id: osd.crush_weight * osd.reweight
+        for osd in cluster.osds
+        if osd.id in members_of_pool and osd.up and osd.crush_weight * osd.reweight > 0
+    }
+    groups: dict[int, set[int]] = defaultdict(set)
+    members = [[int(osd) for osd in row if osd != NONE] for row in rows]
+    for group, osds in enumerate(members):
+        for osd in osds:
+            groups[osd].add(group)
+    total = sum(len(found) for found in groups.values())
+    scale = total / sum(weights.values()) if weights else 0.0
+    over = {osd: len(groups[osd]) - weight * scale for osd, weight in weights.items()}
+    stuck: set[int] = set()
+    for _ in range(_MOVES_MAX):
+        giver = max((osd for osd in over if osd not in stuck), key=over.__getitem__, default=None)
+        if giver is None or over[giver] <= _DEVIATION:
+            break
+        moved = _move(giver, groups, members, over, domains)
+        if moved is None:
+            stuck.add(giver)
+            continue
+        over[giver] -= 1
+        over[moved] += 1
+    return {osd: len(found) for osd, found in groups.items() if found}
+
+
+def _move(
+    giver: int,
+    groups: dict[int, set[int]],
+    members: list[list[int]],
+    over: dict[int, float],
+    domains: dict[int, str],
+) -> int | None:
+    """Move one shard away from an OSD; return where to, or None where no group allows it."""
+    takers = sorted((osd for osd in over if over[osd] < 0), key=over.__getitem__)
+    for taker in takers[:64]:
+        for group in sorted(groups[giver] - groups[taker]):
+            others = [osd for osd in members[group] if osd != giver]
+            there = domains.get(taker, f"osd.{taker}")
+            if taker not in others and all(domains.get(osd, f"osd.{osd}") != there for osd in others):
+                members[group][members[group].index(giver)] = taker
+                groups[giver].discard(group)
+                groups[taker].add(group)
+                return taker
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,25 +24,32 @@ _OLDEST, _NEWEST = 13, 20
 _STRIPE_UNIT_BYTES = 4096
 _SHOWN = 8
 
+#: OSD → groups that it acts for, and those that it is the primary of in the up set.
+Counts = Mapping[int, tuple[int, int]]
+
 
 @dataclass(frozen=True)
 class ImportedPool:
-    """A pool.
-
-    scheme: as `stripesim.models.coding.parse_scheme` reads it; overhead: bytes on OSDs for each byte stored;
-    failure_domain: type of which its rule gives each group different ones; osds: OSDs below the buckets that
-    its rule takes.
-    """
+    """A pool."""
 
     placed: PlacedPool
-    scheme: str
-    overhead: float
+    scheme: str  # as `stripesim.models.coding.parse_scheme` reads it
+    overhead: float  # bytes on OSDs for each byte stored
     stripe_unit_bytes: int
     rule_name: str
-    failure_domain: str
-    osds: tuple[int, ...]
+    failure_domain: str  # type of which its rule gives each group different ones
+    osds: tuple[int, ...]  # below the buckets that its rule takes
     stored_bytes: int | None
     application: str
+
+    def row(self) -> dict[str, Any]:
+        """The pool as the JSON document lists it."""
+        placed = {key: getattr(self.placed, key) for key in ("size", "pg_num", "pgp_num")}
+        return {
+            "id": self.placed.id, "name": self.placed.name, "scheme": self.scheme, **placed,
+            "rule": self.rule_name, "failure_domain": self.failure_domain, "osds": len(self.osds),
+            "stored_bytes": self.stored_bytes, "application": self.application,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,42 +67,59 @@ class ImportedOsd:
     used_bytes: int | None
     metadata: Json
 
+    def row(self) -> dict[str, Any]:
+        """The OSD as the JSON document lists it."""
+        names = {"id": "osd", "device_class": "class"}
+        return {names.get(key, key): value for key, value in vars(self).items() if key != "metadata"}
+
 
 @dataclass(frozen=True)
 class ImportedCluster:
-    """A cluster, read and mapped.
-
-    osds: those that exist, by id; counts, reported: our own count, and that of the cluster (None where no
-    file has it); primaries of the up sets; ratios: full, backfillfull and nearfull ratio.
-    """
+    """A cluster, read and mapped."""
 
     version: str
     osd_map: OsdMap
     pools: tuple[ImportedPool, ...]
-    osds: tuple[ImportedOsd, ...]
+    osds: tuple[ImportedOsd, ...]  # those that exist, by id
     sets: Mapping[int, PgSets]
-    counts: Mapping[int, tuple[int, int]]
-    reported: Mapping[int, tuple[int, int]] | None
-    ratios: tuple[float, float, float]
+    counts: Counts  # our own
+    reported: Counts | None  # those of the cluster; None where no file has them
+    ratios: tuple[float, ...]  # full, backfillfull and nearfull ratio
     warnings: tuple[str, ...]
 
     def host_of(self) -> dict[int, str]:
         """Host of each OSD."""
         return {osd.id: osd.host for osd in self.osds}
 
+    def domains(self, kind: str) -> dict[int, str]:
+        """Failure domain of each OSD, of a kind; an OSD is one of its own."""
+        return {osd.id: f"osd.{osd.id}" for osd in self.osds} | (
+            {} if kind == "osd" else self.osd_map.crush.domains(kind)
+        )
+
+    def count_rows(self) -> list[dict[str, Any]]:
+        """Placement groups of each OSD, computed and (where a file has them) reported."""
+        rows = []
+        for osd, (acting, primary) in sorted(self.counts.items()):
+            row = {"osd": osd, "acting_pgs": acting, "primary_pgs": primary}
+            if self.reported is not None:
+                there = self.reported.get(osd, (0, 0))
+                row |= {"reported_acting_pgs": there[0], "reported_primary_pgs": there[1]}
+            rows.append(row)
+        return rows
+
 
 def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     """Read a cluster from a report, or from the outputs of several commands."""
     documents = load_documents(paths)
     osd_map = read_osd_map(documents)
-    warnings: list[str] = []
-    version = str(documents.head.get("version", "")) or _version_of(documents.metadata)
-    warnings += _release_warnings(version)
+    versions = sorted(str(row.get("ceph_version_short") or "") for row in documents.metadata)
+    version = str(documents.head.get("version", "")) or (versions[-1] if versions else "")
+    warnings = _release_warnings(version)
     pools = tuple(_pool(documents, osd_map, pool, warnings) for pool in osd_map.pools)
     osds = _osds(documents, osd_map)
     sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
-    counts = _counts(osd_map, sets)
-    reported = _reported(documents)
+    counts, reported = _counts(osd_map, sets), _reported(documents)
     if reported is None:
         warnings.append(
             "num_pg_by_osd: missing: the placement groups of each OSD are computed and compared with nothing"
@@ -103,39 +128,18 @@ def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
         warnings += _differences(counts, reported, documents)
     warnings += _exceptions(osd_map)
     if not osds:
-        raise ClusterImportError(
-            f"{documents.sources[0]}: osdmap.osds: got no OSD that exists, wanted one at least"
-        )
+        got = "got no OSD that exists, wanted one at least"
+        raise ClusterImportError(f"{documents.sources[0]}: osdmap.osds: {got}")
     unknown = [osd.id for osd in osds if osd.size_bytes is None]
     if unknown:
-        warnings.append(
-            f"osd_metadata: {_listed(unknown)}: no size in any file: CRUSH weights (TiB) stand for it"
-        )
-        osds = tuple(
-            osd if osd.size_bytes is not None else replace(osd, size_bytes=round(osd.crush_weight * _TIB))
-            for osd in osds
-        )
+        stands = "no size in any file: CRUSH weights (TiB) stand for it"
+        warnings.append(f"osd_metadata: {_listed(unknown)}: {stands}")
+        weighed = {osd.id: round(osd.crush_weight * _TIB) for osd in osds}
+        osds = tuple(replace(osd, size_bytes=osd.size_bytes or weighed[osd.id]) for osd in osds)
     document = documents.osd_map or {}
-    ratios = tuple(
-        float(document.get(f"{name}_ratio") or default)
-        for name, default in (("full", 0.95), ("backfillfull", 0.90), ("nearfull", 0.85))
-    )
-    return ImportedCluster(
-        version,
-        osd_map,
-        pools,
-        osds,
-        sets,
-        counts,
-        reported,
-        (ratios[0], ratios[1], ratios[2]),
-        tuple(warnings),
-    )
-
-
-def _version_of(metadata: Sequence[Json]) -> str:
-    versions = sorted({str(row["ceph_version_short"]) for row in metadata if row.get("ceph_version_short")})
-    return versions[-1] if versions else ""
+    defaults = {"full": 0.95, "backfillfull": 0.90, "nearfull": 0.85}
+    ratios = tuple(float(document.get(f"{name}_ratio") or value) for name, value in defaults.items())
+    return ImportedCluster(version, osd_map, pools, osds, sets, counts, reported, ratios, tuple(warnings))
 
 
 def _release_warnings(version: str) -> list[str]:
@@ -151,14 +155,8 @@ def _pool(documents: Documents, osd_map: OsdMap, placed: PlacedPool, warnings: l
     rows = (documents.osd_map or {}).get("pools", [])
     row: Json = next((r for r in rows if r.get("pool", r.get("pool_id")) == placed.id), {})
     scheme, overhead, stripe_unit = _scheme(documents, placed, row, warnings)
-    stored = next(
-        (
-            stats.get("stat_sum", stats.get("stats", {})).get("num_bytes")
-            for stats in documents.pool_stats
-            if stats.get("poolid", stats.get("id")) == placed.id
-        ),
-        None,
-    )
+    mine = [stats for stats in documents.pool_stats if stats.get("poolid", stats.get("id")) == placed.id]
+    stored = mine[0].get("stat_sum", mine[0].get("stats", {})).get("num_bytes") if mine else None
     rule = next((rule.name for rule in osd_map.crush.rules if rule.id == placed.rule), "")
     if not rule:
         warnings.append(f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped")
@@ -190,12 +188,11 @@ def _scheme(
     if width and k:
         unit = width // k
     m = placed.size - k
+    where = f"pool {placed.name}"
     if not profile:
-        warnings.append(
-            f"pool {placed.name}: erasure_code_profile {name!r}: missing: k = {k} by the stripe width"
-        )
-    plugin = profile.get("plugin", "")
-    scheme = f"rs:{k},{m}"
+        warnings.append(f"{where}: erasure_code_profile {name!r}: missing: k = {k} by the stripe width")
+    plugin, plain = profile.get("plugin", ""), f"rs:{k},{m}"
+    scheme = plain
     if plugin == "clay":
         scheme = f"clay:{k},{m},{_whole(profile.get('d'), k + m - 1)}"
     elif plugin == "shec":
@@ -207,8 +204,8 @@ def _scheme(
         if parse_scheme(scheme).width != placed.size:
             raise ValueError(f"got {parse_scheme(scheme).width} shards, wanted the pool's {placed.size}")
     except ValueError as error:
-        warnings.append(f"pool {placed.name}: {scheme}: {error}; simulated as rs:{k},{m}")
-        scheme = f"rs:{k},{m}"
+        warnings.append(f"{where}: {scheme}: {error}; simulated as {plain}")
+        scheme = plain
     return scheme, placed.size / max(k, 1), unit
 
 
@@ -268,26 +265,22 @@ def _osds(documents: Documents, osd_map: OsdMap) -> tuple[ImportedOsd, ...]:
     return tuple(found)
 
 
-def _counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> dict[int, tuple[int, int]]:
+def _counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> Counts:
     """Groups that each OSD acts for, and those that it is the primary of in the up set.
 
     ``num_pg_by_osd`` counts so: acting OSDs, but primaries as mapped (measured on Ceph 16.2.15, with
     groups that act elsewhere).
     """
     size = len(osd_map.exists)
-    acting, primary = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    totals = np.zeros((2, size), dtype=np.int64)
     for found in sets.values():
-        for totals, osds in ((acting, found.acting), (primary, found.up_primary)):
-            known = osds[(osds >= 0) & (osds < size)]
-            np.add(totals, np.bincount(known, minlength=size), out=totals)
-    return {
-        osd: (int(acting[osd]), int(primary[osd]))
-        for osd in range(size)
-        if osd_map.exists[osd] or acting[osd] or primary[osd]
-    }
+        for row, osds in enumerate((found.acting, found.up_primary)):
+            totals[row] += np.bincount(osds[(osds >= 0) & (osds < size)], minlength=size)
+    known = np.flatnonzero(osd_map.exists | totals.any(axis=0))
+    return {int(osd): (int(totals[0, osd]), int(totals[1, osd])) for osd in known}
 
 
-def _reported(documents: Documents) -> dict[int, tuple[int, int]] | None:
+def _reported(documents: Documents) -> Counts | None:
     """Groups of each OSD as the cluster counts them; a hole of an erasure-coded pool is no OSD."""
     if documents.pg_counts is not None:
         return {
@@ -297,30 +290,24 @@ def _reported(documents: Documents) -> dict[int, tuple[int, int]] | None:
         }
     if not documents.pg_stats:
         return None
-    found: dict[int, list[int]] = {}
-    for row in documents.pg_stats:
-        if parse_pg_id(row.get("pgid")) is None:
-            continue
-        for osd in row.get("acting", ()):
-            found.setdefault(osd, [0, 0])[0] += 1
-        found.setdefault(row.get("up_primary", -1), [0, 0])[1] += 1
-    return {osd: (a, p) for osd, (a, p) in found.items() if 0 <= osd < NONE}
+    rows = [row for row in documents.pg_stats if parse_pg_id(row.get("pgid")) is not None]
+    acting = Counter(osd for row in rows for osd in row.get("acting", ()))
+    primary = Counter(row.get("up_primary", -1) for row in rows)
+    return {osd: (acting[osd], primary[osd]) for osd in acting | primary if 0 <= osd < NONE}
 
 
-def _differences(
-    counts: Mapping[int, tuple[int, int]], reported: Mapping[int, tuple[int, int]], documents: Documents
-) -> list[str]:
+def _differences(counts: Counts, reported: Counts, documents: Documents) -> list[str]:
     """Name the OSDs whose groups differ, and what in the report may explain it."""
+    pairs = {
+        osd: (counts.get(osd, (0, 0)), reported.get(osd, (0, 0))) for osd in sorted({*counts, *reported})
+    }
     wrong = [
-        osd for osd in sorted({*counts, *reported}) if counts.get(osd, (0, 0)) != reported.get(osd, (0, 0))
+        f"osd.{osd} {ours[0]} and {ours[1]} primary, reported {theirs[0]} and {theirs[1]}"
+        for osd, (ours, theirs) in pairs.items()
+        if ours != theirs
     ]
     if not wrong:
         return []
-    shown = ", ".join(
-        f"osd.{osd} {counts.get(osd, (0, 0))[0]} and {counts.get(osd, (0, 0))[1]} primary, reported "
-        f"{reported.get(osd, (0, 0))[0]} and {reported.get(osd, (0, 0))[1]}"
-        for osd in wrong[:_SHOWN]
-    )
     more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     states = [
         f"{row.get('num')} {row.get('state')}"
@@ -328,75 +315,20 @@ def _differences(
         if row.get("state") != "active+clean"
     ]
     why = f"; groups in other states than active+clean: {', '.join(states[:_SHOWN])}" if states else ""
-    return [f"num_pg_by_osd: {len(wrong)} OSDs differ: {shown}{more}{why}"]
+    return [f"num_pg_by_osd: {len(wrong)} OSDs differ: {', '.join(wrong[:_SHOWN])}{more}{why}"]
 
 
 def _exceptions(osd_map: OsdMap) -> list[str]:
-    found = []
     temps = len({*osd_map.pg_temp, *osd_map.primary_temp})
-    if temps:
-        found.append(
-            f"pg_temp: {temps} placement groups act elsewhere than they are mapped, until backfilled"
-        )
-    down = np.flatnonzero(osd_map.exists & ~osd_map.up).tolist()
-    if down:
-        found.append(f"osds: {_listed(down)}: down")
-    out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
-    if out:
-        found.append(f"osds: {_listed(out)}: out")
+    found = [
+        f"pg_temp: {temps} placement groups act elsewhere than they are mapped, until backfilled"
+    ] * bool(temps)
+    for words, those in (("down", ~osd_map.up), ("out", osd_map.weights == 0)):
+        osds = np.flatnonzero(osd_map.exists & those).tolist()
+        found += [f"osds: {_listed(osds)}: {words}"] if osds else []
     return found
 
 
 def _listed(osds: Sequence[int]) -> str:
     shown = ", ".join(f"osd.{osd}" for osd in osds[:_SHOWN])
     return shown + (f" and {len(osds) - _SHOWN} more" if len(osds) > _SHOWN else "")
-
-
-def osd_rows(cluster: ImportedCluster) -> list[dict[str, Any]]:
-    """OSDs as the JSON document lists them."""
-    return [
-        {
-            "osd": osd.id,
-            "host": osd.host,
-            "class": osd.device_class,
-            "up": osd.up,
-            "reweight": osd.reweight,
-            "primary_affinity": osd.primary_affinity,
-            "crush_weight": osd.crush_weight,
-            "size_bytes": osd.size_bytes,
-            "used_bytes": osd.used_bytes,
-        }
-        for osd in cluster.osds
-    ]
-
-
-def pool_rows(cluster: ImportedCluster) -> list[dict[str, Any]]:
-    """Pools as the JSON document lists them."""
-    return [
-        {
-            "id": pool.placed.id,
-            "name": pool.placed.name,
-            "scheme": pool.scheme,
-            "size": pool.placed.size,
-            "pg_num": pool.placed.pg_num,
-            "pgp_num": pool.placed.pgp_num,
-            "rule": pool.rule_name,
-            "failure_domain": pool.failure_domain,
-            "osds": len(pool.osds),
-            "stored_bytes": pool.stored_bytes,
-            "application": pool.application,
-        }
-        for pool in cluster.pools
-    ]
-
-
-def count_rows(cluster: ImportedCluster) -> list[dict[str, Any]]:
-    """Placement groups of each OSD, computed and (where a file has them) reported."""
-    rows = []
-    for osd, (acting, primary) in sorted(cluster.counts.items()):
-        row: dict[str, Any] = {"osd": osd, "acting_pgs": acting, "primary_pgs": primary}
-        if cluster.reported is not None:
-            there = cluster.reported.get(osd, (0, 0))
-            row |= {"reported_acting_pgs": there[0], "reported_primary_pgs": there[1]}
-        rows.append(row)
-    return rows

@@ -21,25 +21,17 @@ class ClusterImportError(ValueError):
 
 @dataclass
 class Documents:
-    """The parts of a cluster's state, from one report or from several outputs.
+    """The parts of a cluster's state, from one report or from several outputs of ``ceph``."""
 
-    sources: files read; osd_map, crush: as in ``ceph osd dump`` and ``ceph osd crush dump``; metadata: as in
-    ``ceph osd metadata``; pg_counts: groups of each OSD as the cluster counts them: ``num_pg_by_osd`` of a
-    report; pg_stats: single groups, as in ``ceph pg dump``; osd_stats: sizes and use of OSDs: ``ceph osd df``
-    or ``ceph pg dump``; pool_stats: bytes and objects of pools; nodes: as in ``ceph osd tree``; head: the
-    rest of a report: version, totals, health.
-    """
-
-    sources: list[str] = field(default_factory=list)
-    osd_map: Json | None = None
-    crush: Json | None = None
-    metadata: Sequence[Json] = ()
-    pg_counts: Sequence[Json] | None = None
-    pg_stats: Sequence[Json] = ()
-    osd_stats: Sequence[Json] = ()
-    pool_stats: Sequence[Json] = ()
-    nodes: Sequence[Json] = ()
-    head: Json = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)  # files read
+    osd_map: Json | None = None  # as in osd dump
+    crush: Json | None = None  # as in osd crush dump
+    metadata: Sequence[Json] = ()  # as in osd metadata
+    pg_counts: Sequence[Json] | None = None  # groups of each OSD as the cluster counts them (num_pg_by_osd)
+    pg_stats: Sequence[Json] = ()  # single groups, as in pg dump
+    osd_stats: Sequence[Json] = ()  # sizes and use of OSDs: osd df or pg dump
+    pool_stats: Sequence[Json] = ()  # bytes and objects of pools
+    head: Json = field(default_factory=dict)  # the rest of a report: version, totals, health
 
 
 def load_documents(paths: Iterable[Path]) -> Documents:
@@ -58,32 +50,33 @@ def load_documents(paths: Iterable[Path]) -> Documents:
 
 def _decode(path: Path) -> Any:
     """Decode a JSON document, past the lines that ceph prints before and after it (``report 3484926453``)."""
+    where = str(path)
     try:
         if path.stat().st_size > _BYTES_MAX:
             raise ClusterImportError(f"{path}: got {path.stat().st_size} bytes, wanted at most {_BYTES_MAX}")
         text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ClusterImportError(f"{path}: got {error.strerror}, wanted a readable file") from None
-    except UnicodeDecodeError:
-        raise ClusterImportError(f"{path}: got a binary file, wanted JSON (ceph … -f json)") from None
-    start = re.search(r"^\s*[\[{]", text, re.MULTILINE)
-    if start is None:
-        got = "an empty file" if not text.strip() else f"text that begins {text.strip()[:40]!r}"
-        raise ClusterImportError(f"{path}: got {got}, wanted JSON (add `-f json` to the ceph command)")
-    try:
+        start = re.search(r"^\s*[\[{]", text, re.MULTILINE)
+        if start is None:
+            got = "an empty file" if not text.strip() else f"text that begins {text.strip()[:40]!r}"
+            raise ClusterImportError(f"{path}: got {got}, wanted JSON (add `-f json` to the ceph command)")
         document, end = json.JSONDecoder().raw_decode(text, start.end() - 1)
+        rest = text[end:].strip()
+        # Ceph says on the terminal what it printed (`report 3484926453`, `dumped all`).
+        if not rest or re.fullmatch(r"(\w[\w ]{0,60}\n?){1,3}", rest):
+            return document
+        where += f":{text.count(chr(10), 0, end) + 1}"
+        got, wanted = f"{rest[:40]!r} after the document", "its end"
+    except OSError as error:
+        got, wanted = f"{error.strerror}", "a readable file"
+    except UnicodeDecodeError:
+        got, wanted = "a binary file", "JSON (ceph … -f json)"
     except json.JSONDecodeError as error:
         cut = not text[error.pos :].strip() or "Unterminated" in error.msg
         got = "JSON that ends too early (a truncated file)" if cut else f"broken JSON ({error.msg})"
-        raise ClusterImportError(f"{path}:{error.lineno}: got {got}, wanted a whole document") from None
+        where, wanted = f"{path}:{error.lineno}", "a whole document"
     except RecursionError:
-        raise ClusterImportError(f"{path}: got JSON nested too deeply, wanted what ceph prints") from None
-    rest = text[end:].strip()
-    # Ceph says on the terminal what it printed (`report 3484926453`, `dumped all`).
-    if rest and not re.fullmatch(r"(\w[\w ]{0,60}\n?){1,3}", rest):
-        line = text.count("\n", 0, end) + 1
-        raise ClusterImportError(f"{path}:{line}: got {rest[:40]!r} after the document, wanted its end")
-    return document
+        got, wanted = "JSON nested too deeply", "what ceph prints"
+    raise ClusterImportError(f"{where}: got {got}, wanted {wanted}")
 
 
 def _add(documents: Documents, path: Path, document: Any) -> None:
@@ -126,7 +119,6 @@ def _add_object(documents: Documents, document: dict[str, Any]) -> bool:
         rows = _rows(document["nodes"]) + _rows(document.get("stray"))
         if "summary" in document:
             documents.osd_stats = [row for row in rows if row.get("type", "osd") == "osd"]
-        documents.nodes = documents.nodes or rows
     else:
         return False
     return True

@@ -109,8 +109,6 @@ def _pool(reader: Reader, key: str, row: Json) -> PlacedPool:
 def parse_pg_id(text: object) -> Pg | None:
     """Read ``pool.hex`` into numbers; None if it is something else.
 
-    Examples
-    --------
     >>> parse_pg_id("3.1f")
     (3, 31)
     """

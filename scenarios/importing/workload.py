@@ -57,15 +57,13 @@ def import_cbt(folder: Path) -> list[dict[str, Any]]:
 def _job(document: Mapping[str, Any], job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     options = {**document.get("global options", {}), **job.get("job options", {})}
     pattern = "rand" if "rand" in str(options.get("rw", options.get("readwrite", ""))) else "seq"
-    moved = [
-        op for op in ("read", "write") if job.get(op, {}).get("total_ios", job.get(op, {}).get("iops", 0))
-    ]
-    for op in moved:
-        side = job[op]
-        ios = side.get("total_ios") or 0
-        size = (
-            round(side["io_bytes"] / ios) if ios and side.get("io_bytes") else _size(options.get("bs", "4k"))
-        )
+    sides = {op: job.get(op, {}) for op in ("read", "write")}
+    moved = {op: side for op, side in sides.items() if side.get("total_ios", side.get("iops", 0))}
+    rates = {op: float(side.get("iops", 0)) for op, side in moved.items()}
+    for op, side in moved.items():
+        ios, size = side.get("total_ios") or 0, _size(options.get("bs", "4k"))
+        if ios and side.get("io_bytes"):
+            size = round(side["io_bytes"] / ios)
         workload: dict[str, Any] = {
             "patterns": [pattern],
             "block_sizes_bytes": [size],
@@ -73,18 +71,12 @@ def _job(document: Mapping[str, Any], job: Mapping[str, Any]) -> Iterator[dict[s
             "clients": int(options.get("numjobs", 1)),
         }
         if len(moved) == 2:
-            workload["read_fraction"] = round(
-                _rate(job["read"]) / (_rate(job["read"]) + _rate(job["write"])), 4
-            )
+            workload["read_fraction"] = round(rates["read"] / sum(rates.values()), 4)
         else:
             workload["ops"] = [op]
         if str(options.get("rate_iops", "")).isdigit():
             workload |= {"kind": "open", "rate_per_s": float(options["rate_iops"])}
         yield {"job": job.get("jobname", ""), "op": op, "workload": workload, "measured": _measured(side)}
-
-
-def _rate(side: Mapping[str, Any]) -> float:
-    return float(side.get("iops", 0))
 
 
 def _size(text: object) -> int:
@@ -94,19 +86,15 @@ def _size(text: object) -> int:
 
 def _measured(side: Mapping[str, Any]) -> dict[str, Any]:
     """Rates, mean and 99th percentile; older releases of fio print microseconds."""
-    for key, scale in (("lat_ns", 1.0), ("clat_ns", 1.0), ("lat", _NS_PER_US), ("clat", _NS_PER_US)):
-        if side.get(key, {}).get("mean"):
-            mean = side[key]["mean"] * scale
-            break
-    else:
-        mean = None
-    p99 = None
-    for key, scale in (("clat_ns", 1.0), ("clat", _NS_PER_US)):
-        value = side.get(key, {}).get("percentile", {}).get("99.000000")
-        p99 = value * scale if p99 is None and value is not None else p99
+    scales = {"lat_ns": 1.0, "clat_ns": 1.0, "lat": _NS_PER_US, "clat": _NS_PER_US}
+    found = {key: (side.get(key, {}), scale) for key, scale in scales.items()}
+    means = (part["mean"] * scale for part, scale in found.values() if part.get("mean"))
+    tails = (
+        (found[key][0].get("percentile", {}).get("99.000000"), scales[key]) for key in ("clat_ns", "clat")
+    )
     return {
-        "iops": _rate(side),
+        "iops": float(side.get("iops", 0)),
         "throughput_bytes_per_s": float(side.get("bw_bytes", side.get("bw", 0) * 1024)),
-        "latency_mean_ns": mean,
-        "latency_p99_ns": p99,
+        "latency_mean_ns": next(means, None),
+        "latency_p99_ns": next((value * scale for value, scale in tails if value is not None), None),
     }

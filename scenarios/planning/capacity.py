@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from stripesim.models.drive import (
     FillLimits,
     drive_writes_per_day,
 )
-from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.models.provenance import Provenance
 from stripesim.scenarios.run.build import build_pool, device_set, host_values, osd_domains, osd_hosts
 from stripesim.scenarios.schema.geometry import failure_domain
 from stripesim.scenarios.schema.keys import Scenario
@@ -34,17 +34,13 @@ SECONDS_PER_YEAR = _DAYS_PER_YEAR * SECONDS_PER_DAY
 
 @dataclass(frozen=True)
 class Drives:
-    """The drives of a scenario's cluster, as far as they are known.
+    """The drives of a scenario's cluster, as far as they are known."""
 
-    per_osd: drives striped behind one OSD [count]; capacity: the mean of all drives; host_drive_bytes: of the
-    drives of each host [B], empty where all are alike.
-    """
-
-    per_osd: int
-    capacity: DriveCapacity | None
+    per_osd: int  # drives striped behind one OSD [count]
+    capacity: DriveCapacity | None  # the mean of all drives
     endurance: DriveEndurance | None
     fill: FillLimits | None
-    host_drive_bytes: tuple[float, ...] = ()
+    host_drive_bytes: tuple[float, ...] = ()  # of the drives of each host [B]; empty where all are alike
 
     @property
     def osd_bytes(self) -> float | None:
@@ -64,21 +60,13 @@ class Drives:
 
     def parameters(self) -> list[dict[str, Any]]:
         """List what is known, each number with its provenance."""
-        parts: dict[str, MeasuredModel | None] = {
-            "drive": self.capacity,
-            "endurance": self.endurance,
-            "fill": self.fill,
-        }
-        return [
-            row for name, model in parts.items() if model is not None for row in model.parameters(f"{name}.")
-        ]
+        parts = {"drive.": self.capacity, "endurance.": self.endurance, "fill.": self.fill}
+        return [row for name, model in parts.items() if model is not None for row in model.parameters(name)]
 
 
 def drives_of(scenario: Scenario, models: Models) -> Drives:
     """Collect what the scenario and its parameter sets say of its drives.
 
-    Notes
-    -----
     The scenario's `cluster.drive_bytes` wins over the drive's parameter set. A rated endurance belongs to a
     capacity, so the set's is dropped where the scenario gives another one, unless it gives an endurance too.
     """
@@ -93,12 +81,12 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     of_hosts = [] if isinstance(cluster.hosts, int) else host_values(scenario, "drive_bytes")
     if capacity is not None:
         of_hosts = [size or capacity.drive_bytes for size in of_hosts]
-    if of_hosts and None not in of_hosts:
+    if None in of_hosts:
+        of_hosts = []
+    if of_hosts:
         hosts = osd_hosts(scenario)
         mean = float(np.mean(np.array(of_hosts)[hosts[hosts >= 0]]))
         capacity = DriveCapacity(drive_bytes=mean, provenance={"drive_bytes": given})
-    else:
-        of_hosts = []
     if cluster.drive_rated_write_bytes is not None:
         endurance = DriveEndurance(
             rated_write_bytes=cluster.drive_rated_write_bytes,
@@ -113,35 +101,31 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a cluster holds under one scheme.
-
-    stored_per_client_byte: bytes on all drives for each byte of an object, padding to whole stripes included;
-    failures_tolerated: shards of any object that may be lost; raw_bytes: of all OSDs; None where the drive's
-    capacity is not known; usable_bytes: client data with every OSD at the full ratio; usable_as_placed_bytes:
-    client data when the OSD that CRUSH gives most to is at the full ratio; no balancer; overhead: bytes
-    stored for each client byte by the scheme alone; domains: failure domains; steps: from raw to usable;
-    empty where the drive's capacity or the ratios are not known; usable_bytes_full: raw × full ratio /
-    overhead; usable_bytes_safe: what fits at the nearfull ratio with the largest failure domain gone, before
-    padding.
-    """
+    """What a cluster holds under one scheme; no bytes where the drives' capacity is unknown."""
 
     scheme: str
-    stored_per_client_byte: float
-    failures_tolerated: int
+    stored_per_client_byte: (
+        float  # on all drives for each byte of an object, padding to whole stripes included
+    )
+    failures_tolerated: int  # shards of any object that may be lost
     osds: int
-    raw_bytes: float | None
-    usable_bytes: float | None
+    raw_bytes: float | None  # of all OSDs
+    usable_bytes: float | None  # client data with every OSD at the full ratio
+    # The same when the OSD that CRUSH gives most to is at the full ratio, without a balancer.
     usable_as_placed_bytes: float | None
-    overhead: float = 1.0
-    domains: int = 0
-    steps: tuple[Step, ...] = ()
-    usable_bytes_full: float | None = None
-    usable_bytes_safe: float | None = None
+    overhead: float  # bytes stored for each client byte by the scheme alone
+    domains: int  # failure domains
+    steps: tuple[Step, ...]  # from raw to usable
 
     @property
-    def spare_domains(self) -> int:
-        """Failure domains beyond those that one object needs [count]."""
-        return self.domains - parse_scheme(self.scheme).width
+    def usable_bytes_full(self) -> float | None:
+        """Raw × full ratio / overhead [B]."""
+        return self.steps[1].left_bytes / self.overhead if self.steps else None
+
+    @property
+    def usable_bytes_safe(self) -> float | None:
+        """What fits at the nearfull ratio with the largest failure domain gone, before padding [B]."""
+        return self.steps[4].left_bytes if self.steps else None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -151,16 +135,12 @@ class Capacity:
             "usable_bytes_safe": self.usable_bytes_safe,
             "overhead": self.overhead,
             "domains": self.domains,
-            "waterfall": [vars(step) for step in self.steps],
+            "waterfall": [step._asdict() for step in self.steps],
         }
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step of the way from raw to usable capacity.
-
-    left_bytes: what is left after it [B]; why: the formula, with its numbers.
-    """
+class Step(NamedTuple):
+    """One step of the way from raw to usable capacity: what is left after it [B], and the formula."""
 
     name: str
     left_bytes: float
@@ -172,13 +152,9 @@ def waterfall(
 ) -> tuple[Step, ...]:
     """List the steps from raw to usable capacity.
 
-    `raw_bytes`: of all OSDs [B].
-    `largest_bytes`: of the largest failure domain [B].
-    `overhead`: bytes stored for each client byte by the scheme alone, 1 or more.
-    `padded`: the same with padding to whole stripes by the objects' size, `overhead` or more.
+    Bytes are those of all OSDs and of the largest failure domain; a client byte takes `overhead` bytes by the
+    scheme alone and `padded` with padding to whole stripes by the objects' size.
 
-    Examples
-    --------
     >>> from stripesim.models.provenance import Provenance
     >>> given = Provenance("given", "an example")
     >>> fill = FillLimits(full_ratio=0.95, nearfull_ratio=0.85,
@@ -201,93 +177,80 @@ def waterfall(
 def capacity_of(scenario: Scenario, scheme_name: str, models: Models, drives: Drives) -> Capacity:
     """Work out what the scenario's cluster holds under one scheme.
 
-    Notes
-    -----
     With shards of :math:`s` bytes in objects of :math:`o` bytes and :math:`w` shards to an object, a client
     byte takes :math:`w s / o`. Objects spread evenly over placement groups; OSD :math:`j` is in :math:`n_j`
     of :math:`G` groups and holds :math:`s n_j / (G o)` for each client byte, so the fullest one bounds what
     the pool takes. Metadata, the write-ahead log and other pools are not counted.
     """
-    scheme = parse_scheme(scheme_name)
+    scheme, fill = parse_scheme(scheme_name), drives.fill
     pool = build_pool(scenario, scheme, models)
     # Of an optimised pool's shards the mean; all others are of one length.
     shard_bytes = stored_bytes(scheme, pool.geometry, pool.object_bytes, policy=models.ec) / scheme.width
     per_group = shard_bytes / pool.object_bytes
-    acting = pool.cluster.acting
-    placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
-    fill = drives.fill
-    raw = usable = as_placed = None
+    stored, overhead = scheme.width * per_group, scheme.storage_overhead
     sizes = drives.sizes(pool.cluster.osd_hosts)
+    of_osds = {0: 0} if scheme.name == "none" else osd_domains(scenario, scheme)
     domains: dict[int | str, float] = defaultdict(float)
-    for osd, domain in osd_domains(scenario, scheme).items() if scheme.name != "none" else [(0, 0)]:
+    for osd, domain in of_osds.items():
         domains[domain] += float(sizes[osd])
-    osds = len(osd_domains(scenario, scheme)) if scheme.name != "none" else 1
+    raw = None if drives.osd_bytes is None else sum(domains.values())
+    usable = as_placed = None
     steps: tuple[Step, ...] = ()
-    overhead = scheme.storage_overhead
-    if drives.osd_bytes is not None:
-        raw = sum(domains.values())
-        if fill is not None:
-            largest = max(domains.values()) if scheme.width > 1 else 0.0
-            steps = waterfall(raw, largest, overhead, scheme.width * per_group, fill)
-            usable = raw * fill.full_ratio / (scheme.width * per_group)
-            room = sizes[placed > 0] / placed[placed > 0]
-            as_placed = float(room.min()) * fill.full_ratio * pool.cluster.groups / per_group
+    if raw is not None and fill is not None:
+        largest = max(domains.values()) if scheme.width > 1 else 0.0
+        steps = waterfall(raw, largest, overhead, stored, fill)
+        usable = raw * fill.full_ratio / stored
+        acting = pool.cluster.acting
+        placed = np.bincount(acting[acting != NO_OSD], minlength=pool.cluster.osds)
+        room = sizes[placed > 0] / placed[placed > 0]
+        as_placed = float(room.min()) * fill.full_ratio * pool.cluster.groups / per_group
     return Capacity(
         scheme=scheme.name,
-        stored_per_client_byte=scheme.width * per_group,
+        stored_per_client_byte=stored,
         failures_tolerated=scheme.failures_tolerated,
-        osds=osds,
+        osds=len(of_osds),
         raw_bytes=raw,
         usable_bytes=usable,
         usable_as_placed_bytes=as_placed,
         overhead=overhead,
         domains=len(domains),
         steps=steps,
-        usable_bytes_full=steps[1].left_bytes / overhead if steps else None,
-        usable_bytes_safe=steps[4].left_bytes if steps else None,
     )
 
 
 def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
     """Say of each scheme that has no failure domain to heal into what that means."""
     drives, found, problems = drives_of(scenario, models), [], []
-    for name in scenario.schemes:
-        if name == "none":
-            continue
-        held = capacity_of(scenario, name, models, drives)
+    images = scenario.images_bytes if scenario.workload.kind != "trace" else 0
+    for scheme in (parse_scheme(name) for name in scenario.schemes if name != "none"):
+        held = capacity_of(scenario, scheme.name, models, drives)
         limit = held.usable_bytes_full
-        if limit is not None and scenario.workload.kind != "trace" and scenario.images_bytes > limit:
+        if limit is not None and images > limit:
             problems.append(
-                f"{scenario.where('workload', 'image_bytes')}: got "
-                f"{scenario.images_bytes / 1e12:,.4g} TB of images, wanted at most {limit / 1e12:,.4g} TB, "
-                f"which {name} holds on {held.osds} OSDs at the full ratio"
+                f"{scenario.where('workload', 'image_bytes')}: got {images / 1e12:,.4g} TB of images, wanted "
+                f"at most {limit / 1e12:,.4g} TB, which {scheme.name} holds on {held.osds} OSDs at the full "
+                "ratio"
             )
-        domain, _ = failure_domain(scenario, parse_scheme(name))
-        if parse_scheme(name).width > 1 and held.spare_domains == 0:
+        domain, _ = failure_domain(scenario, scheme)
+        if scheme.width > 1 and held.domains == scheme.width:
             found.append(
-                f"{name}: no {domain} is spare: {held.domains} for {held.domains} shards, so after the loss "
-                f"of one the pool stays degraded until it is replaced: CRUSH finds no other {domain}"
+                f"{scheme.name}: no {domain} is spare: {held.domains} for {held.domains} shards, so after "
+                "the loss of one the pool stays degraded until it is replaced: CRUSH finds no other "
+                f"{domain}"
             )
     if problems:
         raise ValueError("\n".join(problems))
     return found
 
 
-@dataclass(frozen=True)
-class Wear:
-    """What one kind of request writes to the drives.
+class Wear(NamedTuple):
+    """What one kind of request writes to the drives."""
 
-    bytes_per_client_byte: host bytes written to all drives for each byte the client asked for;
-    drive_write_bytes_per_s: to one drive, on average over all [B/s]; drive_writes_per_day: the same in
-    capacities a day [1/d]; rated_drive_writes_per_day: what the maker rates [1/d]; life_years: until the
-    rated writes are used up at this rate, day and night [a].
-    """
-
-    bytes_per_client_byte: float
-    drive_write_bytes_per_s: float
-    drive_writes_per_day: float | None
-    rated_drive_writes_per_day: float | None
-    life_years: float | None
+    bytes_per_client_byte: float  # host bytes written to all drives
+    drive_write_bytes_per_s: float  # to one drive, on average over all [B/s]
+    drive_writes_per_day: float | None  # the same in capacities a day [1/d]
+    rated_drive_writes_per_day: float | None  # what the maker rates [1/d]
+    life_years: float | None  # until the rated writes are used up at this rate, day and night [a]
 
 
 def wear_of(row: Mapping[str, Any], osds: int, drives: Drives) -> Wear | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,15 +13,12 @@ from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.rebuild import idle_rebuild
 from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.run.stamp import where_and_when
+from stripesim.scenarios.run.notes import where_and_when
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.sim.durability.assess import METHODS, Method, Spread, applicable, assess, why_not
 from stripesim.sim.durability.splitting import BATCHES, WALKS
 from stripesim.sim.durability.system import YEAR_S, Burst, Ints, Lifetime, Repair, System, code_of
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.schema.durability import AgeingSpec, DurabilitySpec
-    from stripesim.scenarios.schema.keys import Scenario
-    from stripesim.sim.ceph.cluster import Models
 
 
 def answer(
@@ -31,7 +28,7 @@ def answer(
     batches: int = BATCHES,
     walks: int = WALKS,
     spread: Spread | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> dict[str, Any]:
     """Answer a scenario's question about durability for each of its schemes."""
     rows, skipped = [], []
@@ -41,17 +38,13 @@ def answer(
         for name in METHODS:
             reason = why_not(system, name)
             if name in chosen and reason is not None:
-                raise scenario.problem(
-                    "durability",
-                    f"one that method {name} cannot answer ({scheme}: {reason})",
-                    f"one of {', '.join(applicable(system))}",
-                )
+                got = f"one that method {name} cannot answer ({scheme}: {reason})"
+                raise scenario.problem("durability", got, f"one of {', '.join(applicable(system))}")
             if method == "all" and reason is not None and name != "burst":
                 skipped.append(f"{scheme}: {name}: {reason}")
         for name in chosen:
             rows.append(assess(system, name, seed=scenario.seed, batches=batches, walks=walks, spread=spread))
-            if progress is not None:
-                progress(f"{scheme} {name}")
+            progress(f"{scheme} {name}")
     provenance = {
         "stripesim": __version__,
         "scenario": scenario.name,
@@ -82,7 +75,11 @@ def system_of(scenario: Scenario, scheme: str) -> System:
         if names is not None and scenario.cluster.crush_map is None:
             _, racks = np.unique(names, return_inverse=True)
             units["rack"] = racks.astype(np.int32)[units["host"]]
-        drive_bytes = spec.drive_bytes or _capacity(scenario, models)
+        capacity = drives_of(scenario, models).osd_bytes
+        if not spec.drive_bytes and capacity is None:
+            wanted = "bytes: the device parameter set gives no capacity"
+            raise scenario.problem("durability.drive_bytes", "nothing", wanted)
+        drive_bytes = float(spec.drive_bytes or capacity or 0.0)
     scrub_s = spec.scrub_interval_s or spec.horizon_s
     return System(
         code=code_of(scheme),
@@ -108,33 +105,19 @@ def system_of(scenario: Scenario, scheme: str) -> System:
     )
 
 
-def _capacity(scenario: Scenario, models: Models) -> float:
-    """Bytes on a drive, where the scenario gives none: its capacity."""
-    found = drives_of(scenario, models).osd_bytes
-    if found is None:
-        raise scenario.problem(
-            "durability.drive_bytes", "nothing", "bytes: the device parameter set gives no capacity"
-        )
-    return float(found)
-
-
 def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
     fixed = spec.repair_time == "fixed" if spec.repair_time else spec.placement != "clustered"
-    if spec.repair == "simulated":
+    pace, policy = spec.repair_bytes_per_s, spec.repair
+    if policy == "simulated":
         rebuild = idle_rebuild(scenario, scheme)
-        if rebuild.bytes_per_s is None:
-            raise scenario.problem(
-                "durability.repair",
-                f"no pace for {scheme} ({rebuild.reason})",
-                "durability.repair_bytes_per_s",
-            )
         pace, policy = rebuild.bytes_per_s, "parallel"
-    else:
-        assert spec.repair_bytes_per_s is not None, "the rules ask for it"
-        pace, policy = spec.repair_bytes_per_s, spec.repair
+        if pace is None:
+            got = f"no pace for {scheme} ({rebuild.reason})"
+            raise scenario.problem("durability.repair", got, "durability.repair_bytes_per_s")
+    assert pace is not None, "the rules ask for it"
     return Repair(
         bytes_per_s=pace,
-        policy=policy,  # type: ignore[arg-type]
+        policy=policy,
         detection_s=spec.detection_s,
         fixed=fixed,
         prioritised=spec.prioritised,
@@ -149,14 +132,8 @@ def lifetime_of(scenario: Scenario, spec: DurabilitySpec) -> Lifetime:
     given = spec.lifetime
     assert given is not None, "the rules ask for afr or lifetime"
     until_s = given.age_s + spec.horizon_s
-    if given.distribution == "trace":
-        assert given.trace is not None
-        path = str(scenario.resolve(given.trace))
-        return _fitted(path, given.trace_format, given.pieces, until_s)
-    return _of_numbers(given, until_s)
-
-
-def _of_numbers(given: AgeingSpec, until_s: float) -> Lifetime:
+    if given.trace is not None:
+        return _fitted(str(scenario.resolve(given.trace)), given.trace_format, given.pieces, until_s)
     if given.distribution == "piecewise":
         rates = tuple(Lifetime.exponential(afr).hazards_per_s[0] if afr else 0.0 for afr in given.afrs)
         return Lifetime(given.ages_s, rates)

@@ -21,12 +21,10 @@ from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.durability import system_of
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild
 from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.calibrated import warnings_of_all
 from stripesim.scenarios.run.cell import row_of, run_cells
-from stripesim.scenarios.run.stamp import where_and_when
-from stripesim.scenarios.schema.durability import DurabilitySpec
+from stripesim.scenarios.run.notes import warnings_of_all, where_and_when
 from stripesim.scenarios.schema.keys import RepairSpec, Scenario
-from stripesim.scenarios.schema.plan import PlanSpec
+from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import applicable, assess
 
 #: Annual failure rate where a scenario gives none: the order of what large fleets report.
@@ -47,7 +45,7 @@ _SIMULATED: Final = (
 
 
 def make_plan(
-    scenario: Scenario, *, engine: str = "compiled", progress: Callable[[str], None] | None = None
+    scenario: Scenario, *, engine: str = "compiled", progress: Callable[[str], None] = lambda words: None
 ) -> dict[str, Any]:
     """Answer a scenario's `[plan]`."""
     plan = scenario.plan
@@ -59,7 +57,7 @@ def make_plan(
         candidate.found |= dict.fromkeys(_SIMULATED)
         candidate.found.setdefault("cost", None)
         judge_closed_forms(candidate, plan)
-    say(progress, f"{len(every)} candidates, {sum(one.possible for one in every)} left by closed forms")
+    progress(f"{len(every)} candidates, {sum(one.possible for one in every)} left by closed forms")
     left = sorted((one for one in every if one.possible), key=_price_order)
     for number, candidate in enumerate(left):
         late = time.monotonic() - begun > plan.wall_s_max
@@ -67,7 +65,7 @@ def make_plan(
             limit = f"{plan.wall_s_max:g} s" if late else f"plan.simulated_max ({plan.simulated_max})"
             candidate.verdicts.append(Verdict("simulated", "uncertain", f"not simulated: beyond {limit}"))
             continue
-        say(progress, f"simulating {number + 1} of {min(len(left), plan.simulated_max)}: {_name(candidate)}")
+        progress(f"simulating {number + 1} of {min(len(left), plan.simulated_max)}: {_name(candidate)}")
         simulate(candidate, plan, engine)
     meeting = sorted((one for one in every if one.meets), key=_price_order)
     front = _pareto([one for one in every if one.possible and one.found["iops"] is not None])
@@ -86,12 +84,6 @@ def make_plan(
     }  # fmt: skip
 
 
-def say(progress: Callable[[str], None] | None, words: str) -> None:
-    """Report progress where somebody listens."""
-    if progress is not None:
-        progress(words)
-
-
 def _name(candidate: Candidate) -> str:
     keys = candidate.keys
     return f"{candidate.scheme} on {keys['hosts']} × {keys['osds_per_host']} {keys['ssd']}"
@@ -99,107 +91,79 @@ def _name(candidate: Candidate) -> str:
 
 def _price_order(candidate: Candidate) -> tuple[float, ...]:
     """Order by cost, then raw bytes, then latency: the first that meets all is recommended."""
-    held = candidate.capacity
-    raw = (held.raw_bytes if held else None) or 0.0
-    return (
-        candidate.found.get("cost") or 0.0,
-        raw,
-        candidate.keys["hosts"],
-        candidate.found.get("latency_p99_ns") or 0.0,
-        -((held.usable_bytes_safe if held else None) or 0.0),
-    )
+    held, found = candidate.capacity, candidate.found
+    raw, safe = (held.raw_bytes, held.usable_bytes_safe) if held else (None, None)
+    hosts, p99_ns = candidate.keys["hosts"], found.get("latency_p99_ns") or 0.0
+    return found.get("cost") or 0.0, raw or 0.0, hosts, p99_ns, -(safe or 0.0)
 
 
 def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
     """Simulate a candidate under several seeds, rebuild one OSD, compute its nines, and judge all of it."""
-    scenario, found = candidate.scenario, candidate.found
+    scenario, found, verdicts = candidate.scenario, candidate.found, candidate.verdicts
     assert scenario is not None
-    asked = _at_rate(scenario, plan.rate_per_s)
+    asked, seeds = _at_rate(scenario, plan.rate_per_s), range(plan.replications)
+    recovery = None
     try:
-        rows = [_worst(_seeded(asked, number), engine) for number in range(plan.replications)]
+        rows = [_worst(_seeded(asked, number), engine) for number in seeds]
         rebuild = idle_rebuild(scenario, candidate.scheme, engine=engine, sample_objects=1000)
-        recovery = None
         if plan.p99_recovery_ms is not None:
             lost = _recovering(asked)
-            recovery = [
-                _worst(_seeded(lost, number), engine, "recovery") for number in range(plan.replications)
-            ]
+            recovery = [_worst(_seeded(lost, number), engine, "recovery") for number in seeds]
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    models = build_models(scenario)
-    drives = drives_of(scenario, models)
-    found["iops"], *iops = _interval([row["iops"] for row in rows])
-    found["latency_p99_ns"], *p99 = _interval([row["latency_p99_ns"] for row in rows])
+    found["iops"], *iops = student_interval([row["iops"] for row in rows])
+    found["latency_p99_ns"], *p99 = student_interval([row["latency_p99_ns"] for row in rows])
     found |= {
         "iops_low": iops[0], "iops_high": iops[1],
         "latency_p99_low_ns": p99[0], "latency_p99_high_ns": p99[1],
         "bottleneck": rows[0]["bottleneck"],
     }  # fmt: skip
     if plan.rate_per_s is not None:
-        wanted = SERVED * plan.rate_per_s
         # Poisson arrivals of a finite run are not exactly at the rate: a saturated one serves a share.
         shares = [row["iops"] / row["offered_iops"] if row["saturated"] else 1.0 for row in rows]
-        served, *iops = _interval([min(1.0, share) * plan.rate_per_s for share in shares])
-        candidate.verdicts.append(
-            at_least("rate_per_s", served, wanted, 1.0, "requests a second served", *iops)
-        )
+        served, *ends = student_interval([min(1.0, share) * plan.rate_per_s for share in shares])
+        unit = "requests a second served"
+        verdicts.append(at_least("rate_per_s", served, SERVED * plan.rate_per_s, 1.0, unit, *ends))
     if plan.p99_ms is not None:
-        candidate.verdicts.append(
-            at_most(
-                "p99_ms", found["latency_p99_ns"], plan.p99_ms * 1e6, 1e-6, "ms at the 99th percentile", *p99
-            )
-        )
+        unit, wanted_ns = "ms at the 99th percentile", plan.p99_ms * 1e6
+        verdicts.append(at_most("p99_ms", found["latency_p99_ns"], wanted_ns, 1e-6, unit, *p99))
     if recovery is not None and plan.p99_recovery_ms is not None:
-        found["latency_p99_recovery_ns"], *ends = _interval([row["latency_p99_ns"] for row in recovery])
-        candidate.verdicts.append(
-            at_most(
-                "p99_recovery_ms", found["latency_p99_recovery_ns"], plan.p99_recovery_ms * 1e6, 1e-6,
-                "ms while an OSD is rebuilt", *ends,
-            )
-        )  # fmt: skip
-    osd_bytes, fill, held = drives.largest_osd_bytes, drives.fill, candidate.capacity
+        p99_ns, *ends = student_interval([row["latency_p99_ns"] for row in recovery])
+        found["latency_p99_recovery_ns"] = p99_ns
+        unit, wanted_ns = "ms while an OSD is rebuilt", plan.p99_recovery_ms * 1e6
+        verdicts.append(at_most("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit, *ends))
+    drives, held = drives_of(scenario, build_models(scenario)), candidate.capacity
+    osd_bytes, fill = drives.largest_osd_bytes, drives.fill
     if osd_bytes is not None and fill is not None:
+        assert held is not None
+        assert drives.capacity is not None
         found["rebuild_s"] = rebuild.seconds_for(osd_bytes * fill.nearfull_ratio)
         written = max(
             (row["device_write_bytes_per_client_byte"] or 0.0) * row["throughput_bytes_per_s"] for row in rows
         )
-        assert held is not None
-        assert drives.capacity is not None
-        found["drive_writes_per_day"] = drive_writes_per_day(
-            written / (held.osds * drives.per_osd), drives.capacity.drive_bytes
-        )
+        per_drive = written / (held.osds * drives.per_osd)
+        found["drive_writes_per_day"] = drive_writes_per_day(per_drive, drives.capacity.drive_bytes)
     if plan.rebuild_s is not None:
-        candidate.verdicts.append(_rebuild_verdict(plan.rebuild_s, found["rebuild_s"], rebuild))
-    _judge_nines(candidate, plan, rebuild)
+        verdicts.append(_rebuild_verdict(plan.rebuild_s, found["rebuild_s"], rebuild))
+    try:
+        row = nines_of(scenario, candidate.scheme, rebuild.bytes_per_s)
+    except ValueError as error:
+        verdicts += [Verdict("nines", "failed", str(error).splitlines()[0])] if plan.nines else []
+        return
+    found["nines"] = row["nines"]
+    if plan.nines is not None:
+        ends = [row["nines_low"], row["nines_high"]]
+        verdicts.append(at_least("nines", row["nines"], plan.nines, 1.0, "nines", *ends))
 
 
 def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> Verdict:
     """Judge the time of a rebuild, the spread being what half the sample gives."""
     if seconds is None:
         return Verdict("rebuild_s", "failed", f"rebuild_s: no rebuild: {rebuild.reason or 'not finished'}")
-    ratio = 1.0
-    if rebuild.half_bytes_per_s and rebuild.bytes_per_s:
-        ratio = rebuild.bytes_per_s / rebuild.half_bytes_per_s
-    ends = sorted((seconds, seconds * ratio))
+    whole, half = rebuild.bytes_per_s, rebuild.half_bytes_per_s
+    ends = sorted((seconds, seconds * (whole / half) if whole and half else seconds))
     return at_most("rebuild_s", seconds, wanted, 1.0, "s to rebuild an OSD", *ends)
-
-
-def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild) -> None:
-    """Compute the nines of a candidate and judge them."""
-    scenario = candidate.scenario
-    assert scenario is not None
-    try:
-        row = nines_of(scenario, candidate.scheme, rebuild.bytes_per_s)
-    except ValueError as error:
-        candidate.verdicts.append(
-            Verdict("nines", "failed", str(error).splitlines()[0])
-        ) if plan.nines else None
-        return
-    candidate.found["nines"] = row["nines"]
-    if plan.nines is not None:
-        ends = row["nines_low"], row["nines_high"]
-        candidate.verdicts.append(at_least("nines", row["nines"], plan.nines, 1.0, "nines", *ends))
 
 
 def nines_of(scenario: Scenario, scheme: str, bytes_per_s: float | None) -> dict[str, Any]:
@@ -218,11 +182,8 @@ def nines_of(scenario: Scenario, scheme: str, bytes_per_s: float | None) -> dict
 
 def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
     """Return the scenario with Poisson arrivals at a rate; as it is where none is required."""
-    if rate_per_s is None:
-        return scenario
-    load = scenario.workload.model_copy(
-        update={"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
-    )
+    open_loop = {"kind": "open", "rate_per_s": rate_per_s, "completions": "each"}
+    load = scenario.workload.model_copy(update=open_loop if rate_per_s is not None else {})
     return scenario.model_copy(update={"workload": load})
 
 
@@ -253,8 +214,8 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
     }
 
 
-def _interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % confidence interval over seeds."""
+def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of several values and the ends of its 95 % confidence interval."""
     from scipy.stats import t
 
     mean = fmean(values)
@@ -266,21 +227,17 @@ def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Keep those that no other one beats in cost, capacity, latency and nines at once."""
 
     def goals(one: Candidate) -> tuple[float, ...]:
-        held = one.capacity
+        held, found = one.capacity, one.found
         assert held is not None
-        cost = one.found["cost"] if one.found["cost"] is not None else (held.raw_bytes or 0.0)
-        return (
-            cost, -(held.usable_bytes_safe or 0.0), one.found["latency_p99_ns"] or 0.0,
-            -(one.found["nines"] or 0.0),
-        )  # fmt: skip
+        cost = found["cost"] if found["cost"] is not None else (held.raw_bytes or 0.0)
+        p99_ns, nines = found["latency_p99_ns"] or 0.0, found["nines"] or 0.0
+        return cost, -(held.usable_bytes_safe or 0.0), p99_ns, -nines
 
-    def beaten(mine: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
-        return mine != theirs and all(b <= a for a, b in zip(mine, theirs, strict=True))
+    def beaten(mine: tuple[float, ...]) -> bool:
+        return any(mine != its and all(b <= a for a, b in zip(mine, its, strict=True)) for its in points)
 
     points = [goals(one) for one in candidates]
-    return [
-        one for one, mine in zip(candidates, points, strict=True) if not any(beaten(mine, p) for p in points)
-    ]
+    return [one for one, mine in zip(candidates, points, strict=True) if not beaten(mine)]
 
 
 def _reasons(best: Candidate | None, meeting: Sequence[Candidate], every: Sequence[Candidate]) -> list[str]:
@@ -292,11 +249,9 @@ def _reasons(best: Candidate | None, meeting: Sequence[Candidate], every: Sequen
             "more replications, a longer run or a higher plan.simulated_max may decide them"
         ]
     by = "the lowest cost" if best.found.get("cost") is not None else "the fewest raw bytes"
-    ties = (
-        f" of {len(meeting)} that meet every requirement"
-        if len(meeting) > 1
-        else ": only it meets every requirement"
-    )
+    ties = f" of {len(meeting)} that meet every requirement"
+    if len(meeting) == 1:
+        ties = ": only it meets every requirement"
     return [f"{_name(best)}: {by}{ties}", *(verdict.words for verdict in best.verdicts)]
 
 

@@ -75,8 +75,6 @@ def idle_rebuild(
 ) -> Rebuild:
     """Lose one OSD of a scenario's cluster under no load and rebuild a sample of its objects.
 
-    Notes
-    -----
     The first OSD is lost that the scenario does not miss already. Time runs from the first object to the
     last: the detection of the failure and the wait before the OSD counts as out come before.
     """

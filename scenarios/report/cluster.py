@@ -8,7 +8,7 @@ from typing import Any, Final
 from stripesim._version import __version__
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.report.page.render import Cell, Section, Table, render
-from stripesim.scenarios.report.words import bytes_text
+from stripesim.scenarios.schema.units import bytes_text
 
 #: Domains and OSDs beyond these are counted, not listed: nobody reads a thousand lines.
 _ROWS_MAX: Final = 40
@@ -55,12 +55,14 @@ def sections_of(document: Row) -> list[Section]:
 
 def _waterfall(capacity: Row) -> Section:
     classes = capacity["classes"]
-    steps = [_steps(row, capacity["full_ratio"]) for row in classes]
     rows: list[list[str | Cell]] = []
-    for same in zip(*steps, strict=True):
+    for same in zip(*(_steps(row, capacity["full_ratio"]) for row in classes), strict=True):
+        shares = [
+            None if size is None else size / max(row["raw_bytes"], 1.0)
+            for row, (_, size, _) in zip(classes, same, strict=True)
+        ]
         cells = [
-            Cell(bytes_text(size), why, share=None if size is None else size / max(row["raw_bytes"], 1.0))
-            for row, (_, size, why) in zip(classes, same, strict=True)
+            Cell(bytes_text(size), why, share) for (_, size, why), share in zip(same, shares, strict=True)
         ]
         rows.append([same[0][0], *cells])
     columns = ["step", *(f"{row['class']} ({row['osds']} OSDs)" for row in classes)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.capacity import Capacity, Drives, Wear, capacity_of, drives_of, wear_of
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, measured_rebuild
 from stripesim.scenarios.run.build import build_models
@@ -36,6 +37,10 @@ class RunReport:
         """Schemes, the first one being what others are compared with."""
         return self.scenario.schemes
 
+    def columns(self, first: str) -> list[str]:
+        """Head a table that sets the schemes side by side."""
+        return [first, *map(scheme_label, self.schemes)]
+
     @cached_property
     def kinds(self) -> list[Kind]:
         """Kinds of request: op and pattern, in the order of the rows."""
@@ -63,14 +68,9 @@ class RunReport:
 
     def measured_rebuilds(self, scheme: str) -> list[tuple[dict[str, Any], Rebuild]]:
         """Repairs that the scenario itself asked for, each with the row it was simulated in."""
-        if self.scenario.repair is None:
-            return []
-        mine = [row for row in self.rows if row["scheme"] == scheme]
-        return [
-            (row, measured_rebuild(self.scenario, row))
-            for row in mine
-            if row.get("repair_objects") is not None
-        ]
+        rows = self.rows if self.scenario.repair is not None else ()
+        mine = [row for row in rows if row["scheme"] == scheme and row.get("repair_objects") is not None]
+        return [(row, measured_rebuild(self.scenario, row)) for row in mine]
 
     @property
     def rebuild_bytes(self) -> float | None:
@@ -93,7 +93,7 @@ def gather(
     result: ScenarioResult,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> RunReport:
     """Work out what the report of a run needs beside its rows: capacity, and a repair for each scheme."""
     models = build_models(scenario)
@@ -102,6 +102,5 @@ def gather(
     for scheme in scenario.schemes:
         capacities[scheme] = capacity_of(scenario, scheme, models, drives)
         rebuilds[scheme] = idle_rebuild(scenario, scheme, engine=engine)
-        if progress is not None:
-            progress(f"repair {scheme}")
+        progress(f"repair {scheme}")
     return RunReport(scenario, result, drives, capacities, rebuilds)

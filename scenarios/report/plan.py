@@ -9,8 +9,7 @@ from typing import Any
 
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.report.page.render import Table, render
-from stripesim.scenarios.report.words import bytes_text, duration_text
-from stripesim.scenarios.run.columns import number_text
+from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 
 _COLUMNS = (
     "candidate", "usable, safe", "requests/s", "p99 [ms]", "p99 in recovery [ms]", "rebuild", "nines",
@@ -20,41 +19,36 @@ _COLUMNS = (
 
 def rows_of(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Return the table of candidates as text; columns that no candidate fills are left out."""
-    rows = [_row(document, one) for one in document["candidates"]]
+    rows = [_row(one, recommended=one is document["recommended"]) for one in document["candidates"]]
     kept = [index for index in range(len(_COLUMNS)) if any(row[index] != "–" for row in rows)]
     return [_COLUMNS[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
 
-def _row(document: Mapping[str, Any], one: Mapping[str, Any]) -> list[str]:
-    keys = " · ".join(
-        f"{value:,}" if isinstance(value, int) else str(value)
-        for key, value in list(one.items())[3 : list(one).index("capacity")]
-    )
-    verdict = "meets all" if one["meets"] else "fails"
-    if not one["meets"] and all(line.startswith("uncertain") for line in one["fails"]):
+def _row(one: Mapping[str, Any], *, recommended: bool) -> list[str]:
+    varied = list(one.values())[3 : list(one).index("capacity")]
+    keys = " · ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in varied)
+    uncertain = all(line.startswith("uncertain") for line in one["fails"])
+    verdict = "recommended" if recommended else "meets all" if one["meets"] else "fails"
+    if not one["meets"] and uncertain:
         verdict = "uncertain"
-    if one is document["recommended"]:
-        verdict = "recommended"
-    spread = ""
+    p99 = number_text(one["latency_p99_ns"], 1e-6)
     if one["iops"] is not None:
-        spread = (
-            f" ± {number_text((one['latency_p99_high_ns'] - one['latency_p99_low_ns']) / 2, 1e-6, digits=2)}"
-        )
-    rebuild = one["rebuild_s"]
-    days = one.get("days_until_full")
+        half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
+        p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
     return [
-        f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}, {keys}",
+        f"{_name(one)}, {keys}",
         bytes_text(one["capacity"]["usable_bytes_safe"]),
         number_text(one["iops"]),
-        number_text(one["latency_p99_ns"], 1e-6) + spread,
+        p99,
         number_text(one["latency_p99_recovery_ns"], 1e-6),
-        "–" if rebuild is None else duration_text(rebuild),
-        number_text(one["nines"]),
-        number_text(one["drive_writes_per_day"]),
-        number_text(one["cost"]),
-        number_text(days),
+        duration_text(one["rebuild_s"]),
+        *(number_text(one.get(key)) for key in ("nines", "drive_writes_per_day", "cost", "days_until_full")),
         verdict + (" (Pareto)" if one["pareto"] else ""),
     ]
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    return f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}"
 
 
 def csv_of(document: Mapping[str, Any]) -> str:
@@ -75,39 +69,27 @@ def csv_of(document: Mapping[str, Any]) -> str:
 def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> str:
     """Write the page of a plan, which loads and links nothing outside itself."""
     columns, rows = rows_of(document)
-    best = document["recommended"]
+    best, source = document["recommended"], document["provenance"]
     others = [
-        [
-            f"{scheme_label(one['scheme'])}, {one['hosts']} × {one['osds_per_host']}, {one['ssd']}",
-            "; ".join(one["fails"]),
-        ]
+        [f"{_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
         for one in document["candidates"]
         if not one["meets"]
     ]
-    steps = (
-        [
-            [step["name"], bytes_text(step["left_bytes"]), step["why"]]
-            for step in best["capacity"]["waterfall"]
-        ]
-        if best
-        else []
-    )
-    bounds = [[b["name"], number_text(b["rate_per_s"]), b["why"]] for b in best["bounds"]] if best else []
-    source = document["provenance"]
+    waterfall, limits = (best["capacity"]["waterfall"], best["bounds"]) if best else ([], [])
+    steps = [[step["name"], bytes_text(step["left_bytes"]), step["why"]] for step in waterfall]
+    bounds = [[bound["name"], number_text(bound["rate_per_s"]), bound["why"]] for bound in limits]
+    failing = ["candidate", "what is not met"]
+    made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
     return render(
         "plan.html.j2",
         kind="Plan",
         title=name,
         introduction=description or "Which cluster meets the requirements, and why.",
-        meta=[
-            f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
-        ],
+        meta=[made],
         recommended=best is not None,
         reasons=document["reasons"],
         candidates=Table("Candidates", columns, rows, words=(0, len(columns) - 1)),
-        failing=Table(
-            "What the others fail", ["candidate", "what is not met"], others, form="stack", numeric=False
-        ),
+        failing=Table("What the others fail", failing, others, form="stack", numeric=False),
         steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
         bounds=Table("Upper bounds of the rate", ["resource", "requests/s", "why"], bounds, words=(2,)),
         assumptions=document["assumptions"],

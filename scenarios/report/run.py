@@ -1,23 +1,24 @@
-"""The report of a run: what a capacity planner needs to compare schemes, on one page."""
+"""The report of a run: what a capacity planner needs to compare schemes, on one page; findings first."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.figures.results import draw_panels
 from stripesim.scenarios.report import tables
-from stripesim.scenarios.report.data import RunReport, gather
-from stripesim.scenarios.report.figures import draw_panels
-from stripesim.scenarios.report.findings import findings
+from stripesim.scenarios.report.data import Kind, RunReport, gather
 from stripesim.scenarios.report.page.render import figure_blocks, render
 from stripesim.scenarios.report.run_extra import sections
-from stripesim.scenarios.report.storage import storage_notes, storage_tables
 from stripesim.scenarios.report.study import parameter_table, pretty
-from stripesim.scenarios.report.words import bytes_text, moment_text, size_text
+from stripesim.scenarios.report.tables import storage_notes, storage_tables
+from stripesim.scenarios.report.words import RESOURCE_WORDS, moment_text, request_words, span, times_in_prose
 from stripesim.scenarios.run.execute import ScenarioResult
-from stripesim.scenarios.run.sentences import load_sentences
+from stripesim.scenarios.run.notes import load_sentences
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.units import bytes_text, duration_text, size_text
 
 
 def report_of_run(
@@ -25,18 +26,24 @@ def report_of_run(
     result: ScenarioResult,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> str:
     """Write the report of a run: an HTML page that loads and links nothing outside itself."""
     report = gather(scenario, result, engine=engine, progress=progress)
     extra = sections(report)
     figures = figure_blocks(draw_panels(result.rows))
+    source = result.provenance
+    meta = (
+        f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
+        f"Ceph generation {source['generation']} · parameter set {source['parameters']}"
+    )
+    schemes = ", ".join(map(scheme_label, scenario.schemes))
     return render(
         "run.html.j2",
         kind="What-if report",
         title=scenario.name,
-        introduction=scenario.description or f"{_listed(scenario.schemes)}, compared.",
-        meta=[_cluster_words(report), _load_words(scenario), _meta(report)],
+        introduction=scenario.description or f"{schemes}, compared.",
+        meta=[_cluster_words(report), _load_words(scenario), meta],
         findings=findings(report),
         sentences=load_sentences(report.rows),
         warnings=[*result.warnings, *result.holes],
@@ -44,7 +51,17 @@ def report_of_run(
             f"Every key of this scenario that the parameter set {scenario.cluster.parameters} speaks of lies "
             "inside what it was calibrated or checked on."
         ),
-        contents=_contents([(one.anchor, one.heading) for one in extra], bool(figures)),
+        contents=[
+            ("comparison", "Schemes compared"),
+            ("bottlenecks", "Bottleneck of each scheme"),
+            *((one.anchor, one.heading) for one in extra),
+            *([("figures", "Figures")] if figures else []),
+            ("capacity", "Capacity, repair and wear"),
+            ("results", "Every result"),
+            ("scenario", "Scenario"),
+            ("parameters", "Parameters"),
+            ("provenance", "Provenance"),
+        ],
         comparison=tables.comparison(report),
         comparison_notes=tables.comparison_notes(report),
         bottlenecks=tables.bottlenecks(report),
@@ -57,19 +74,7 @@ def report_of_run(
         scenario=tables.scenario(scenario),
         parameter_summary=_parameter_summary(result.parameters),
         parameters=parameter_table(result.parameters),
-        provenance=pretty({k: v for k, v in result.provenance.items() if k != "configuration"}),
-    )
-
-
-def _listed(schemes: Sequence[str]) -> str:
-    return ", ".join(map(scheme_label, schemes))
-
-
-def _meta(report: RunReport) -> str:
-    source = report.result.provenance
-    return (
-        f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
-        f"Ceph generation {source['generation']} · parameter set {source['parameters']}"
+        provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),
     )
 
 
@@ -78,13 +83,11 @@ def _cluster_words(report: RunReport) -> str:
     cluster, drives = report.scenario.cluster, report.drives
     held = "" if drives.capacity is None else f" of {bytes_text(drives.capacity.drive_bytes)}"
     drive_words = f"{drives.per_osd} drive{'' if drives.per_osd == 1 else 's'}{held}"
-    hosts = (
-        f"CRUSH map {cluster.crush_map}"
-        if cluster.crush_map is not None
-        else f"{cluster.host_count} hosts with {cluster.osd_count} OSDs in all"
-        if not isinstance(cluster.hosts, int)
-        else f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
-    )
+    hosts = f"{cluster.hosts} hosts with {cluster.osds_per_host} OSDs each"
+    if cluster.crush_map is not None:
+        hosts = f"CRUSH map {cluster.crush_map}"
+    elif not isinstance(cluster.hosts, int):
+        hosts = f"{cluster.host_count} hosts with {cluster.osd_count} OSDs in all"
     return (
         f"Cluster: {hosts}, {drive_words} to an OSD, {cluster.cores_per_host} cores to a host, networks of "
         f"{cluster.public_gbit_per_s:g} (public) and {cluster.private_gbit_per_s:g} Gbit/s (private)."
@@ -114,25 +117,81 @@ def _one_load(load: WorkloadSpec) -> str:
     return f"{load.clients} clients, {words}{per_client}, each with a {image}"
 
 
-def _contents(extra: list[tuple[str, str]], has_figures: bool) -> list[tuple[str, str]]:
-    return [
-        ("comparison", "Schemes compared"),
-        ("bottlenecks", "Bottleneck of each scheme"),
-        *extra,
-        *([("figures", "Figures")] if has_figures else []),
-        ("capacity", "Capacity, repair and wear"),
-        ("results", "Every result"),
-        ("scenario", "Scenario"),
-        ("parameters", "Parameters"),
-        ("provenance", "Provenance"),
-    ]
-
-
 def _parameter_summary(parameters: Sequence[dict[str, Any]]) -> str:
-    counts: dict[str, int] = {}
-    for row in parameters:
-        counts[row["provenance"]] = counts.get(row["provenance"], 0) + 1
-    by_kind = ", ".join(
-        f"{count} {kind}" for kind, count in sorted(counts.items(), key=lambda item: -item[1])
-    )
+    counts = Counter(row["provenance"] for row in parameters).most_common()
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in counts)
     return f"{len(parameters)} numbers: {by_kind}. An assumed number has no measurement behind it."
+
+
+class Finding(NamedTuple):
+    """A scheme in a few sentences."""
+
+    heading: str
+    sentences: list[str]
+
+
+def findings(report: RunReport) -> list[Finding]:
+    """Compare each scheme with the first; with one scheme alone, say what it does."""
+    first, *others = report.schemes
+    name = scheme_label(first)
+    found = [
+        Finding(f"{scheme_label(scheme)} instead of {name}", _against(report, scheme, first))
+        for scheme in others
+    ]
+    return found or [Finding(name, _alone(report, first))]
+
+
+def _alone(report: RunReport, scheme: str) -> list[str]:
+    sentences = []
+    for kind in report.kinds:
+        rates, p99s = (
+            span(report.values(kind, scheme, column), 1e-6).replace("…", "to")
+            for column in ("throughput_bytes_per_s", "latency_p99_ns")
+        )
+        what = f"{rates} MB/s, 99th percentile of latency {p99s} ms{_over(report)}"
+        sentences.append(f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}.")
+    return sentences
+
+
+def _against(report: RunReport, scheme: str, first: str) -> list[str]:
+    mine, theirs = report.capacities[scheme], report.capacities[first]
+    room = theirs.stored_per_client_byte / mine.stored_per_client_byte
+    held = ""
+    if mine.usable_bytes is not None and theirs.usable_bytes is not None:
+        held = f" ({bytes_text(mine.usable_bytes)}, not {bytes_text(theirs.usable_bytes)})"
+        room = mine.usable_bytes / theirs.usable_bytes
+    most = mine.failures_tolerated
+    survives = f"the loss of any {most} shard{'' if most == 1 else 's'}"
+    other = "too" if most == theirs.failures_tolerated else f"not {theirs.failures_tolerated}"
+    room_words = times_in_prose([room], [1.0])
+    sentences = [f"Storage: {room_words} data on the same drives{held}; survives {survives}, {other}."]
+    for kind in report.kinds:
+        rate, p99 = (
+            times_in_prose(report.values(kind, scheme, column), report.values(kind, first, column))
+            for column in ("throughput_bytes_per_s", "latency_p99_ns")
+        )
+        if rate:
+            what = f"{rate} throughput{f', {p99} 99th percentile of latency' if p99 else ''}{_over(report)}"
+            sentences.append(f"{request_words(*kind)}: {what}; {_limited(report, kind, scheme)}.")
+    repair, repair_first = report.repair_seconds(scheme), report.repair_seconds(first)
+    if repair and repair_first:
+        sentences.append(
+            f"Repair: a lost OSD is rebuilt in about {duration_text(max(repair))}, not "
+            f"{duration_text(max(repair_first))}, counted from the start of the rebuild."
+        )
+    return sentences
+
+
+def _over(report: RunReport) -> str:
+    """Say that figures are of the whole run, where it has phases."""
+    return " over the whole run, failures and recovery included" if report.result.timelines else ""
+
+
+def _limited(report: RunReport, kind: Kind, scheme: str) -> str:
+    """Name what limits a scheme, as the table of bottlenecks does."""
+    rows = report.rows_of(kind, scheme)
+    names = dict.fromkeys(row["bottleneck"] for row in rows if row["bottleneck"] not in (None, "none"))
+    if not names:
+        return "no resource is near its limit"
+    sometimes = " at some sizes" if any(row["bottleneck"] == "none" for row in rows) else ""
+    return "limited by " + " or ".join(f"the {RESOURCE_WORDS.get(name, name)}" for name in names) + sometimes

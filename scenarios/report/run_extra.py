@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.explain.costs import COST_KEYS, cost_key
+from stripesim.scenarios.explain.costs import COST_KEYS, STEP_WORDS, cost_key
 from stripesim.scenarios.explain.costs_figure import draw_costs
-from stripesim.scenarios.explain.costs_table import STEP_WORDS
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.faults import draw_timelines
 from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.page.render import Cell, Section, Table, figure_blocks
-from stripesim.scenarios.report.words import bytes_text, duration_text, request_words, span
+from stripesim.scenarios.report.words import request_words, row_words, span
 from stripesim.scenarios.run.advise import gain_text, notable
-from stripesim.scenarios.run.columns import number_text
+from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 
 #: A step with less of the latency than this in every scheme is left out of the table.
 _SHOWN = 0.005
@@ -22,8 +21,7 @@ _SHOWN = 0.005
 
 def sections(report: RunReport) -> list[Section]:
     """List the parts that this run has."""
-    found = (_advice(report), _costs(report), _faults(report))
-    return [section for section in found if section is not None]
+    return [section for part in (_advice, _costs, _faults) if (section := part(report)) is not None]
 
 
 def _advice(report: RunReport) -> Section | None:
@@ -31,21 +29,16 @@ def _advice(report: RunReport) -> Section | None:
         return None
     rows: dict[str, list[list[str | Cell]]] = {}
     for row in notable(report.result.advice):
-        size = row["block_size_bytes"]
-        kind = request_words(row["op"], row["pattern"], [] if size is None else [size])
         changes = (gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99"))
-        rows.setdefault(f"{scheme_label(row['scheme'])}, {kind}: change [%]", []).append(
-            [row["words"], *changes]
-        )
+        caption = f"{scheme_label(row['scheme'])}, {row_words(row)}: change [%]"
+        rows.setdefault(caption, []).append([row["words"], *changes])
     columns = ["twice the", "requests per second", "mean latency", "99th percentile of latency"]
-    tables = [Table(caption, columns, listed, caption_shown=True) for caption, listed in rows.items()]
     return Section(
         "What twice as much would bring",
         "advice",
         "Each resource doubled, alone and in pairs, and simulated again with the same requests; pairs are "
         "shown that bring more than either. ± is half a 95 % interval over replications.",
-        tables,
-        [],
+        [Table(caption, columns, listed, caption_shown=True) for caption, listed in rows.items()],
     )
 
 
@@ -70,8 +63,7 @@ def _costs_table(report: RunReport, kind: Kind) -> Table:
             rows.append([words, *cells])
     several = "; least and greatest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
     caption = f"{request_words(*kind, report.sizes_of(kind))}: share of the mean latency [%]{several}"
-    columns = ["step", *map(scheme_label, report.schemes)]
-    return Table(caption, columns, rows, form="compare", caption_shown=True)
+    return Table(caption, report.columns("step"), rows, form="compare", caption_shown=True)
 
 
 def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
@@ -83,12 +75,8 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
             shares.append(waits[-1] + (row.get(cost_key(step)) or 0.0) / whole)
     if not shares:
         return Cell("–")
-    note = f"waiting {_percent(waits)}" if any(round(100 * wait) for wait in waits) else ""
-    return Cell(_percent(shares), note, share=sum(shares) / len(shares))
-
-
-def _percent(shares: list[float]) -> str:
-    return span([float(round(100 * share)) for share in shares])
+    percent, waiting = (span([float(round(100 * share)) for share in some]) for some in (shares, waits))
+    return Cell(percent, "" if waiting == "0" else f"waiting {waiting}", share=sum(shares) / len(shares))
 
 
 def _words(value: str | None) -> str:
@@ -110,7 +98,6 @@ _PHASES = (
     ("objects_unavailable", "objects out of reach for a time", number_text),
     ("objects_lost", "objects lost for good", number_text),
 )
-_LATENCIES = ("before", "degraded", "recovery", "after")
 
 
 def _faults(report: RunReport) -> Section | None:
@@ -118,10 +105,11 @@ def _faults(report: RunReport) -> Section | None:
         return None
     tables = []
     for kind in report.kinds:
-        for index, size in enumerate([*report.sizes_of(kind)] or [None]):
-            rows = [_at(report.rows_of(kind, scheme), index) for scheme in report.schemes]
+        mine = [report.rows_of(kind, scheme) for scheme in report.schemes]
+        for index, size in enumerate(report.sizes_of(kind) or [None]):
+            rows = [found[index] if index < len(found) else {} for found in mine]
             caption = request_words(*kind, [] if size is None else [size])
-            columns = ["", *map(scheme_label, report.schemes)]
+            columns = report.columns("")
             tables.append(Table(caption, columns, _fault_rows(rows), form="compare", caption_shown=True))
     return Section(
         "Failures and repair as simulated",
@@ -133,21 +121,17 @@ def _faults(report: RunReport) -> Section | None:
     )
 
 
-def _at(rows: list[dict[str, Any]], index: int) -> Mapping[str, Any]:
-    return rows[index] if index < len(rows) else {}
-
-
-def _fault_rows(rows: list[Mapping[str, Any]]) -> list[list[str | Cell]]:
+def _fault_rows(rows: Sequence[Mapping[str, Any]]) -> list[list[str | Cell]]:
     lines: list[list[str | Cell]] = [
         [words, *(write(row.get(column)) for row in rows)]
         for column, words, write in _PHASES
         if any(column in row for row in rows)
     ]
-    for phase in _LATENCIES:
-        column = f"latency_p99_{phase}_ns"
-        if any(row.get(column) is not None for row in rows):
+    for phase in ("before", "degraded", "recovery", "after"):
+        values = [row.get(f"latency_p99_{phase}_ns") for row in rows]
+        if any(value is not None for value in values):
             words = f"99th percentile of latency [ms], {phase}"
-            lines.append([words, *(number_text(row.get(column), 1e-6) for row in rows)])
+            lines.append([words, *(number_text(value, 1e-6) for value in values)])
         if any(row.get(f"blocked_{phase}") for row in rows):
             words = f"requests blocked, {phase}: why, and the longest [s]"
             lines.append([words, *(_blocked(row, phase) for row in rows)])

@@ -11,7 +11,7 @@ from stripesim.calibration.ledger.verdicts import Entry, Ledger
 from stripesim.scenarios.figures.results import CaptionedFigure
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.words import moment_text
-from stripesim.scenarios.run.columns import number_text
+from stripesim.scenarios.schema.units import number_text
 
 _VERDICT_SIGNS: Final = {"right": "✓ right", "wrong": "✗ wrong", "not-derivable": "– not derivable"}
 _SECTIONS: Final = (
@@ -36,12 +36,15 @@ def report_page(
         (key, words, [_claim(entry) for entry in ledger.entries if entry.claim.role in roles])
         for key, words, roles in _SECTIONS
     ]
+    made = [f"stripesim {provenance.get('stripesim', '')}".strip()]
+    made += [moment_text(provenance["time"])] if "time" in provenance else []
+    worst = summary["worst"]
     return render(
         "study.html.j2",
         kind="Study: a publication's claims beside the simulator's numbers",
         title=title,
         introduction=introduction,
-        meta=[_meta(provenance)],
+        meta=[" · ".join(made)],
         tiles=_tiles(summary),
         seen=_seen(ledger),
         contents=[
@@ -52,7 +55,7 @@ def report_page(
             ("provenance", "Provenance"),
         ],
         metrics=_metrics(summary),
-        worst=_worst(summary),
+        worst="" if worst is None else f"Worst row: {worst['id']} ({worst['error']:+.0%}).",
         figures=figure_blocks(figures),
         tables=[
             (heading, Table(heading, columns, rows, form="stack", numeric=False))
@@ -69,11 +72,6 @@ def report_page(
 def pretty(value: Mapping[str, Any]) -> str:
     """Write JSON for people."""
     return json.dumps(dict(value), indent=1, ensure_ascii=False, default=str)
-
-
-def _meta(provenance: Mapping[str, Any]) -> str:
-    text = f"stripesim {provenance.get('stripesim', '')}".strip()
-    return f"{text} · {moment_text(provenance['time'])}" if "time" in provenance else text
 
 
 def _tiles(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -125,11 +123,6 @@ def _metrics(summary: Mapping[str, Any]) -> Table:
     return Table("Errors by metric", ("metric", "mean absolute error of held-out claims", "claims"), rows)
 
 
-def _worst(summary: Mapping[str, Any]) -> str:
-    worst = summary["worst"]
-    return "" if worst is None else f"Worst row: {worst['id']} ({worst['error']:+.0%})."
-
-
 def _claim(entry: Entry) -> dict[str, Any]:
     """Put a claim and its verdict into words."""
     claim = entry.claim
@@ -162,17 +155,10 @@ def parameter_table(parameters: Sequence[Mapping[str, Any]]) -> Table:
     """Show parameters with their provenance."""
     rows = []
     for row in parameters:
-        interval = row.get("confidence_interval")
-        value = row["value"]
-        rows.append(
-            (
-                str(row["name"]),
-                f"{value:.6g}" if isinstance(value, float) else str(value),
-                str(row["unit"]),
-                str(row["provenance"]),
-                "–" if not interval else " … ".join(f"{end:.4g}" for end in interval),
-                str(row.get("source", "")),
-            )
-        )
+        value, interval = row["value"], row.get("confidence_interval") or ()
+        written = f"{value:.6g}" if isinstance(value, float) else str(value)
+        ends = " … ".join(f"{end:.4g}" for end in interval) or "–"
+        kind = (str(row[key]) for key in ("unit", "provenance"))
+        rows.append((str(row["name"]), written, *kind, ends, str(row.get("source", ""))))
     columns = ("name", "value", "unit", "provenance", "95 % interval", "source")
     return Table("Parameters", columns, rows, form="stack", numeric=False)

@@ -1,29 +1,24 @@
-"""The tables of a run's report."""
+"""The tables of a run's report: schemes side by side, bottlenecks, capacity and repair, every result."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.planning.capacity import SECONDS_PER_YEAR
+from stripesim.scenarios.planning.rebuild import Rebuild
 from stripesim.scenarios.report.data import Kind, RunReport
 from stripesim.scenarios.report.page.render import Cell, Table
-from stripesim.scenarios.report.words import (
-    RESOURCE_WORDS,
-    bytes_text,
-    duration_text,
-    request_words,
-    size_text,
-    span,
-    times,
-)
-from stripesim.scenarios.run.columns import COLUMNS, Column, ci_text, number_text
+from stripesim.scenarios.report.words import RESOURCE_WORDS, request_words, row_words, span, times
+from stripesim.scenarios.run.results import COLUMNS, Column
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text, size_text
 
 # Columns of the result rows that schemes are compared by.
 _MEASURES = (
@@ -63,35 +58,26 @@ def comparison(report: RunReport) -> Table:
         rows += [row for key in _MEASURES if (row := _measure_row(report, kind, COLUMNS[key])) is not None]
         rows += _wear_rows(report, kind)
         rows.append(["bottleneck", *(_bottleneck_cell(report, kind, scheme) for scheme in report.schemes)])
-    return Table(
-        "Schemes compared", ["", *map(scheme_label, report.schemes)], rows, form="compare", numeric=True
-    )
+    return Table("Schemes compared", report.columns(""), rows, form="compare")
 
 
 def comparison_notes(report: RunReport) -> list[str]:
     """Say how to read the comparison."""
-    notes = []
-    if len(report.schemes) > 1:
-        notes.append(
-            f"A factor compares with {scheme_label(report.schemes[0])}. Bold: best of its row, where schemes "
-            f"differ by {_NOTABLE:.0%} or more. All meet the same requests and the same random numbers."
-        )
-    if report.result.timelines:
-        notes.append(
-            "Rates and latencies are of the whole run, failures and recovery included; “Failures and repair "
-            "as simulated” has them by phase."
-        )
-    notes.append("MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes.")
-    if any(len(report.sizes_of(kind)) > 1 for kind in report.kinds):
-        notes.append(
-            "Two numbers are the least and the greatest over the block sizes; “Every result” has each."
-        )
-    if any(report.wear(kind, scheme) for kind in report.kinds for scheme in report.schemes):
-        notes.append(
-            "Drive writes per day suppose that the simulated rate goes on day and night and spreads evenly; "
-            "they count what hosts write, as ratings do."
-        )
-    return notes
+    kinds, schemes = report.kinds, report.schemes
+    sized = any(len(report.sizes_of(kind)) > 1 for kind in kinds)
+    worn = any(report.wear(kind, scheme) for kind in kinds for scheme in schemes)
+    notes = (
+        (len(schemes) > 1, f"A factor compares with {scheme_label(schemes[0])}. Bold: best of its row, "
+         f"where schemes differ by {_NOTABLE:.0%} or more. All meet the same requests and the same random "
+         "numbers."),
+        (report.result.timelines, "Rates and latencies are of the whole run, failures and recovery included; "
+         "“Failures and repair as simulated” has them by phase."),
+        (True, "MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes."),
+        (sized, "Two numbers are the least and the greatest over the block sizes; “Every result” has each."),
+        (worn, "Drive writes per day suppose that the simulated rate goes on day and night and spreads "
+         "evenly; they count what hosts write, as ratings do."),
+    )  # fmt: skip
+    return [note for holds, note in notes if holds]
 
 
 def _storage_rows(report: RunReport) -> list[Row]:
@@ -107,21 +93,25 @@ def _storage_rows(report: RunReport) -> list[Row]:
     rows.append(["lost shards survived", *(str(one.failures_tolerated) for one in held)])
     seconds = [report.repair_seconds(scheme) for scheme in report.schemes]
     if any(seconds):
-        longest = [max(some, default=None) for some in seconds]
         words = "repair of one OSD" + (", under the load" if report.scenario.repair else ", idle cluster")
-        texts = [_ends(some, duration_text) for some in seconds]
-        rows.append([words, *_judged([[value] for value in longest], texts, "less")])
-    healed = [
-        [row.get("failure_to_clean_s") for row in report.rows if row["scheme"] == scheme]
-        for scheme in report.schemes
-    ]
+        rows.append([words, *_longest(seconds)])
     if report.scenario.faults is not None:
-        known = [[value for value in some if value is not None] for some in healed]
-        texts = [_ends(some, duration_text) for some in known]
-        longest = [max(some, default=None) for some in known]
-        words = "the scenario’s faults, until all data is rebuilt"
-        rows.append([words, *_judged([[value] for value in longest], texts, "less")])
+        healed = [
+            [row["failure_to_clean_s"] for row in report.rows if _is_of(row, scheme, "failure_to_clean_s")]
+            for scheme in report.schemes
+        ]
+        rows.append(["the scenario’s faults, until all data is rebuilt", *_longest(healed)])
     return rows
+
+
+def _is_of(row: dict[str, Any], scheme: str, key: str) -> bool:
+    return row["scheme"] == scheme and row.get(key) is not None
+
+
+def _longest(seconds: Sequence[Sequence[float]]) -> list[Cell]:
+    """Cells of times of each scheme, judged by the longest."""
+    texts = [_ends(some, duration_text) for some in seconds]
+    return _judged([[max(some, default=None)] for some in seconds], texts, "less")
 
 
 def _ends(values: Sequence[float], write: Callable[[float], str]) -> str:
@@ -134,20 +124,17 @@ def _judged(
     values: Sequence[Sequence[float | None]], texts: Sequence[str], better: Literal["less", "more"]
 ) -> list[Cell]:
     """Cells of one row: with the factor of the first scheme, and the best one marked."""
-    means = [_mean([value for value in some if value is not None]) for some in values]
-    known = [mean for mean in means if mean is not None]
-    best = (min if better == "less" else max)(known, default=None)
-    distinct = bool(known) and max(known) > (1 + _NOTABLE) * min(known)
+    known = [[value for value in some if value is not None] for some in values]
+    means = [fmean(some) if some else None for some in known]
+    there = [mean for mean in means if mean is not None]
+    best = (min if better == "less" else max)(there, default=None)
+    distinct = bool(there) and max(there) > (1 + _NOTABLE) * min(there)
     cells = []
     for index, (some, text) in enumerate(zip(values, texts, strict=True)):
         note = "" if index == 0 or len(some) != len(values[0]) else times(some, values[0])
         is_best = distinct and means[index] is not None and means[index] == best
         cells.append(Cell(text, note, tone="best" if is_best else ""))
     return cells
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 def _measure_row(report: RunReport, kind: Kind, column: Column) -> Row | None:
@@ -159,9 +146,10 @@ def _measure_row(report: RunReport, kind: Kind, column: Column) -> Row | None:
 
 def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
     wears = [report.wear(kind, scheme) for scheme in report.schemes]
+    every = [wear for some in wears for wear in some]
     rows: list[Row] = []
-    if any(wear.drive_writes_per_day is not None for some in wears for wear in some):
-        rated = next((wear.rated_drive_writes_per_day for some in wears for wear in some), None)
+    if any(wear.drive_writes_per_day is not None for wear in every):
+        rated = every[0].rated_drive_writes_per_day
         cells: Row = []
         for some in wears:
             per_day = [wear.drive_writes_per_day for wear in some if wear.drive_writes_per_day is not None]
@@ -170,14 +158,12 @@ def _wear_rows(report: RunReport, kind: Kind) -> list[Row]:
             cells.append(Cell(_ends(per_day, number_text), note, tone="warn" if beyond else ""))
         words = "drive writes per day" + ("" if rated is None else f" (rated: {number_text(rated)})")
         rows.append([words, *cells])
-    if any(wear.life_years is not None for some in wears for wear in some):
-        lives = [[wear.life_years for wear in some if wear.life_years is not None] for some in wears]
-        rows.append(["rated writes used up after", *(_ends(some, _years) for some in lives)])
+    lives = [
+        [SECONDS_PER_YEAR * one.life_years for one in some if one.life_years is not None] for some in wears
+    ]
+    if any(lives):
+        rows.append(["rated writes used up after", *(_ends(some, duration_text) for some in lives)])
     return rows
-
-
-def _years(years: float) -> str:
-    return duration_text(years * SECONDS_PER_YEAR)
 
 
 def _bottleneck_cell(report: RunReport, kind: Kind, scheme: str) -> Cell:
@@ -195,21 +181,16 @@ def bottlenecks(report: RunReport) -> Table:
         rows.append([request_words(*kind)])
         if not sizes:
             rows.append(["all sizes", *(_bottleneck_names(found[scheme]) for scheme in report.schemes)])
-        named = {
-            size: tuple(
-                tuple(row["bottleneck"] for row in found[scheme] if row["block_size_bytes"] == size)
-                for scheme in report.schemes
-            )
-            for size in sizes
-        }
+
+        def of_sizes(some: Sequence[int], found: dict[str, Any] = found) -> list[list[dict[str, Any]]]:
+            return [[row for row in mine if row["block_size_bytes"] in some] for mine in found.values()]
+
+        named = {size: [[row["bottleneck"] for row in mine] for mine in of_sizes([size])] for size in sizes}
         for _, group in itertools.groupby(sizes, key=named.__getitem__):
             alike = list(group)
-            row: Row = [" to ".join(dict.fromkeys(map(size_text, (alike[0], alike[-1]))))]
-            for scheme in report.schemes:
-                mine = [one for one in found[scheme] if one["block_size_bytes"] in alike]
-                row.append(_bottleneck_names(mine))
-            rows.append(row)
-    columns = ["request size", *map(scheme_label, report.schemes)]
+            words = " to ".join(dict.fromkeys(map(size_text, (alike[0], alike[-1]))))
+            rows.append([words, *map(_bottleneck_names, of_sizes(alike))])
+    columns = report.columns("request size")
     return Table("Bottleneck of each kind of request", columns, rows, form="compare", numeric=False)
 
 
@@ -231,20 +212,18 @@ def utilisation(report: RunReport) -> list[Table]:
     tables = []
     for kind in report.kinds:
         mine = [use for use in report.result.resources if (use["op"], use["pattern"]) == kind]
-        rows: list[Row] = []
-        for resource in dict.fromkeys(use["kind"] for use in mine):
-            cells: Row = []
-            for scheme in report.schemes:
-                shares = [
-                    use["utilisation"] for use in mine if (use["scheme"], use["kind"]) == (scheme, resource)
-                ]
-                cells.append(_share_cell(max(shares, default=None)))
-            if any(isinstance(cell, Cell) and cell.share for cell in cells):
-                rows.append([RESOURCE_WORDS.get(resource, resource), *cells])
+        highest: dict[str, dict[str, float]] = {}
+        for use in mine:
+            of_kind = highest.setdefault(use["kind"], {})
+            of_kind[use["scheme"]] = max(use["utilisation"], of_kind.get(use["scheme"], 0.0))
+        rows: list[Row] = [
+            [RESOURCE_WORDS.get(name, name), *(_share_cell(shares.get(scheme)) for scheme in report.schemes)]
+            for name, shares in highest.items()
+            if any(shares.values())
+        ]
         several = ", highest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
         caption = f"{request_words(*kind, report.sizes_of(kind))}: utilisation of the busiest member{several}"
-        columns = ["resource", *map(scheme_label, report.schemes)]
-        tables.append(Table(caption, columns, rows, form="compare", caption_shown=True))
+        tables.append(Table(caption, report.columns("resource"), rows, form="compare", caption_shown=True))
     return tables
 
 
@@ -257,22 +236,19 @@ def _share_cell(share: float | None) -> Cell:
 def results(report: RunReport) -> Table:
     """Show every row with the columns that matter."""
     throughput, each = COLUMNS["throughput_bytes_per_s"], [COLUMNS[key] for key in _EACH]
-    assert throughput.ci is not None
     columns = ["request", "scheme", throughput.short_heading, "±"]
     columns += [*(column.short_heading for column in each), "bottleneck"]
-    rows: list[Row] = []
-    for row in report.rows:
-        size = row["block_size_bytes"]
-        rows.append(
-            [
-                request_words(row["op"], row["pattern"], [] if size is None else [size]),
-                scheme_label(row["scheme"]),
-                throughput.text(row),
-                ci_text(row, *throughput.ci, throughput.factor) or "–",
-                *(column.text(row) for column in each),
-                RESOURCE_WORDS.get(row["bottleneck"], row["bottleneck"] or "–"),
-            ]
-        )
+    rows = [
+        [
+            row_words(row),
+            scheme_label(row["scheme"]),
+            throughput.text(row),
+            throughput.half_text(row, throughput.ci) or "–",
+            *(column.text(row) for column in each),
+            RESOURCE_WORDS.get(row["bottleneck"], row["bottleneck"] or "–"),
+        ]
+        for row in report.rows
+    ]
     return Table("Every result", columns, rows, words=(1, len(columns) - 1))
 
 
@@ -298,3 +274,96 @@ def scenario(shown: Scenario) -> Table:
 
     walk(shown, "")
     return Table("Scenario", ["key", "value", "meaning"], rows, form="stack", numeric=False)
+
+
+def storage_tables(report: RunReport) -> list[Table]:
+    """Show usable capacity and the repairs that were simulated."""
+    return [_capacity_table(report), _waterfall_table(report), _repair_table(report)]
+
+
+def storage_notes(report: RunReport) -> list[str]:
+    """Say what the tables rest on."""
+    drives, fill, notes = report.drives, report.drives.fill, []
+    if drives.capacity is None:
+        notes.append(
+            f"The parameter set {report.scenario.cluster.ssd} does not give the capacity of a drive, so "
+            "there is no capacity in bytes, no repair time of a whole OSD and no drive writes per day: set "
+            "cluster.drive_bytes in the scenario."
+        )
+    elif fill is not None:
+        notes.append(
+            f"Drives of {bytes_text(drives.capacity.drive_bytes)}, {drives.per_osd} to an OSD. Usable, "
+            f"evenly full: client data with every OSD at {fill.full_ratio:.0%}, where Ceph refuses writes "
+            "(the full ratio). As placed: when the OSD that CRUSH gives most to gets there, without a "
+            "balancer. Metadata, the log and other pools are not counted; a healthy cluster stays below, so "
+            "that repair has room."
+        )
+    if drives.endurance is None:
+        notes.append("No rated endurance is known for these drives, so wear is not set against a rating.")
+    filled = "" if fill is None else f" at {fill.nearfull_ratio:.0%}, where Ceph warns (the nearfull ratio),"
+    notes.append(
+        "Repair: the simulator loses one OSD of this cluster and rebuilds a sample of its objects. The last "
+        f"column is an extrapolation: what an OSD holds{filled} over the rate of the sample. In brackets the "
+        "rate of a sample half as large, to show how little it depends on the sample. Time counts from the "
+        "first object; before that the failure must be noticed and the OSD counted as out, which Ceph by "
+        "default puts off."
+    )
+    return notes
+
+
+def _capacity_table(report: RunReport) -> Table:
+    rows = [
+        [
+            scheme_label(scheme), number_text(held.stored_per_client_byte),
+            f"{1 / held.stored_per_client_byte:.0%}", bytes_text(held.raw_bytes),
+            bytes_text(held.usable_bytes), bytes_text(held.usable_as_placed_bytes),
+        ]
+        for scheme, held in report.capacities.items()
+    ]  # fmt: skip
+    columns = ["scheme", "stored per client byte", "of raw", "raw", "usable, evenly full"]
+    return Table("Usable capacity", [*columns, "usable, as placed"], rows, form="stack")
+
+
+def _waterfall_table(report: RunReport) -> Table:
+    """Show the steps from raw to usable capacity, for each scheme."""
+    held = [report.capacities[scheme].steps for scheme in report.schemes]
+    rows: list[Row] = [
+        [steps[0].name, *(Cell(bytes_text(step.left_bytes), step.why) for step in steps)]
+        for steps in zip(*held, strict=False)
+    ]
+    columns = report.columns("what is left after")
+    return Table("From raw to usable, with room to heal", columns, rows, form="stack")
+
+
+def _repair_table(report: RunReport) -> Table:
+    rows: list[Row] = []
+    for scheme in report.schemes:
+        found = [("idle cluster", report.rebuilds[scheme])]
+        for row, rebuild in report.measured_rebuilds(scheme):
+            load = row_words(row)
+            found.append((f"as the scenario says, under {load[0].lower()}{load[1:]}", rebuild))
+        for under, rebuild in found:
+            rows.append([Cell(scheme_label(scheme), under), *_repair_cells(report, rebuild)])
+    whole = report.rebuild_bytes
+    end = "a whole OSD" if whole is None else f"an OSD that holds {bytes_text(whole)}"
+    columns = ["scheme", "sample", "simulated time", "rate [MB/s]", "network [B per lost B]", end]
+    return Table("Repair of one OSD", columns, rows, form="stack")
+
+
+def _repair_cells(report: RunReport, rebuild: Rebuild) -> list[str | Cell]:
+    if rebuild.reason is not None:
+        return [Cell("–", rebuild.reason.partition(";")[0]), "–", "–", "–", "–"]
+    sample = Cell(bytes_text(rebuild.lost_bytes), f"{rebuild.objects:,} objects")
+    if rebuild.seconds is None:
+        return [sample, "not finished", "–", "–", "–"]
+    rate = number_text(rebuild.bytes_per_s, 1e-6)
+    if rebuild.half_bytes_per_s is not None:
+        rate += f" ({number_text(rebuild.half_bytes_per_s, 1e-6)})"
+    held, whole = report.rebuild_bytes, Cell("–")
+    if held is not None:
+        ends = rebuild.seconds_interval(held)
+        note = "" if ends is None else f"{duration_text(ends[0])} to {duration_text(ends[1])}; "
+        note += f"limited by {rebuild.limited_by or 'throttles: no resource is near its limit'}"
+        whole = Cell(f"about {duration_text(rebuild.seconds_for(held))}", note)
+    network = number_text(rebuild.network_bytes_per_lost_byte)
+    return [sample, duration_text(rebuild.seconds), rate, network, whole]

@@ -6,67 +6,26 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS
-from stripesim.scenarios.run.columns import number_text
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.figures.captions import kind_words
+from stripesim.scenarios.schema.units import number_text, size_text
 
 #: What a class of resource is called outside of the simulator.
-RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "client.submit": "client’s submission thread",
-        "client.tx": "client’s network, sending",
-        "client.rx": "client’s network, receiving",
-        "cpu": "CPU cores of a host",
-        "public.tx": "public network, sending",
-        "public.rx": "public network, receiving",
-        "private.tx": "private network, sending",
-        "private.rx": "private network, receiving",
-        "worker": "worker threads of an OSD",
-        "ssd": "SSD of an OSD",
-        "kv": "key-value thread of an OSD",
-        "sync": "log sync of an OSD",
-        "pg.lock": "lock of a placement group",
-        "pg.exec": "execution of a placement group",
-        "pg.pipeline": "write pipeline of a placement group",
-        "none": "no resource: none is near its limit",
-    }
-)
+RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType({
+    "client.submit": "client’s submission thread",
+    "client.tx": "client’s network, sending", "client.rx": "client’s network, receiving",
+    "cpu": "CPU cores of a host",
+    "public.tx": "public network, sending", "public.rx": "public network, receiving",
+    "private.tx": "private network, sending", "private.rx": "private network, receiving",
+    "worker": "worker threads of an OSD", "ssd": "SSD of an OSD", "kv": "key-value thread of an OSD",
+    "sync": "log sync of an OSD", "pg.lock": "lock of a placement group",
+    "pg.exec": "execution of a placement group", "pg.pipeline": "write pipeline of a placement group",
+    "none": "no resource: none is near its limit",
+})  # fmt: skip
 
 #: Factors this near to 1 are none in prose.
 _ALIKE: Final = 0.03
-
-_BYTES: Final = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-_SECONDS: Final = ((365.25 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min"))
-
-
-def bytes_text(value: float | None) -> str:
-    """Write bytes in decimal units.
-
-    >>> bytes_text(14_563_555_555_555), bytes_text(512), bytes_text(None)
-    ('14.6 TB', '512 B', '–')
-    """
-    if value is None:
-        return "–"
-    for size, unit in _BYTES:
-        if value >= size:
-            return f"{number_text(value / size)} {unit}"
-    return f"{value:.0f} B"
-
-
-def duration_text(seconds: float | None) -> str:
-    """Write a duration in the unit that suits it.
-
-    >>> duration_text(440), duration_text(1.5), duration_text(7 * 86400)
-    ('7.33 min', '1.5 s', '7 days')
-    """
-    if seconds is None:
-        return "–"
-    for size, unit in _SECONDS:
-        if seconds >= 2 * size:
-            return f"{number_text(seconds / size)} {unit}"
-    return f"{number_text(seconds)} s"
 
 
 def span(values: Sequence[float | None], factor: float = 1.0) -> str:
@@ -116,17 +75,6 @@ def _factor(ratio: float) -> str:
     return f"{ratio:,.0f}×" if ratio >= 10 else f"{float(f'{ratio:.2g}'):g}×"
 
 
-def size_text(size_bytes: int) -> str:
-    """Write a size as prose does.
-
-    >>> size_text(4096)
-    '4 KiB'
-    """
-    text = format_size(size_bytes)
-    unit = text.lstrip("0123456789.")
-    return f"{text.removesuffix(unit)} {unit}"
-
-
 def moment_text(iso: str) -> str:
     """Write a moment in UTC for people.
 
@@ -143,10 +91,13 @@ def request_words(op: str, pattern: str, sizes: Sequence[int] = ()) -> str:
     >>> request_words("write", "rand", [4096]), request_words("trace", "trace")
     ('Random writes, 4 KiB', 'Requests of the trace')
     """
-    if op == "trace":
-        return "Requests of the trace"
-    words = f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}"
-    if not sizes:
+    words = "Requests of the trace" if op == "trace" else kind_words(op, pattern)
+    if op == "trace" or not sizes:
         return words
-    low, high = size_text(min(sizes)), size_text(max(sizes))
-    return f"{words}, {low}" if low == high else f"{words}, {low} to {high}"
+    return f"{words}, {' to '.join(dict.fromkeys(map(size_text, (min(sizes), max(sizes)))))}"
+
+
+def row_words(row: Mapping[str, Any]) -> str:
+    """Name the kind and size of request of a result row."""
+    size = row["block_size_bytes"]
+    return request_words(row["op"], row["pattern"], [] if size is None else [size])

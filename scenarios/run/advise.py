@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
-from stripesim.scenarios.schema.toml_lines import KeyPath
 from stripesim.sim.ceph.cluster import Models
 
 #: Runs of each purchase, each with the seed of a run without it.
@@ -25,20 +24,21 @@ _PAIRED: Final = 5
 _NOTABLE: Final = 0.02
 
 
-@dataclass(frozen=True)
-class Purchase:
-    """Something of which a cluster can have twice as much.
+#: Mean, and ends of the 95 % interval.
+Change = tuple[float, float | None, float | None]
+Rows = Sequence[Mapping[str, Any]]
 
-    key: key of the scenario that is doubled; kinds: classes of resources that it relieves.
-    """
 
-    key: KeyPath
+class Purchase(NamedTuple):
+    """Something to have twice as much of: a key of the scenario, and the classes of resources it relieves."""
+
+    key: tuple[str, str]
     words: str
     kinds: tuple[str, ...]
 
 
 # No number of the scenario: the times of the device's parameter set are halved.
-_DRIVE: Final[KeyPath] = ("cluster", "ssd")
+_DRIVE: Final = ("cluster", "ssd")
 _PUBLIC: Final = ("public.tx", "public.rx", "client.tx", "client.rx")
 
 PURCHASES: Final = (
@@ -54,17 +54,16 @@ PURCHASES: Final = (
 
 @dataclass(frozen=True)
 class Gain:
-    """What one purchase, or a pair of them, brings.
+    """What one purchase, or a pair of them, brings: relative changes, each (mean, low, high).
 
-    iops, latency_mean, latency_p99: relative change with its 95 % interval: (mean, low, high), from
-    replications under common random numbers; the ends are None with fewer than two.
+    The ends are those of the 95 % interval over replications under common random numbers; None with one.
     """
 
     cell: Cell
     purchases: tuple[Purchase, ...]
-    iops: tuple[float, float | None, float | None]
-    latency_mean: tuple[float, float | None, float | None]
-    latency_p99: tuple[float, float | None, float | None]
+    iops: Change
+    latency_mean: Change
+    latency_p99: Change
 
     @property
     def words(self) -> str:
@@ -73,11 +72,8 @@ class Gain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a row for JSON."""
-        row: dict[str, Any] = {
-            **self.cell._asdict(),
-            "doubled": [".".join(map(str, one.key)) for one in self.purchases],
-            "words": self.words,
-        }
+        doubled = [".".join(one.key) for one in self.purchases]
+        row: dict[str, Any] = {**self.cell._asdict(), "doubled": doubled, "words": self.words}
         for name in ("iops", "latency_mean", "latency_p99"):
             mean, low, high = getattr(self, name)
             row |= {f"{name}_gain": mean, f"{name}_gain_low": low, f"{name}_gain_high": high}
@@ -124,12 +120,10 @@ def advise(
     *,
     engine: str = "compiled",
     replications: int = REPLICATIONS,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda words: None,
 ) -> list[Gain]:
     """Simulate what doubling each resource brings, alone and in pairs.
 
-    Notes
-    -----
     A utilisation says what is near its limit, not what a purchase brings: of two resources near their limit
     each alone brings little and both together may bring everything. Pairs are of those purchases that
     relieve what is near its limit, then of those that bring most alone.
@@ -142,18 +136,15 @@ def advise(
         )
     found: list[Gain] = []
     for cell in listed:
-        gains = list(_of_cell(scenario, cell, engine, replications, progress))
+        gains = _of_cell(scenario, cell, engine, replications, progress)
         found += sorted(gains, key=lambda gain: (-round(gain.iops[0], 3), gain.latency_mean[0]))
     return found
 
 
 def _offered(scenario: Scenario) -> list[Purchase]:
     """List what a scenario's cluster can have more of; a CRUSH map says itself how many OSDs there are."""
-    return [
-        one
-        for one in PURCHASES
-        if scenario.cluster.crush_map is None or one.key != ("cluster", "osds_per_host")
-    ]
+    fixed = None if scenario.cluster.crush_map is None else ("cluster", "osds_per_host")
+    return [one for one in PURCHASES if one.key != fixed]
 
 
 #: What a group of hosts calls what it may have of its own.
@@ -161,17 +152,16 @@ _OF_GROUPS: Final = {"osds_per_host": "osds", "cores_per_host": "cores"}
 
 
 def _of_cell(
-    scenario: Scenario, cell: Cell, engine: str, replications: int, progress: Callable[[str], None] | None
+    scenario: Scenario, cell: Cell, engine: str, replications: int, progress: Callable[[str], None]
 ) -> Iterator[Gain]:
     def rows(purchases: Sequence[Purchase]) -> list[dict[str, Any]]:
         changed, models = with_doubled(scenario, purchases)
-        rows = []
+        found = []
         for replication in range(replications):
             seeded = changed.model_copy(update={"seed": scenario.seed + replication})
-            rows.append(run_cell(seeded, cell, engine, models).row)
-            if progress is not None:
-                progress(f"{cell.scheme}: " + (" and ".join(one.words for one in purchases) or "as it is"))
-        return rows
+            found.append(run_cell(seeded, cell, engine, models).row)
+            progress(f"{cell.scheme}: " + (" and ".join(one.words for one in purchases) or "as it is"))
+        return found
 
     base = rows(())
     offered = _offered(scenario)
@@ -188,41 +178,33 @@ def _of_cell(
 
 def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> tuple[Scenario, Models]:
     """Return a scenario with twice as much of some resources, and its models."""
-    for purchase in purchases:
-        table, key = (str(part) for part in purchase.key)
-        own = getattr(scenario, table)
+    for table, key in (one.key for one in purchases if one.key != _DRIVE):
+        own, groups = getattr(scenario, table), scenario.cluster.hosts
         value = getattr(own, key)
         if value is None:
             # Left out: the parameter set has it.
             value = build_models(scenario).client.submit_threads_count
-        groups = scenario.cluster.hosts
+        update: dict[str, Any] = {key: 2 * value}
         if key in _OF_GROUPS and not isinstance(groups, int):
             name = _OF_GROUPS[key]
-            filled = scenario.cluster.host_groups
-            doubled = [
-                mine.model_copy(update={name: 2 * getattr(full, name)})
-                for mine, full in zip(groups, filled, strict=True)
-            ]
-            own = own.model_copy(update={"hosts": tuple(doubled)})
-        if purchase.key != _DRIVE:
-            scenario = scenario.model_copy(update={table: own.model_copy(update={key: 2 * value})})
+            pairs = zip(groups, scenario.cluster.host_groups, strict=True)
+            doubled = (mine.model_copy(update={name: 2 * getattr(full, name)}) for mine, full in pairs)
+            update["hosts"] = tuple(doubled)
+        scenario = scenario.model_copy(update={table: own.model_copy(update=update)})
     models = build_models(scenario)
     if any(purchase.key == _DRIVE for purchase in purchases):
         names = [one.name for one in fields(models.ssd) if one.name.endswith(("_ns", "_ns_per_byte"))]
-        models = replace(
-            models, ssd=replace(models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names})
-        )
+        faster = replace(models.ssd, **{name: getattr(models.ssd, name) / 2 for name in names})
+        models = replace(models, ssd=faster)
     return scenario, models
 
 
-def _gain(
-    cell: Cell, purchases: tuple[Purchase, ...], base: list[dict[str, Any]], bought: list[dict[str, Any]]
-) -> Gain:
+def _gain(cell: Cell, bought: tuple[Purchase, ...], base: Rows, rows: Rows) -> Gain:
     columns = ("iops", "latency_mean_ns", "latency_p99_ns")
-    return Gain(cell, purchases, *(_change([r[c] for r in base], [r[c] for r in bought]) for c in columns))
+    return Gain(cell, bought, *(_change([r[c] for r in base], [r[c] for r in rows]) for c in columns))
 
 
-def _change(before: list[float], after: list[float]) -> tuple[float, float | None, float | None]:
+def _change(before: list[float], after: list[float]) -> Change:
     """Return the mean relative change of pairs of runs, with Student's interval."""
     from scipy.stats import t as student
 

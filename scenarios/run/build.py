@@ -22,7 +22,7 @@ from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, Redunda
 from stripesim.models.cpu import ClientModel, CpuModel
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
-from stripesim.models.kernel.cost import KernelTableError
+from stripesim.models.kernel.cost import KernelTable, KernelTableError
 from stripesim.models.kernel.interpolate import interpolated
 from stripesim.models.messages import MessageModel
 from stripesim.models.nic import NicModel
@@ -67,31 +67,33 @@ class CellInputs:
     newest_only: bool = False
 
 
+def kernel_table(scenario: Scenario) -> KernelTable:
+    """Return the table of encode and decode costs that a scenario names."""
+    name = scenario.cluster.kernel_table
+    try:
+        return named_table(name) if name else default_table()
+    except KernelTableError as error:
+        raise KernelTableError(f"{scenario.where('cluster', 'kernel_table')}: {error}") from None
+
+
 def build_models(scenario: Scenario) -> Models:
     """Build the measured models that a scenario names; codes never timed get interpolated kernel costs."""
     cluster = scenario.cluster
     chosen = _parameter_set(scenario, "parameters", "client")
     drive = _device(scenario)
     release = generation(scenario.generation)
-    try:
-        table = named_table(cluster.kernel_table) if cluster.kernel_table else default_table()
-    except KernelTableError as error:
-        raise KernelTableError(f"{scenario.where('cluster', 'kernel_table')}: {error}") from None
+    table = kernel_table(scenario)
     for name in scenario.schemes:
         added = interpolated(table, name)
         table = table if added is None else added.table
     threads = _threads(cluster, chosen, release.op_threads("hdd" if drive.rotational else "ssd"))
+    public_bits_per_s, private_bits_per_s = cluster.public_gbit_per_s * 1e9, cluster.private_gbit_per_s * 1e9
+    submit = {} if scenario.client.threads is None else {"submit_threads_count": scenario.client.threads}
     return Models(
-        client=chosen.model(
-            ClientModel,
-            "client",
-            {} if scenario.client.threads is None else {"submit_threads_count": scenario.client.threads},
-        ),
+        client=chosen.model(ClientModel, "client", submit),
         cpu=chosen.model(CpuModel, "cpu", {"cores_per_host": cluster.cores_per_host}),
-        public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": cluster.public_gbit_per_s * 1e9}),
-        private_nic=chosen.model(
-            NicModel, "private_nic", {"rate_bits_per_s": cluster.private_gbit_per_s * 1e9}
-        ),
+        public_nic=chosen.model(NicModel, "public_nic", {"rate_bits_per_s": public_bits_per_s}),
+        private_nic=chosen.model(NicModel, "private_nic", {"rate_bits_per_s": private_bits_per_s}),
         messages=chosen.model(MessageModel, "messages"),
         pg_lock=PgLockModel(scope=cluster.pg_lock_scope or release.pg_lock_scope, provenance={}),
         threads=threads,
@@ -105,87 +107,62 @@ def build_models(scenario: Scenario) -> Models:
     )
 
 
-def kernel_warnings(scenario: Scenario) -> list[str]:
-    """Say which codes were never timed, and how well their costs are known."""
-    table = named_table(scenario.cluster.kernel_table) if scenario.cluster.kernel_table else default_table()
-    found = []
-    for name in scenario.schemes:
-        added = interpolated(table, name)
-        if added is not None:
-            found.append(
-                f"{name}: encoding and decoding were never timed: their cost is interpolated from "
-                f"{added.codes} timed codes, each of which it predicts from the others within "
-                f"{added.error_median:.0%} (median; at worst {added.error_max:.0%}); `stripesim kernel "
-                f"--scheme {name} --save` measures it"
-            )
-    return found
-
-
 def _op_queue(scenario: Scenario, drive: DeviceModel, queues: int) -> OpQueue | None:
     """Return the queue in front of worker threads; None: in order of arrival."""
-    cluster = scenario.cluster
-    if cluster.op_queue == "mclock_scheduler":
+    kind, profile = scenario.cluster.op_queue, scenario.cluster.mclock_profile
+    if kind == "mclock_scheduler":
         device: Device = "hdd" if drive.rotational else "ssd"
         iops = drive.servers * 1e9 / drive.write_ns(4096)
-        profile = cluster.mclock_profile
         try:
             return mclock(scenario.generation, profile, device, queues=queues, measured_iops=iops)
         except ValueError as error:
             raise ValueError(f"{scenario.where('cluster', 'op_queue')}: {error}") from None
-    if cluster.mclock_profile:
-        raise scenario.problem(
-            "cluster.mclock_profile",
-            f'"{cluster.mclock_profile}" with op_queue "{cluster.op_queue}"',
-            'op_queue "mclock_scheduler"',
-        )
-    return wpq() if cluster.op_queue == "wpq" else None
+    if profile:
+        got = f'"{profile}" with op_queue "{kind}"'
+        raise scenario.problem("cluster.mclock_profile", got, 'op_queue "mclock_scheduler"')
+    return wpq() if kind == "wpq" else None
 
 
 def ec_policy(scenario: Scenario) -> EcPolicy:
     """Return how the scenario's erasure-coded pools are read and written."""
     cluster, release = scenario.cluster, generation(scenario.generation)
-    optimised = release.ec.optimised if cluster.ec_optimizations is None else cluster.ec_optimizations
-    if optimised and not release.ec.optimised:
-        offering = ", ".join(name for name, one in generations().items() if one.ec.optimised)
-        raise scenario.problem(
-            "cluster.ec_optimizations", f"true with generation {release.name}", f"one of {offering}"
-        )
-    direct = cluster.direct_reads
-    if direct and not release.ec.direct_reads:
-        offering = ", ".join(name for name, one in generations().items() if one.ec.direct_reads)
-        raise scenario.problem(
-            "cluster.direct_reads",
-            f"true with generation {release.name}",
-            f"{offering}: earlier releases have no direct reads of erasure-coded pools",
-        )
+    offered, direct = release.ec, cluster.direct_reads
+    optimised = offered.optimised if cluster.ec_optimizations is None else cluster.ec_optimizations
+
+    def offering(flag: str) -> str:
+        return ", ".join(name for name, one in generations().items() if getattr(one.ec, flag))
+
+    got = f"true with generation {release.name}"
+    if optimised and not offered.optimised:
+        raise scenario.problem("cluster.ec_optimizations", got, f"one of {offering('optimised')}")
+    if direct and not offered.direct_reads:
+        wanted = f"{offering('direct_reads')}: earlier releases have no direct reads of erasure-coded pools"
+        raise scenario.problem("cluster.direct_reads", got, wanted)
     if direct and not optimised:
         raise scenario.problem("cluster.direct_reads", "true with a classic pool", "ec_optimizations")
     if optimised and cluster.pg_lock_scope not in (None, "dispatch"):
-        raise scenario.problem(
-            "cluster.pg_lock_scope",
-            f'"{cluster.pg_lock_scope}"',
-            '"dispatch": writes of an optimised pool go through the pipeline of their placement group',
-        )
-    if release.ec.optimised and not optimised:
+        wanted = '"dispatch": writes of an optimised pool go through the pipeline of their placement group'
+        raise scenario.problem("cluster.pg_lock_scope", f'"{cluster.pg_lock_scope}"', wanted)
+    if offered.optimised and not optimised:
         return WHOLE_STRIPES
-    return replace(release.ec, direct_reads=direct)
+    return replace(offered, direct_reads=direct)
 
 
 def _threads(cluster: ClusterSpec, chosen: ParameterSet, release: OpThreads) -> ThreadModel:
     """Return an OSD's threads: as the scenario says, else the parameter set, else the release of Ceph."""
-    said = {
+    given = {
         "op_shards_count": cluster.op_shards,
         "op_threads_per_shard_count": cluster.op_threads_per_shard,
         "messenger_threads_count": cluster.messenger_threads,
     }
-    given = {key: value for key, value in said.items() if value is not None}
     fitted = chosen.table("threads") or {}
-    defaults = {
-        "op_shards_count": release.shards_count,
-        "op_threads_per_shard_count": release.threads_per_shard_count,
-    }
-    given |= {key: value for key, value in defaults.items() if key not in given and key not in fitted}
-    return chosen.model(ThreadModel, "threads", given)
+    for key, value in (
+        ("op_shards_count", release.shards_count),
+        ("op_threads_per_shard_count", release.threads_per_shard_count),
+    ):
+        if given[key] is None and key not in fitted:
+            given[key] = value
+    return chosen.model(ThreadModel, "threads", {key: n for key, n in given.items() if n is not None})
 
 
 @lru_cache(maxsize=8)
@@ -234,19 +211,16 @@ def build_cell(scenario: Scenario, cell: Cell, models: Models | None = None) -> 
     models = models or build_models(scenario)
     # What a repair rebuilds is lost inside of the run.
     pool = build_pool(scenario, scheme, models, down=() if scenario.repair else _down(scenario))
-    workload = scenario.workload
+    workload, rotational = scenario.workload, models.ssd.rotational
+
+    def sets_without(out: tuple[int, ...]) -> IntArray:
+        return up_sets(scenario, scheme, out)
+
     faults = None
     if scenario.faults is not None:
-        faults = plan_of(
-            scenario,
-            pool.cluster.osd_hosts,
-            lambda out: up_sets(scenario, scheme, out),
-            rotational=models.ssd.rotational,
-        )
+        faults = plan_of(scenario, pool.cluster.osd_hosts, sets_without, rotational=rotational)
     if scenario.repair is not None:
-        faults = repair_plan(
-            scenario, lambda out: up_sets(scenario, scheme, out), rotational=models.ssd.rotational
-        )
+        faults = repair_plan(scenario, sets_without, rotational=rotational)
     return CellInputs(
         pool=pool,
         workload=build_loads(scenario, cell),
@@ -263,12 +237,13 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
     """Check what each scheme needs of placement and kernel costs, before any of them runs."""
     down = _down(scenario)
     if scenario.faults is not None:
-        plan_of(scenario, _osd_hosts(scenario), lambda out: _no_sets(), rotational=models.ssd.rotational)
+        no_sets = np.empty((0, 0), dtype=np.int64)
+        plan_of(scenario, _osd_hosts(scenario), lambda out: no_sets, rotational=models.ssd.rotational)
     encodes = bool(down or scenario.faults) or any(
         load.kind == "trace" or load.read_fraction is not None or "write" in load.ops
         for load in scenario.loads
     )
-    faults: list[str] = []
+    problems: list[str] = []
     for name in scenario.schemes:
         scheme = parse_scheme(name)
         try:
@@ -279,39 +254,32 @@ def check_schemes(scenario: Scenario, models: Models) -> None:
                 models.encode_ns(scheme.name, views[0].geometry.stripe_bytes)
         except KernelTableError as error:
             measure = f"`stripesim kernel --scheme {name} --save` measures it here"
-            faults.append(f"{scenario.where('schemes')}: {error}; {measure}")
+            problems.append(f"{scenario.where('schemes')}: {error}; {measure}")
         except ValueError as error:
-            faults.append(str(error))
-    if faults:
-        raise ValueError("\n".join(dict.fromkeys(faults)))
+            problems.append(str(error))
+    if problems:
+        raise ValueError("\n".join(dict.fromkeys(problems)))
 
 
 def check_optimised(scheme: RedundancyScheme, scenario: Scenario) -> None:
     """Raise `ValueError` where Ceph has no optimised pool of this scheme and stripe unit."""
-    wanted = "or cluster.ec_optimizations = false"
+    wanted, unit_bytes = "or cluster.ec_optimizations = false", scenario.cluster.stripe_unit_bytes
     if scheme.not_optimised_because:
-        raise scenario.problem(
-            "schemes",
-            f"{scheme.name} in an optimised pool (FastEC of generation {scenario.generation})",
-            f"rs:k,m {wanted}: {scheme.not_optimised_because}",
-        )
-    unit_bytes = scenario.cluster.stripe_unit_bytes
+        got = f"{scheme.name} in an optimised pool (FastEC of generation {scenario.generation})"
+        raise scenario.problem("schemes", got, f"rs:k,m {wanted}: {scheme.not_optimised_because}")
     if unit_bytes % PAGE_BYTES:
-        raise scenario.problem(
-            "cluster.stripe_unit_bytes",
-            f"{unit_bytes}",
-            f"a multiple of {PAGE_BYTES} in an optimised pool, {wanted}",
-        )
-
-
-def _no_sets() -> IntArray:
-    return np.empty((0, 0), dtype=np.int64)
+        wanted = f"a multiple of {PAGE_BYTES} in an optimised pool, {wanted}"
+        raise scenario.problem("cluster.stripe_unit_bytes", f"{unit_bytes}", wanted)
 
 
 def build_loads(scenario: Scenario, cell: Cell) -> AnyWorkload | list[AnyWorkload]:
     """Build what the clients of one cell ask for: one workload, or several at the same time."""
+    if scenario.workload.kind == "trace" and not scenario.workloads:
+        from stripesim.scenarios.run.replay import replay_of
+
+        return replay_of(scenario)
     if not scenario.workloads:
-        return build_workload(scenario, cell)
+        return _synthetic(scenario, scenario.workload, cell)
     built: list[AnyWorkload] = []
     first_client = first_byte = 0
     for load in scenario.loads:
@@ -320,15 +288,6 @@ def build_loads(scenario: Scenario, cell: Cell) -> AnyWorkload | list[AnyWorkloa
         first_client += load.clients
         first_byte += load.clients * scenario.image_stride_bytes(load)
     return built
-
-
-def build_workload(scenario: Scenario, cell: Cell) -> AnyWorkload:
-    """Build the requests of one cell."""
-    if scenario.workload.kind == "trace":
-        from stripesim.scenarios.run.replay import replay_of
-
-        return replay_of(scenario)
-    return _synthetic(scenario, scenario.workload, cell)
 
 
 def _synthetic(
@@ -357,53 +316,53 @@ def _synthetic(
 
 def _client_hosts(scenario: Scenario, hosts: int) -> IntArray:
     """Machine of each client: those of a workload share machines, or the storage hosts in turn."""
-    machines: list[IntArray] = []
-    first = 0
-    for load in scenario.loads:
-        own = first + np.arange(load.clients, dtype=np.int64) // load.clients_per_host
-        first = int(own[-1]) + 1
-        machines.append(own)
-    found = np.concatenate(machines)
+    machines = [np.arange(load.clients, dtype=np.int64) // load.clients_per_host for load in scenario.loads]
+    firsts = np.cumsum([0, *(int(own[-1]) + 1 for own in machines[:-1])])
+    found = np.concatenate([own + first for own, first in zip(machines, firsts, strict=True)])
     return found % hosts if scenario.client.place == "osd-hosts" else found
 
 
 def build_pool(
     scenario: Scenario, scheme: RedundancyScheme, models: Models, *, down: Sequence[int] = ()
 ) -> Pool:
-    """Place a scheme's pool on the scenario's cluster."""
+    """Place a scheme's pool on the scenario's cluster; without a scheme it is one drive and nothing else."""
     found = scenario.cluster
     if scheme.name == "none":
-        return _bare(scenario, scheme, models)
-    hosts = _osd_hosts(scenario)
-    acting = up_sets(scenario, scheme).copy()
+        cluster = Cluster(
+            osd_hosts=np.zeros(1, dtype=np.int64),
+            acting=np.zeros((1, 1), dtype=np.int64),
+            models=replace(models, ssd=models.ssd.single()),
+            client_hosts=_client_hosts(scenario, 1),
+        )
+    else:
+        hosts = _osd_hosts(scenario)
+        cluster = Cluster(
+            osd_hosts=hosts,
+            acting=_acting(scenario, scheme, len(hosts), down),
+            models=models,
+            client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
+            clients_on_osd_hosts=scenario.client.place == "osd-hosts",
+            one_network=found.networks == 1,
+            host_cores=None if isinstance(found.hosts, int) else np.array(host_values(scenario, "cores")),
+        )
+    return Pool(
+        cluster=cluster, scheme=scheme, stripe_unit_bytes=found.stripe_unit_bytes,
+        object_bytes=found.object_bytes,
+    )  # fmt: skip
+
+
+def _acting(scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]) -> IntArray:
+    """Map the placement groups, with holes for OSDs that are down."""
+    acting, key = up_sets(scenario, scheme), "cluster.crush_map"
     if (acting == NO_OSD).any(axis=1).all():
         placed = int((acting != NO_OSD).sum(axis=1).max())
-        raise scenario.problem(
-            "cluster.crush_map",
-            f"rule {_rule(scenario, scheme)}, which places at most {placed} of the {scheme.width} shards of "
-            f"{scheme.name}",
-            "a map and a rule that place all",
-        )
-    unknown = [osd for osd in down if osd >= len(hosts)]
+        few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
+        got = f"rule {_rule(scenario, scheme)}, which {few}"
+        raise scenario.problem(key, got, "a map and a rule that place all")
+    unknown = [osd for osd in down if osd >= osds]
     if unknown:
-        raise scenario.problem("cluster.crush_map", f"no OSD {unknown[0]}", "OSDs of the map")
-    if down:
-        acting[np.isin(acting, np.asarray(down))] = NO_OSD
-    cluster = Cluster(
-        osd_hosts=hosts,
-        acting=acting,
-        models=models,
-        client_hosts=_client_hosts(scenario, int(hosts.max()) + 1),
-        clients_on_osd_hosts=scenario.client.place == "osd-hosts",
-        one_network=scenario.cluster.networks == 1,
-        host_cores=None if isinstance(found.hosts, int) else np.array(host_values(scenario, "cores")),
-    )
-    return Pool(
-        cluster=cluster,
-        scheme=scheme,
-        stripe_unit_bytes=found.stripe_unit_bytes,
-        object_bytes=found.object_bytes,
-    )
+        raise scenario.problem(key, f"no OSD {unknown[0]}", "OSDs of the map")
+    return np.where(np.isin(acting, np.asarray(down, dtype=np.int64)), NO_OSD, acting)
 
 
 def host_values(scenario: Scenario, key: str) -> list[Any]:
@@ -416,25 +375,9 @@ def host_values(scenario: Scenario, key: str) -> list[Any]:
     return cluster.of_hosts(key)
 
 
-def _bare(scenario: Scenario, scheme: RedundancyScheme, models: Models) -> Pool:
-    """One drive and nothing else."""
-    cluster = Cluster(
-        osd_hosts=np.zeros(1, dtype=np.int64),
-        acting=np.zeros((1, 1), dtype=np.int64),
-        models=replace(models, ssd=models.ssd.single()),
-        client_hosts=_client_hosts(scenario, 1),
-    )
-    return Pool(
-        cluster=cluster,
-        scheme=scheme,
-        stripe_unit_bytes=scenario.cluster.stripe_unit_bytes,
-        object_bytes=scenario.cluster.object_bytes,
-    )
-
-
 def _down(scenario: Scenario) -> list[int]:
-    lost = [] if scenario.repair is None else list(scenario.repair.lost_osds)
-    missing = [] if scenario.degraded is None else list(scenario.degraded.missing_osds)
+    lost = () if scenario.repair is None else scenario.repair.lost_osds
+    missing = () if scenario.degraded is None else scenario.degraded.missing_osds
     return sorted({*lost, *missing})
 
 
@@ -464,53 +407,18 @@ def crush_of(scenario: Scenario) -> CrushMap:
     return _map_of(cluster)
 
 
-def pristine_warnings(scenario: Scenario) -> list[str]:
-    """Say where reads find no objects: nothing is moved, so rates say nothing of a cluster in use."""
-    return [
-        f"{scenario.where('workload', 'image')}: reads of a pristine image find no objects and move no "
-        "data; "
-        'set image = "prefilled" to read what was written before the run'
-        for load in scenario.loads
-        if load.image == "pristine"
-        and load.kind != "trace"
-        and (load.ops == ("read",) if load.read_fraction is None else load.read_fraction == 1)
-    ][:1]
-
-
-def hole_warnings(scenario: Scenario) -> list[str]:
-    """Say which schemes have placement groups for which CRUSH has not found an OSD for every shard."""
-    found = []
-    for name in scenario.schemes:
-        scheme = parse_scheme(name)
-        if scheme.name == "none":
-            continue
-        holes = int((up_sets(scenario, scheme) == NO_OSD).any(axis=1).sum())
-        if holes:
-            found.append(
-                f"{scheme.name}: {holes} of {scenario.cluster.pg_num} placement groups have a hole: CRUSH "
-                "gave up after its tries, as it does where the failure domains are hardly more than the "
-                f"{scheme.width} shards"
-            )
-    return found
-
-
 def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
-    cluster = scenario.cluster
-    if cluster.crush_rule is not None:
-        return cluster.crush_rule
-    replicated = scheme.kind == "replicated"
-    domain = cluster.failure_domain_replicated if replicated else cluster.failure_domain_erasure
-    return ("rep" if replicated else "ec") + ("" if domain == "host" else f"_{domain}")
+    domain, _ = failure_domain(scenario, scheme)
+    kind = "rep" if scheme.kind == "replicated" else "ec"
+    return scenario.cluster.crush_rule or kind + ("" if domain == "host" else f"_{domain}")
 
 
 def up_sets(scenario: Scenario, scheme: RedundancyScheme, out: Sequence[int] = ()) -> IntArray:
     """Map the placement groups, with some OSDs out."""
-    reweights = dict.fromkeys(out, 0.0) if out else None
-    rows = pg_mappings(
-        crush_of(scenario), _rule(scenario, scheme), POOL_ID, scenario.cluster.pg_num, scheme.width, reweights
-    ).astype(np.int64)
     assert NO_OSD == NONE
-    return rows
+    crush, rule, groups = crush_of(scenario), _rule(scenario, scheme), scenario.cluster.pg_num
+    reweights = dict.fromkeys(out, 0.0) if out else None
+    return pg_mappings(crush, rule, POOL_ID, groups, scheme.width, reweights).astype(np.int64)
 
 
 def osd_hosts(scenario: Scenario) -> IntArray:
@@ -525,18 +433,16 @@ def osd_hosts(scenario: Scenario) -> IntArray:
 
 def _osd_hosts(scenario: Scenario) -> IntArray:
     """Host of each OSD: by the scenario's counts, or by the buckets of type host of its CRUSH map."""
-    cluster = scenario.cluster
+    cluster, key = scenario.cluster, "cluster.crush_map"
     if cluster.crush_map is None:
         return np.repeat(np.arange(cluster.host_count, dtype=np.int64), cluster.of_hosts("osds"))
     crush = crush_of(scenario)
     found = crush.domains("host")
     if not found:
-        raise scenario.problem("cluster.crush_map", f"no bucket of type host in {cluster.crush_map}", "one")
+        raise scenario.problem(key, f"no bucket of type host in {cluster.crush_map}", "one")
     stray = [device.name for device in crush.devices if device.id not in found]
     if stray:
-        raise scenario.problem(
-            "cluster.crush_map", f"{stray[0]} in no host of {cluster.crush_map}", "it in one"
-        )
+        raise scenario.problem(key, f"{stray[0]} in no host of {cluster.crush_map}", "it in one")
     numbers = {name: number for number, name in enumerate(dict.fromkeys(found.values()))}
     osd_hosts = np.zeros(crush.max_devices, dtype=np.int64)
     osd_hosts[list(found)] = [numbers[name] for name in found.values()]

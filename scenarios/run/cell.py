@@ -36,20 +36,10 @@ def run_cell(
     followed: IntArray | None = None,
 ) -> RunResult:
     """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
-    inputs = build_cell(scenario, cell, models)
-    return simulate(
-        inputs.pool,
-        inputs.workload,
-        prefilled=inputs.prefilled,
-        until_ns=inputs.until_ns if until_ns is None else until_ns,
-        faults=inputs.faults,
-        timeout_ns=inputs.timeout_ns,
-        newest_only=inputs.newest_only,
-        seed=scenario.seed,
-        engine=engine,
-        followed=followed,
-        warm_up=WARM_UP,
-    )
+    inputs = vars(build_cell(scenario, cell, models))
+    if until_ns is not None:
+        inputs = {**inputs, "until_ns": until_ns}
+    return simulate(**inputs, seed=scenario.seed, engine=engine, followed=followed, warm_up=WARM_UP)
 
 
 def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
@@ -64,15 +54,12 @@ def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:
 
 def load_rows_of(scenario: Scenario, cell: Cell, result: RunResult) -> list[dict[str, Any]]:
     """Return a row for each of several workloads; `row_of` is all of them together."""
-    if not result.load_rows:
-        return []
+    common = {"image": scenario.workload.image}
+    rows = zip(scenario.workloads, scenario.loads, result.load_rows, strict=True) if result.load_rows else ()
     return [
         {
-            **load_cell(cell.scheme, load)._asdict(),
-            "image": scenario.workload.image,
-            **row,
-            "engine_wall_s": result.row["engine_wall_s"],
-            "workload": named.name,
+            **load_cell(cell.scheme, load)._asdict(), **common, **row,
+            "engine_wall_s": result.row["engine_wall_s"], "workload": named.name,
         }
-        for named, load, row in zip(scenario.workloads, scenario.loads, result.load_rows, strict=True)
-    ]
+        for named, load, row in rows
+    ]  # fmt: skip

@@ -5,19 +5,30 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from stripesim._version import __version__
 from stripesim.scenarios.explain.costs import cell_costs
-from stripesim.scenarios.run.build import build_models, hole_warnings, kernel_warnings, pristine_warnings
+from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
+from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
 from stripesim.scenarios.run.failures import limits_of
-from stripesim.scenarios.schema.durability_checks import stands_alone
+from stripesim.scenarios.run.notes import (
+    hole_warnings,
+    kernel_warnings,
+    load_sentences,
+    pristine_warnings,
+    warnings_of,
+    where_and_when,
+)
+from stripesim.scenarios.run.results import rows_frame
+from stripesim.scenarios.schema.failure_checks import stands_alone
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.sim.ceph.cluster import Models
 
-if TYPE_CHECKING:
-    import polars as pl
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -28,84 +39,69 @@ class ScenarioResult:
     rows: pl.DataFrame
     provenance: dict[str, Any]
     completions_sha256: str  #: Fingerprint of all completion times of all cells
-    #: `requests`, `uses`: requests completed, uses of resources completed
-    requests: int
-    uses: int
+    requests: int  #: Requests completed
+    uses: int  #: Uses of resources completed
     engine_wall_s: float  #: Wall-clock time inside the engine [s]
-    parameters: list[dict[str, Any]]  #: Every number with its provenance
+    parameters: Rows  #: Every number with its provenance
     warnings: list[str]  #: Where the scenario lies outside what its parameter set was calibrated on
-    #: For each cell and class of resource: utilisation of its busiest member and share of all waiting
-    resources: list[dict[str, Any]]
+    resources: (
+        Rows  #: For each cell and class of resource: utilisation of its busiest member, share of waiting
+    )
     #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`
-    timelines: list[dict[str, Any]] = field(default_factory=list)
+    timelines: Rows = field(default_factory=list)
     #: Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing
     holes: tuple[str, ...] = ()
-    #: Whether a KeyboardInterrupt ended the run: rows are those of the cells that were done
-    stopped: bool = False
-    #: Of each row, the classes of resources near their limit
-    limits: tuple[tuple[dict[str, Any], ...], ...] = ()
+    stopped: bool = False  #: Whether a KeyboardInterrupt ended the run: rows are of the cells that were done
+    limits: tuple[tuple[dict[str, Any], ...], ...] = ()  #: Of each row, the resources near their limit
     #: Of a run with advice, what each purchase brings; see `stripesim.scenarios.run.advise.Gain`
-    advice: list[dict[str, Any]] = field(default_factory=list)
+    advice: Rows = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
-        from stripesim.scenarios.run.sentences import load_sentences
-
+        rows = self.rows.to_dicts()
         document: dict[str, Any] = {
             "provenance": self.provenance,
-            "rows": [
-                {**row, "limits": limits}
-                for row, limits in zip(self.rows.iter_rows(named=True), self.limits, strict=True)
-            ],
+            "rows": [{**row, "limits": near} for row, near in zip(rows, self.limits, strict=True)],
             "completions_sha256": self.completions_sha256,
             "requests": self.requests,
             "uses": self.uses,
             "engine_wall_s": self.engine_wall_s,
             "warnings": [*self.warnings, *self.holes],
             "resources": self.resources,
-            "sentences": load_sentences(self.rows.iter_rows(named=True)),
+            "sentences": load_sentences(rows),
         }
-        if self.stopped:
-            document["stopped"] = "interrupted"
-        if self.advice:
-            document["advice"] = self.advice
-        return {**document, "timeline": self.timelines} if self.timelines else document
+        stopped = "interrupted" if self.stopped else ""
+        further = {"stopped": stopped, "advice": self.advice, "timeline": self.timelines}
+        return document | {key: value for key, value in further.items() if value}
 
 
 def run_scenario(
     scenario: Scenario,
     *,
     engine: str = "compiled",
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda words: None,
     costs: bool = True,
 ) -> ScenarioResult:
     """Run all cells of a scenario."""
-    from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
-    from stripesim.scenarios.run.calibrated import warnings_of
-    from stripesim.scenarios.run.results import rows_frame
-
     if stands_alone(scenario):
-        raise scenario.problem(
-            "workload", "nothing", "a table [workload]; [durability] is answered by stripesim durability"
-        )
+        wanted = "a table [workload]; [durability] is answered by stripesim durability"
+        raise scenario.problem("workload", "nothing", wanted)
     models = build_models(scenario)
     no_room = storage_warnings(scenario, models)
-    resources: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
-    timelines: list[dict[str, Any]] = []
-    fingerprint = hashlib.sha256()
+    resources: Rows = []
+    rows: Rows = []
+    timelines: Rows = []
     limits: list[tuple[dict[str, Any], ...]] = []
+    fingerprint = hashlib.sha256()
     requests = uses = 0
-    wall_s = 0.0
-    stopped = False
+    wall_s, stopped = 0.0, False
     try:
         for cell, result in run_cells(scenario, engine, models):
             row = row_of(scenario, cell, result)
             found = [*load_rows_of(scenario, cell, result), row]
-            # The requests followed are those of the first client; of several workloads, of the first.
-            found[-1 - len(result.load_rows)] |= (
-                cell_costs(scenario, cell, result, engine, models) if costs else {}
-            )
+            if costs:
+                # The requests followed are those of the first client; of several workloads, of the first.
+                found[-1 - len(result.load_rows)] |= cell_costs(scenario, cell, result, engine, models)
             rows += found
             limits += [result.limits] * len(found)
             requests += int(row["requests"])
@@ -115,8 +111,7 @@ def run_scenario(
             fingerprint.update(bytes.fromhex(result.sha256))
             uses += result.uses
             wall_s += float(result.row["engine_wall_s"])
-            if progress is not None:
-                progress(" ".join(str(part) for part in cell if part is not None))
+            progress(" ".join(str(part) for part in cell if part is not None))
     except KeyboardInterrupt:
         # Cells that are done are results; with none there is nothing to keep.
         if not rows:
@@ -162,9 +157,6 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
     """Say what gave the rows, so that they can be had again."""
-    # Only here: no row depends on it.
-    from stripesim.scenarios.run.stamp import where_and_when
-
     return {
         "stripesim": __version__,
         "scenario": scenario.name,

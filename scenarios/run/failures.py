@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import RecoveryModel
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.schema.toml_lines import KeyPath
+from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec, LifetimeSpec
+from stripesim.scenarios.schema.toml import KeyPath
 from stripesim.sim.ceph.failures import Corruption, Failure, FaultError, FaultPlan
 from stripesim.sim.ceph.failures.schedule import Kind
 from stripesim.sim.engine.graph import IntArray
-
-if TYPE_CHECKING:
-    from stripesim.scenarios.schema.faults import DrawnSpec, EventSpec, FaultsSpec, LifetimeSpec
-    from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 
 _SECOND_NS = 10**9
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
@@ -54,10 +51,9 @@ class Places:
         hosts = np.arange(cluster.host_count, dtype=np.int64)
         return cls(np.repeat(hosts, cluster.of_hosts("osds")), cluster.rack_names)
 
-    @property
-    def hosts(self) -> int:
-        """Number of hosts."""
-        return int(self.osd_hosts.max()) + 1
+    def units(self, kind: str) -> int:
+        """Number of hosts, or of OSDs."""
+        return int(self.osd_hosts.max()) + 1 if kind == "host" else len(self.osd_hosts)
 
     def osds_of_hosts(self, hosts: Sequence[int]) -> list[int]:
         """List the OSDs of some hosts."""
@@ -100,7 +96,6 @@ def _ns(seconds: float) -> int:
 def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
     """Return the constants of recovery: the generation's, with what the scenario gives."""
     limits = scenario.faults or scenario.repair
-    assert limits is not None
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
     given = {}
     for key in (*_GIVEN, *_COUNTS):
@@ -184,23 +179,22 @@ def _key_of(faults: FaultsSpec, error: FaultError, failures: int) -> KeyPath:
 def drawn_failures(scenario: Scenario, places: Places) -> list[Failure]:
     """Draw failures of every OSD or host up to the end of the run, each from a stream of its own."""
     assert scenario.faults is not None
-    drawn = scenario.faults.drawn
+    drawn, horizon_s = scenario.faults.drawn, scenario.duration_s
     assert drawn is not None
-    lifetime, downtime = _distributions(scenario, drawn)
-    horizon_s = scenario.duration_s
     assert horizon_s is not None, "the rules ask for workload.duration_s"
-    units = places.hosts if drawn.unit == "host" else len(places.osd_hosts)
+    lifetime, downtime = drawn.lifetime, drawn.downtime
+    if drawn.trace is not None:
+        lifetime, downtime = _fitted(str(scenario.resolve(drawn.trace)), drawn.trace_format)
+    assert lifetime is not None
     found: list[Failure] = []
-    for unit in range(units):
+    for unit in range(places.units(drawn.unit)):
         draw = np.random.default_rng([scenario.seed, 9, unit])
         at_s = _draw(lifetime, draw) / drawn.speed
         while at_s < horizon_s:
             if len(found) >= FAILURES_MAX:
-                raise scenario.problem(
-                    "faults.drawn.lifetime",
-                    f"more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s",
-                    "fewer: longer lifetimes, or a smaller faults.drawn.speed",
-                )
+                got = f"more than {FAILURES_MAX:,} failures before {at_s:g} of {horizon_s:g} s"
+                wanted = "fewer: longer lifetimes, or a smaller faults.drawn.speed"
+                raise scenario.problem("faults.drawn.lifetime", got, wanted)
             back_s = None if downtime is None else at_s + _draw(downtime, draw) / drawn.speed
             found.append(_of_unit(places, drawn.unit, unit, at_s, back_s, drawn.kind))
             if back_s is None:
@@ -233,18 +227,10 @@ def _draw(lifetime: LifetimeSpec, draw: np.random.Generator) -> float:
     return float(draw.lognormal(np.log(lifetime.median_s or 0.0), lifetime.sigma or 0.0))
 
 
-def _distributions(scenario: Scenario, drawn: DrawnSpec) -> tuple[LifetimeSpec, LifetimeSpec | None]:
-    if drawn.trace is None:
-        assert drawn.lifetime is not None
-        return drawn.lifetime, drawn.downtime
-    return _fitted(str(scenario.resolve(drawn.trace)), drawn.trace_format)
-
-
 @cached_by_content(maxsize=4)
-def _fitted(path: str, trace_format: str | None) -> tuple[LifetimeSpec, LifetimeSpec]:
-    """Fit both distributions to a trace, once."""
+def _fitted(path: str, trace_format: str | None) -> list[LifetimeSpec]:
+    """Fit times up and times down to a trace, once."""
     from stripesim.calibration.survival import fit_survival
-    from stripesim.scenarios.schema.faults import LifetimeSpec
     from stripesim.traces import read_failures
 
     try:
@@ -252,8 +238,7 @@ def _fitted(path: str, trace_format: str | None) -> tuple[LifetimeSpec, Lifetime
         best = [fit_survival(trace, state).fits[0] for state in ("up", "down")]
     except (ValueError, OSError) as error:
         raise ValueError(f"faults.drawn.trace: {error}") from error
-    found = [LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters}) for fit in best]
-    return found[0], found[1]
+    return [LifetimeSpec.model_validate({"distribution": fit.name, **fit.parameters}) for fit in best]
 
 
 # Failures replayed from a trace.
@@ -265,15 +250,12 @@ def replayed_failures(scenario: Scenario, places: Places) -> list[Failure]:
     replayed = scenario.faults.replay
     assert replayed is not None
     outages = _outages(str(scenario.resolve(replayed.trace)), replayed.trace_format)
-    units = places.hosts if replayed.unit == "host" else len(places.osd_hosts)
-    nodes = list(dict.fromkeys(node for node, _, _ in outages))
-    if len(nodes) > units:
-        raise scenario.problem(
-            "faults.replay.trace",
-            f"{len(nodes)} nodes in {replayed.trace}",
-            f"at most the cluster's {units} {replayed.unit}s",
-        )
-    numbers = {node: number for number, node in enumerate(nodes)}
+    units = places.units(replayed.unit)
+    numbers = {node: number for number, node in enumerate(dict.fromkeys(node for node, _, _ in outages))}
+    if len(numbers) > units:
+        got = f"{len(numbers)} nodes in {replayed.trace}"
+        wanted = f"at most the cluster's {units} {replayed.unit}s"
+        raise scenario.problem("faults.replay.trace", got, wanted)
     found = []
     for node, start_s, stop_s in outages:
         at_s = max(0.0, (start_s - replayed.from_s) / replayed.speed)
@@ -297,24 +279,21 @@ def _outages(path: str, trace_format: str | None) -> list[tuple[str, float, floa
     if trace.spans is None:
         events = trace.events.filter(~trace.events["up"])
         start_s = int(trace.events["time_s"].min())  # type: ignore[arg-type]
-        rows = [(node, time_s, None) for time_s, node in events.select("time_s", "node").iter_rows()]
+        rows = [(str(node), time_s - start_s, None) for time_s, node in events["time_s", "node"].iter_rows()]
     else:
-        down = trace.spans.filter(~trace.spans["up"])
+        columns = trace.spans.filter(~trace.spans["up"])["start_s", "stop_s", "node", "right_cut"]
         start_s = int(trace.spans["start_s"].min())  # type: ignore[arg-type]
         rows = [
-            (node, first_s, None if cut else stop_s)
-            for first_s, stop_s, node, cut in down.select(
-                "start_s", "stop_s", "node", "right_cut"
-            ).iter_rows()
+            (str(node), first_s - start_s, None if cut else stop_s - start_s)
+            for first_s, stop_s, node, cut in columns.iter_rows()
         ]
     merged: dict[str, list[tuple[float, float | None]]] = {}
     for node, first_s, stop_s in rows:
-        spans = merged.setdefault(str(node), [])
+        spans = merged.setdefault(node, [])
         last_s = spans[-1][1] if spans else -1.0
-        if spans and (last_s is None or first_s - start_s <= last_s):
-            latest = None if last_s is None or stop_s is None else max(last_s, stop_s - start_s)
-            spans[-1] = (spans[-1][0], latest)
+        if spans and (last_s is None or first_s <= last_s):
+            spans[-1] = (spans[-1][0], None if last_s is None or stop_s is None else max(last_s, stop_s))
         else:
-            spans.append((first_s - start_s, None if stop_s is None else stop_s - start_s))
+            spans.append((first_s, stop_s))
     found = [(node, *span) for node, spans in merged.items() for span in spans]
     return sorted(found, key=lambda outage: outage[1])

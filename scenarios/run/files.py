@@ -19,8 +19,6 @@ _SETTLED_NS: Final = 2 * 10**9
 def file_sha256(path: str | Path) -> str:
     """Hash the content of a file.
 
-    Notes
-    -----
     A large file is hashed once: as long as size, inode and times stay, so does the content. Files that were
     changed within the last seconds are hashed each time, since clocks of file systems are coarse.
     """

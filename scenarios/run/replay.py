@@ -14,8 +14,6 @@ from stripesim.traces.read import read_trace
 def replay_of(scenario: Scenario) -> Replay:
     """Build the replay that a scenario asks for.
 
-    Notes
-    -----
     Strict: a replay that left faulty lines out would be of another workload, and say nothing of it.
     """
     workload = scenario.workload
@@ -52,23 +50,23 @@ def _trace_of(scenario: Scenario) -> BlockTrace:
 
 
 def requests_of(trace: BlockTrace) -> Requests:
-    """Turn a block trace into requests.
+    """Turn a block trace into requests, without flushes and others that have no length.
 
-    Notes
-    -----
-    Each device of the trace is an image of its own, as large as its addresses reach, cut
-    into objects from offset 0. Requests without a length (flushes) carry no data and are
-    left out.
+    Each device of the trace is an image of its own, as large as its addresses reach, cut into objects from
+    offset 0.
     """
     frame = trace.requests.filter(trace.requests["length_bytes"] > 0)
     devices = frame["device"].unique(maintain_order=True).to_list()
-    number = {device: index for index, device in enumerate(devices)}
-    images = frame["device"].replace_strict(number, return_dtype=None).to_numpy().astype(np.int64)
-    arrivals = frame["issue_ns"].to_numpy().astype(np.int64)
+    numbers = {device: index for index, device in enumerate(devices)}
+    images = frame["device"].replace_strict(numbers, return_dtype=None)
+    offsets, lengths, arrivals, images_of = (
+        series.to_numpy().astype(np.int64)
+        for series in (frame["offset_bytes"], frame["length_bytes"], frame["issue_ns"], images)
+    )
     return Requests(
         is_write=frame["is_write"].to_numpy().astype(bool),
-        images=images,
-        offsets_bytes=frame["offset_bytes"].to_numpy().astype(np.int64),
-        lengths_bytes=frame["length_bytes"].to_numpy().astype(np.int64),
+        images=images_of,
+        offsets_bytes=offsets,
+        lengths_bytes=lengths,
         arrivals_ns=arrivals - arrivals.min(initial=arrivals[0] if len(arrivals) else 0),
     )

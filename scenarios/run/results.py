@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,10 +22,63 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from stripesim.scenarios.run.columns import COLUMNS, ci_text
 from stripesim.scenarios.run.files import first_line
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.limits import NEAR
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the result rows; `words` empty: a report does not show it."""
+
+    key: str  # its name in the rows; units are part of it
+    dtype: type[pl.DataType]
+    meaning: str  # for the reference
+    words: str = ""  # what a report calls it
+    short: str = ""  # what a narrow table calls it; empty: as `words`
+    unit: str = ""  # in which it is shown
+    factor: float = 1.0  # from the unit of the column to the one shown
+    better: Literal["less", "more"] = "less"
+    ci: tuple[str, str] | None = None  # columns with the ends of its confidence interval
+
+    @property
+    def heading(self) -> str:
+        """Name and unit."""
+        return f"{self.words} [{self.unit}]" if self.unit else self.words
+
+    @property
+    def short_heading(self) -> str:
+        """Name and unit for a narrow table."""
+        return f"{self.short or self.words} [{self.unit}]" if self.unit else self.short or self.words
+
+    def text(self, row: Mapping[str, Any]) -> str:
+        """Write the value of a row, in the unit shown."""
+        return number_text(row.get(self.key), self.factor)
+
+    def half_text(self, row: Mapping[str, Any], ci: tuple[str, str] | None) -> str:
+        """Write half the width of an interval whose ends are columns; nothing where there is none."""
+        low, high = (row.get(end) for end in ci) if ci else (None, None)
+        if low is None or high is None:
+            return ""
+        return number_text((high - low) / 2, self.factor, digits=2, padded=True)
+
+    def padded_text(self, row: Mapping[str, Any], ci: tuple[str, str] | None = None) -> str:
+        """Write the value with all its digits, for a column of numbers, and half of its interval."""
+        half = self.half_text(row, ci)
+        value = number_text(row.get(self.key), self.factor, padded=True)
+        return f"{value} ±{half}" if half else value
+
+
+def _listed() -> Iterator[Column]:
+    """Read the columns from `columns.toml`."""
+    text = files(__package__).joinpath("columns.toml").read_text(encoding="utf-8")
+    for key, given in tomllib.loads(text).items():
+        ends = tuple(given["ci"]) if "ci" in given else None
+        yield Column(key, **{**given, "dtype": getattr(pl, given.get("dtype", "Float64")), "ci": ends})
+
+
+#: Every column of a result row by its key, in the order of the rows.
+COLUMNS: Final[Mapping[str, Column]] = MappingProxyType({column.key: column for column in _listed()})
 
 #: Columns of a result row and their types. Units are in the names; rates are per simulated second.
 RESULT_SCHEMA: Final[Mapping[str, type[pl.DataType]]] = MappingProxyType(
@@ -39,20 +94,14 @@ class ResultsError(ValueError):
 
 def rows_frame(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
     """Collect result rows in a data frame."""
-    listed = [dict(row) for row in rows]
-    further = list(dict.fromkeys(key for row in listed for key in row if key not in RESULT_SCHEMA))
+    listed = list(rows)
+    names = dict.fromkeys((*RESULT_SCHEMA, *(key for row in listed for key in row)))
+    columns = {name: [row.get(name) for row in listed] for name in names}
     try:
-        frame = pl.DataFrame(
-            {
-                name: pl.Series(name, [row.get(name) for row in listed], RESULT_SCHEMA.get(name))
-                for name in (*RESULT_SCHEMA, *further)
-            }
-        )
+        return pl.DataFrame([pl.Series(name, of, RESULT_SCHEMA.get(name)) for name, of in columns.items()])
     except (TypeError, pl.exceptions.PolarsError) as error:
-        raise ResultsError(
-            f"result rows: got {first_line(error)}, wanted the types of RESULT_SCHEMA"
-        ) from None
-    return frame
+        wanted = "wanted the types of RESULT_SCHEMA"
+        raise ResultsError(f"result rows: got {first_line(error)}, {wanted}") from None
 
 
 def write_results(
@@ -63,8 +112,6 @@ def write_results(
 ) -> list[Path]:
     """Keep a run's rows and how they came about.
 
-    Notes
-    -----
     Each file is written beside its name and then renamed over it, so a reader sees the old file or the new
     one, never half of one. ``provenance.json`` comes last: where it is new, all the others are.
     """
@@ -74,22 +121,16 @@ def write_results(
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested()]
     if nested:
         raise ResultsError(f"result rows: got lists in {', '.join(nested)}, wanted one value a cell")
-    contents: dict[str, bytes] = {
-        "results.parquet": _buffer(rows.write_parquet),
-        "results.csv": _buffer(rows.write_csv),
-    }
+    parquet, csv = BytesIO(), BytesIO()
+    rows.write_parquet(parquet)
+    rows.write_csv(csv)
+    contents = {"results.parquet": parquet.getvalue(), "results.csv": csv.getvalue()}
     for name, content in (extra or {}).items():
         if name in (*contents, "provenance.json") or Path(name).name != name:
             raise ResultsError(f"extra file: got {name!r}, wanted a plain file name that is not taken")
         contents[name] = content.encode() if isinstance(content, str) else content
     contents["provenance.json"] = _json_bytes(provenance)
     return write_files(out_dir, contents)
-
-
-def _buffer(write: Callable[[BytesIO], object]) -> bytes:
-    buffer = BytesIO()
-    write(buffer)
-    return buffer.getvalue()
 
 
 def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
@@ -123,21 +164,16 @@ def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path
         for path_from, path_to in temporary.items():
             path_from.replace(path_to)
     except OSError as error:
-        raise ResultsError(
-            f"{out_dir}: got {error.strerror or error}, wanted a folder results can be written to"
-        ) from None
+        got = error.strerror or error
+        raise ResultsError(f"{out_dir}: got {got}, wanted a folder results can be written to") from None
     finally:
         for path_from in temporary:
             path_from.unlink(missing_ok=True)
     return list(temporary.values())
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A column of the table: its header, how a value is written, and when it gives way.
-
-    `rank` orders columns by how much they matter; the highest goes first where the terminal is narrow.
-    """
+class _Shown(NamedTuple):
+    """A column of the table; the highest `rank` goes first where the terminal is narrow."""
 
     header: str
     write: Callable[[Mapping[str, Any]], str]
@@ -148,22 +184,17 @@ class _Shown:
 
 def _number(key: str, rank: int = 0) -> _Shown:
     column = COLUMNS[key]
+    ci = column.ci if key == "throughput_bytes_per_s" else None
     header = f"{column.short or column.words}\n[{column.unit}]"
-
-    def write(row: Mapping[str, Any]) -> str:
-        ends = (
-            ci_text(row, *column.ci, column.factor) if key == "throughput_bytes_per_s" and column.ci else ""
-        )
-        return column.text(row, padded=True) + (f" ±{ends}" if ends else "")
-
-    return _Shown(header, write, rank)
+    return _Shown(header, lambda row: column.padded_text(row, ci), rank)
 
 
 def _text(key: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda row: str(row.get(key) if row.get(key) is not None else "–")
 
 
-def _block(row: Mapping[str, Any]) -> str:
+def block_text(row: Mapping[str, Any]) -> str:
+    """Write the request size of a row; a dash where it has several."""
     size_bytes = row.get("block_size_bytes")
     return "–" if size_bytes is None else format_size(int(size_bytes))
 
@@ -175,9 +206,8 @@ def _bottleneck(row: Mapping[str, Any]) -> str:
 
 
 _SHOWN: Final[Sequence[_Shown]] = (
-    *(_Shown(key, _text(key), justify="left") for key in ("scheme", "op", "pattern")),
-    _Shown("workload", _text("workload"), justify="left"),
-    _Shown("block", _block),
+    *(_Shown(key, _text(key), justify="left") for key in ("scheme", "op", "pattern", "workload")),
+    _Shown("block", block_text),
     _Shown("phase", _text("phase"), justify="left"),
     _number("iops", rank=4),
     _number("throughput_bytes_per_s"),
@@ -200,33 +230,27 @@ PHASES: Final = {"before": "before", "degraded": "degraded", "recovery": "recove
 def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
     """Put the phases of a run under faults below its rows; rows without phases stay as they are."""
     named = [phase for phase in PHASES if f"iops_{phase}" in rows.columns]
-    if not named:
-        return rows
     listed: list[dict[str, Any]] = []
-    for row in rows.iter_rows(named=True):
+    for row in rows.iter_rows(named=True) if named else ():
         listed.append({**row, "phase": "whole run"})
         for phase in named:
             if row[f"iops_{phase}"] is None:
                 continue
-            own = {
-                name: row.get(f"{name.removesuffix('_ns')}_{phase}_ns")
-                for name in ("latency_mean_ns", "latency_p50_ns", "latency_p99_ns")
-            }
+            own: dict[str, Any] = {name: row[name] for name in (*_IDENTITY, "workload") if name in row}
+            for part in ("mean", "p50", "p99"):
+                own[f"latency_{part}_ns"] = row.get(f"latency_{part}_{phase}_ns")
             if row[f"blocked_{phase}"]:
                 longest_s = row[f"blocked_longest_{phase}_ns"] / 1e9
                 own["blocked"] = f"{row[f'blocked_by_{phase}']}: up to {longest_s:.1f} s"
             if phase == "recovery":
                 own["bottleneck"] = row.get("recovery_limited_by")
-            identity: dict[str, Any] = {name: row[name] for name in (*_IDENTITY, "workload") if name in row}
-            listed.append({**identity, **own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
-    return pl.DataFrame(listed, infer_schema_length=None)
+            listed.append({**own, "iops": row[f"iops_{phase}"], "phase": PHASES[phase]})
+    return pl.DataFrame(listed, infer_schema_length=None) if named else rows
 
 
 def print_table(rows: pl.DataFrame, console: Console, *, width: int | None = None) -> None:
     """Print result rows as a table for people.
 
-    Notes
-    -----
     Throughput is in MB/s of 10⁶ bytes, ± half the width of its confidence interval; latency is the mean, and
     p99 the 99th percentile. B/B are bytes moved by devices or by the private network for each byte the client
     asked for. The percentage after the bottleneck is its utilisation; of the phase recovering it is what
@@ -235,12 +259,11 @@ def print_table(rows: pl.DataFrame, console: Console, *, width: int | None = Non
     """
     rows = with_phases(rows)
     optional = {"workload", "phase", "blocked"} - set(rows.columns)
-    columns = [column for column in _SHOWN if column.header not in optional]
-    shown = len(columns)
+    columns = every = [column for column in _SHOWN if column.header not in optional]
     unlimited = console.options.update(width=10_000)
     width = min(console.width, width or console.width)
     while True:
-        table = _table(rows, columns, left_out=shown - len(columns))
+        table = _table(rows, columns, left_out=len(every) - len(columns))
         rank = max(column.rank for column in columns)
         if rank == 0 or Measurement.get(console, unlimited, table).maximum <= width:
             break

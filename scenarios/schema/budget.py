@@ -10,11 +10,10 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from stripesim.scenarios.schema.geometry import NumberedScheme
+from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
-from stripesim.scenarios.schema.problems import Problem
-from stripesim.scenarios.schema.toml_lines import KeyPath
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.units import bytes_text, duration_text, format_size
 
 #: Requests of one cell: some hours of computing.
 REQUESTS_MAX: Final = 2 * 10**9
@@ -56,27 +55,6 @@ def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
     return rate_per_s * load.duration_s
 
 
-def loads_with_keys(scenario: Scenario) -> list[tuple[KeyPath, WorkloadSpec]]:
-    """List the workloads with the keys that they stand under."""
-    if scenario.workloads:
-        return [(("workloads", index), load) for index, load in enumerate(scenario.loads)]
-    return [(("workload",), scenario.workload)]
-
-
-def _time_text(seconds: float) -> str:
-    for size, unit in ((365.25 * 86400, "years"), (86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.3g} {unit}"
-    return f"{seconds:.3g} s"
-
-
-def _memory_text(size_bytes: float) -> str:
-    for size, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB")):
-        if size_bytes >= size:
-            return f"{size_bytes / size:,.3g} {unit}"
-    return f"{size_bytes / 1e6:,.3g} MB"
-
-
 def memory_bytes() -> int:
     """Memory of this machine [bytes]."""
     try:
@@ -99,33 +77,18 @@ def _width(schemes: Sequence[NumberedScheme]) -> int:
 
 
 def _cluster(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    cluster = scenario.cluster
-    hosts, each = ("cluster", "hosts"), ("cluster", "osds_per_host")
-    osds = cluster.osd_count
+    cluster, width = scenario.cluster, _width(schemes)
+    osds, each, size = cluster.osd_count, cluster.osds_per_host, cluster.object_bytes
     if cluster.crush_map is None and osds > OSDS_MAX:
-        key, other = (hosts, each) if cluster.host_count >= cluster.osds_per_host else (each, hosts)
-        yield Problem(
-            key,
-            f"{cluster.host_count} hosts × {cluster.osds_per_host} OSDs = {osds:,} OSDs"
-            if isinstance(cluster.hosts, int)
-            else f"{osds:,} OSDs",
-            f"at most {OSDS_MAX:,} OSDs",
-            (other,),
-        )
-    shards = cluster.pg_num * _width(schemes)
-    if shards > PG_SHARDS_MAX:
-        yield Problem(
-            ("cluster", "pg_num"),
-            f"{cluster.pg_num:,} placement groups of {_width(schemes)} shards",
-            f"at most {PG_SHARDS_MAX // _width(schemes):,} placement groups",
-            (("schemes",),),
-        )
-    if cluster.object_bytes > OBJECT_BYTES_MAX:
-        yield Problem(
-            ("cluster", "object_bytes"),
-            format_size(cluster.object_bytes),
-            f"at most {format_size(OBJECT_BYTES_MAX)}",
-        )
+        keys = ("cluster.hosts", "cluster.osds_per_host")
+        key, other = keys if cluster.host_count >= each else reversed(keys)
+        got = f"{cluster.hosts} hosts × {each} OSDs = " if isinstance(cluster.hosts, int) else ""
+        yield problem(key, f"{got}{osds:,} OSDs", f"at most {OSDS_MAX:,} OSDs", other)
+    if cluster.pg_num * width > PG_SHARDS_MAX:
+        got, wanted = f"{cluster.pg_num:,} placement groups", f"{PG_SHARDS_MAX // width:,} placement groups"
+        yield problem("cluster.pg_num", f"{got} of {width} shards", f"at most {wanted}", "schemes")
+    if size > OBJECT_BYTES_MAX:
+        yield problem("cluster.object_bytes", format_size(size), f"at most {format_size(OBJECT_BYTES_MAX)}")
 
 
 def _requests(scenario: Scenario) -> Iterator[Problem]:
@@ -137,61 +100,46 @@ def _requests(scenario: Scenario) -> Iterator[Problem]:
         given = f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
         if load.kind == "open" and load.requests is None:
             given += f" at {load.rate_per_s:g} requests/s"
-        takes = (
-            f"up to {expected:.3g} requests a cell: {_time_text(expected / _REQUESTS_PER_S)} of computing, "
-            f"{_memory_text(expected * _BYTES_PER_REQUEST)} of memory"
-        )
-        yield Problem(
-            (*place, key),
-            f"{given} ({takes})",
-            f"at most {REQUESTS_MAX:,} requests a cell",
-            tuple((*place, name) for name in ("rate_per_s", "queue_depth", "block_sizes_bytes")),
-        )
+        time, memory = duration_text(expected / _REQUESTS_PER_S), bytes_text(expected * _BYTES_PER_REQUEST)
+        takes = f"up to {expected:.3g} requests a cell: {time} of computing, {memory} of memory"
+        wanted = f"at most {REQUESTS_MAX:,} requests a cell"
+        others = (f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes"))
+        yield problem(f"{place}.{key}", f"{given} ({takes})", wanted, *others)
 
 
 def _series(scenario: Scenario) -> Iterator[Problem]:
     faults, duration_s = scenario.faults, scenario.duration_s
     if faults is None or duration_s is None:
         return
-    involves: tuple[KeyPath, ...] = (("workload", "duration_s"),)
-    if duration_s / faults.series_s > BINS_MAX:
-        yield Problem(
-            ("faults", "series_s"),
-            f"{faults.series_s:g} s ({duration_s / faults.series_s:.3g} bins)",
-            f"at least {duration_s / BINS_MAX:.3g} s, that is at most {BINS_MAX:,} bins",
-            involves,
-        )
+    bins = duration_s / faults.series_s
+    if bins > BINS_MAX:
+        wanted = f"at least {duration_s / BINS_MAX:.3g} s, that is at most {BINS_MAX:,} bins"
+        got = f"{faults.series_s:g} s ({bins:.3g} bins)"
+        yield problem("faults.series_s", got, wanted, "workload.duration_s")
     interval_s = faults.scrub_interval_s
-    if interval_s is not None and duration_s / interval_s * scenario.cluster.pg_num > EVENTS_MAX:
-        scrubs = duration_s / interval_s * scenario.cluster.pg_num
-        yield Problem(
-            ("faults", "scrub_interval_s"),
-            f"{interval_s:g} s ({scrubs:.3g} scrubs)",
-            f"at most {EVENTS_MAX:,} scrubs in the run",
-            involves,
-        )
+    scrubs = 0.0 if interval_s is None else duration_s / interval_s * scenario.cluster.pg_num
+    if scrubs > EVENTS_MAX:
+        got, wanted = f"{interval_s:g} s ({scrubs:.3g} scrubs)", f"at most {EVENTS_MAX:,} scrubs in the run"
+        yield problem("faults.scrub_interval_s", got, wanted, "workload.duration_s")
 
 
 def _memory(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     cluster = scenario.cluster
     osds = cluster.osd_count
-    parts: dict[KeyPath, float] = {
-        ("cluster", "pg_num"): cluster.pg_num * _width(schemes) * _BYTES_PER_PG_SHARD,
-        ("cluster", "hosts"): osds * _BYTES_PER_OSD + (osds**2 if scenario.faults is not None else 0),
+    parts: dict[str, float] = {
+        "cluster.pg_num": cluster.pg_num * _width(schemes) * _BYTES_PER_PG_SHARD,
+        "cluster.hosts": osds * _BYTES_PER_OSD + (osds**2 if scenario.faults is not None else 0),
     }
     for place, load in loads_with_keys(scenario):
-        clients = load.clients
         # How long a closed loop runs is not known; what an image or a queue needs is.
         known = requests_of(scenario, load) if load.requests is not None or load.kind == "open" else 0.0
-        parts[(*place, "requests")] = known * _BYTES_PER_REQUEST
-        parts[(*place, "image_bytes")] = load.image_bytes / cluster.object_bytes * clients * _BYTES_PER_OBJECT
-        parts[(*place, "queue_depth")] = load.queue_depth * clients * _BYTES_IN_FLIGHT
+        objects = load.image_bytes / cluster.object_bytes
+        parts[f"{place}.requests"] = known * _BYTES_PER_REQUEST
+        parts[f"{place}.image_bytes"] = objects * load.clients * _BYTES_PER_OBJECT
+        parts[f"{place}.queue_depth"] = load.queue_depth * load.clients * _BYTES_IN_FLIGHT
     whole, limit = sum(parts.values()), memory_bytes()
     if whole > limit:
-        key = max(parts, key=lambda path: parts[path])
-        yield Problem(
-            key,
-            f"a run of about {_memory_text(whole)} of memory, {_memory_text(parts[key])} of it for this key",
-            f"at most the {_memory_text(limit)} of this machine",
-            tuple(parts),
-        )
+        key = max(parts, key=parts.__getitem__)
+        some, most = bytes_text(parts[key]), bytes_text(limit)
+        got = f"a run of about {bytes_text(whole)} of memory, {some} of it for this key"
+        yield problem(key, got, f"at most the {most} of this machine", *parts)

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
-from stripesim.scenarios.schema.budget import budget_rules, loads_with_keys
-from stripesim.scenarios.schema.durability_checks import durability_rules, stands_alone
-from stripesim.scenarios.schema.fault_checks import fault_rules
-from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, domains_of_osds, failure_domain
-from stripesim.scenarios.schema.keys import Scenario, names_file
-from stripesim.scenarios.schema.problems import Problem
-from stripesim.scenarios.schema.toml_lines import KeyPath
+from stripesim.scenarios.schema.budget import budget_rules
+from stripesim.scenarios.schema.failure_checks import durability_rules, fault_rules, stands_alone
+from stripesim.scenarios.schema.geometry import (
+    NumberedScheme,
+    domain_count,
+    domains_of_osds,
+    failure_domain,
+    loads_with_keys,
+)
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.units import format_size
+
+_GEOMETRY: Final = ("cluster.hosts", "cluster.osds_per_host", "cluster.racks", "cluster.crush_map")
+_ONE: Final = "only one of them"
 
 
 def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[Problem]:
@@ -20,318 +28,216 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     if too_much:
         # The other rules may themselves take what the scenario asks for.
         return too_much
-    rules = (_bound, _mix, _newest, _arrivals, _several, _trace, _files, _sizes, _repeats, _plan, _groups)
+    rules = (_loads, _several, _trace, _files, _sizes, _repeats, _plan, _groups)
     return [
-        *(problem for rule in rules for problem in rule(scenario)),
-        *_layout(scenario, schemes),
-        *_failures(scenario, schemes),
-        *fault_rules(scenario, schemes),
-        *durability_rules(scenario, schemes),
+        *(found for rule in rules for found in rule(scenario)),
+        *(
+            found
+            for rule in (_layout, _failures, fault_rules, durability_rules)
+            for found in rule(scenario, schemes)
+        ),
     ]
 
 
-def _bound(scenario: Scenario) -> Iterator[Problem]:
-    for place, workload in loads_with_keys(scenario):
-        path, other = (*place, "requests"), (*place, "duration_s")
-        given = (workload.requests is not None) + (workload.duration_s is not None)
-        if given == 2:
-            yield Problem(other, "both requests and duration_s", "only one of them", (path,))
+def _loads(scenario: Scenario) -> Iterator[Problem]:
+    """Each workload is bounded once, and each of its numbers is given in one way."""
+    for place, load in loads_with_keys(scenario):
+        requests, duration, rate, kind = (
+            f"{place}.{key}" for key in ("requests", "duration_s", "rate_per_s", "kind")
+        )
+        bounds = (load.requests is not None) + (load.duration_s is not None)
+        if bounds == 2:
+            yield problem(duration, "both requests and duration_s", _ONE, requests)
         # A trace ends by itself; the other kinds go on until stopped.
-        if given == 0 and workload.kind != "trace" and not stands_alone(scenario):
-            yield Problem(
-                path,
-                "neither requests nor duration_s",
-                "workload.requests (per cell) or workload.duration_s (simulated seconds)",
-                (other, (*place, "kind")),
-            )
-
-
-def _mix(scenario: Scenario) -> Iterator[Problem]:
-    for place, workload in loads_with_keys(scenario):
-        if workload.read_fraction is not None and "ops" in workload.model_fields_set:
-            yield Problem(
-                (*place, "read_fraction"),
-                "both ops and read_fraction",
-                "only one of them: ops for a cell each, read_fraction for one mixed cell",
-                ((*place, "ops"),),
-            )
-
-
-def _newest(scenario: Scenario) -> Iterator[Problem]:
-    """A client that waits for its newest request is not simulated where requests are sent again."""
-    for table in ("faults", "repair"):
-        for place, workload in loads_with_keys(scenario):
-            if workload.completions == "newest" and getattr(scenario, table) is not None:
-                yield Problem((*place, "completions"), f'"newest" with [{table}]', '"each"', ((table,),))
-
-
-def _arrivals(scenario: Scenario) -> Iterator[Problem]:
-    for place, workload in loads_with_keys(scenario):
-        path, kind = (*place, "rate_per_s"), (*place, "kind")
-        if workload.kind == "open" and workload.rate_per_s is None:
-            yield Problem(path, "nothing", 'an arrival rate, since workload.kind is "open"', (kind,))
-        if workload.kind != "open" and workload.rate_per_s is not None:
-            yield Problem(
-                path, str(workload.rate_per_s), f'no rate, since workload.kind is "{workload.kind}"', (kind,)
-            )
+        if bounds == 0 and load.kind != "trace" and not stands_alone(scenario):
+            wanted = "workload.requests (per cell) or workload.duration_s (simulated seconds)"
+            yield problem(requests, "neither requests nor duration_s", wanted, duration, kind)
+        if load.read_fraction is not None and "ops" in load.model_fields_set:
+            wanted = f"{_ONE}: ops for a cell each, read_fraction for one mixed cell"
+            yield problem(f"{place}.read_fraction", "both ops and read_fraction", wanted, f"{place}.ops")
+        for table in ("faults", "repair"):
+            # A client that waits for its newest request is not simulated where requests are sent again.
+            if load.completions == "newest" and getattr(scenario, table) is not None:
+                yield problem(f"{place}.completions", f'"newest" with [{table}]', '"each"', table)
+        if load.kind == "open" and load.rate_per_s is None:
+            yield problem(rate, "nothing", 'an arrival rate, since workload.kind is "open"', kind)
+        if load.kind != "open" and load.rate_per_s is not None:
+            yield problem(rate, load.rate_per_s, f'no rate, since workload.kind is "{load.kind}"', kind)
 
 
 def _several(scenario: Scenario) -> Iterator[Problem]:
     """Each of several workloads is one cell, under a name of its own, and all are bounded alike."""
     names = [load.name for load in scenario.workloads]
     for index, load in enumerate(scenario.loads if scenario.workloads else ()):
-        place: KeyPath = ("workloads", index)
+        place = f"workloads.{index}"
         if names[index] in names[:index]:
-            yield Problem((*place, "name"), names[index], "a name that no other workload has")
+            yield problem(f"{place}.name", names[index], "a name that no other workload has")
         if load.kind == "trace":
-            yield Problem(
-                (*place, "kind"), "trace", 'closed or open: a trace is replayed alone, as "[workload]"'
-            )
-        lists: dict[str, Sequence[object]] = {
-            "patterns": load.patterns,
-            "block_sizes_bytes": load.block_sizes_bytes,
-        }
-        if load.read_fraction is None:
-            lists["ops"] = load.ops
-        for key, values in lists.items():
-            if len(values) != 1:
-                yield Problem(
-                    (*place, key), f"{len(values)} values", "one, since several workloads run at once"
-                )
+            wanted = 'closed or open: a trace is replayed alone, as "[workload]"'
+            yield problem(f"{place}.kind", "trace", wanted)
+        for key in ("patterns", "block_sizes_bytes", *(("ops",) if load.read_fraction is None else ())):
+            count = len(getattr(load, key))
+            if count != 1:
+                yield problem(f"{place}.{key}", f"{count} values", "one, since several workloads run at once")
         if load.duration_s is not None and load.duration_s != scenario.duration_s:
-            yield Problem(
-                (*place, "duration_s"), str(load.duration_s), f"{scenario.duration_s}, as for the others"
-            )
+            wanted = f"{scenario.duration_s}, as for the others"
+            yield problem(f"{place}.duration_s", load.duration_s, wanted)
 
 
 def _trace(scenario: Scenario) -> Iterator[Problem]:
-    workload = scenario.workload
-    kind: KeyPath = ("workload", "kind")
-    path: KeyPath = ("workload", "trace")
-    if workload.kind != "trace":
-        for key in sorted({"trace", "trace_format", "speed", "replay"} & workload.model_fields_set):
-            yield Problem(
-                ("workload", key),
-                str(getattr(workload, key)),
-                f'this key only with workload.kind = "trace" (it is "{workload.kind}")',
-                (kind,),
-            )
-    elif workload.trace is None:
-        yield Problem(path, "nothing", 'the path of a trace, since workload.kind is "trace"', (kind,))
-    elif not scenario.has_file(workload.trace):
-        yield Problem(
-            path, f"{workload.trace} (no such file)", "a file, its path relative to the scenario file"
-        )
+    load = scenario.workload
+    if load.kind != "trace":
+        wanted = f'this key only with workload.kind = "trace" (it is "{load.kind}")'
+        for key in sorted({"trace", "trace_format", "speed", "replay"} & load.model_fields_set):
+            yield problem(f"workload.{key}", getattr(load, key), wanted, "workload.kind")
+    elif load.trace is None:
+        wanted = 'the path of a trace, since workload.kind is "trace"'
+        yield problem("workload.trace", "nothing", wanted, "workload.kind")
 
 
 def _files(scenario: Scenario) -> Iterator[Problem]:
+    """Files that are named are there; those of a plan are looked for candidate by candidate."""
+    for path, name in scenario.files():
+        used = path[0] != "plan" and (path[0] != "workload" or scenario.workload.kind == "trace")
+        if used and not scenario.has_file(name):
+            wanted = "a file, its path relative to the scenario file"
+            if path[-1] == "ssd":
+                wanted = "a file, its path from the scenario file's folder, or the name of a set that ships"
+            yield Problem(path, f"{name} (no such file)", wanted)
     cluster = scenario.cluster
-    if names_file("ssd", cluster.ssd) and not scenario.has_file(cluster.ssd):
-        wanted = "a file, its path from the scenario file's folder, or the name of a set that ships"
-        yield Problem(("cluster", "ssd"), f"{cluster.ssd} (no such file)", wanted)
-    if cluster.crush_map is not None and not scenario.has_file(cluster.crush_map):
-        yield Problem(
-            ("cluster", "crush_map"),
-            f"{cluster.crush_map} (no such file)",
-            "a file, its path relative to the scenario file",
-        )
     if cluster.crush_map is None and cluster.crush_rule is not None:
-        yield Problem(
-            ("cluster", "crush_rule"),
-            cluster.crush_rule,
-            "cluster.crush_map too: a rule is one of a map's",
-            (("cluster", "crush_map"),),
-        )
+        wanted = "cluster.crush_map too: a rule is one of a map's"
+        yield problem("cluster.crush_rule", cluster.crush_rule, wanted, "cluster.crush_map")
 
 
 def _sizes(scenario: Scenario) -> Iterator[Problem]:
-    cluster = scenario.cluster
-    if cluster.stripe_unit_bytes > cluster.object_bytes:
-        yield Problem(
-            ("cluster", "stripe_unit_bytes"),
-            format_size(cluster.stripe_unit_bytes),
-            f"at most cluster.object_bytes ({format_size(cluster.object_bytes)})",
-            (("cluster", "object_bytes"),),
-        )
-    for place, workload in loads_with_keys(scenario):
-        for index, block_size_bytes in enumerate(workload.block_sizes_bytes):
-            if workload.kind != "trace" and block_size_bytes > workload.image_bytes:
-                yield Problem(
-                    (*place, "block_sizes_bytes", index),
-                    format_size(block_size_bytes),
-                    f"at most workload.image_bytes ({format_size(workload.image_bytes)})",
-                    ((*place, "image_bytes"),),
-                )
+    unit, most = scenario.cluster.stripe_unit_bytes, scenario.cluster.object_bytes
+    if unit > most:
+        wanted = f"at most cluster.object_bytes ({format_size(most)})"
+        yield problem("cluster.stripe_unit_bytes", format_size(unit), wanted, "cluster.object_bytes")
+    for place, load in loads_with_keys(scenario):
+        wanted = f"at most workload.image_bytes ({format_size(load.image_bytes)})"
+        for index, size in enumerate(load.block_sizes_bytes if load.kind != "trace" else ()):
+            if size > load.image_bytes:
+                key = f"{place}.block_sizes_bytes.{index}"
+                yield problem(key, format_size(size), wanted, f"{place}.image_bytes")
 
 
 def _plan(scenario: Scenario) -> Iterator[Problem]:
     """Some requirements of a plan rest on another key."""
-    plan = scenario.plan
+    plan, cluster = scenario.plan, scenario.cluster
     if plan is None:
         return
+    growth = "plan.growth_bytes_per_day"
     if plan.days_until_full is not None and plan.growth_bytes_per_day is None:
-        yield Problem(
-            ("plan", "days_until_full"),
-            "no plan.growth_bytes_per_day",
-            "it too",
-            (("plan", "growth_bytes_per_day"),),
-        )
+        yield problem("plan.days_until_full", f"no {growth}", "it too", growth)
     for key in ("cost_max", "watts_max"):
         if getattr(plan, key) is not None and plan.prices is None:
-            yield Problem(
-                ("plan", key), "no [plan.prices]", "what the parts cost and draw", (("plan", "prices"),)
-            )
+            yield problem(f"plan.{key}", "no [plan.prices]", "what the parts cost and draw", "plan.prices")
     if plan.rate_per_s is not None and (scenario.workloads or scenario.workload.kind == "trace"):
-        yield Problem(
-            ("plan", "rate_per_s"),
-            "a rate beside several workloads or a trace",
-            "rates in the workloads themselves",
-        )
+        got = "a rate beside several workloads or a trace"
+        yield problem("plan.rate_per_s", got, "rates in the workloads themselves")
+    if plan.varies_domains and not isinstance(cluster.hosts, int):
+        key = "plan.hosts" if plan.hosts else "plan.osds_per_host"
+        yield problem(key, "a list", "none: cluster.hosts are groups that differ", "cluster.hosts")
 
 
 def _repeats(scenario: Scenario) -> Iterator[Problem]:
-    lists: list[tuple[KeyPath, Sequence[object]]] = [
-        (("schemes",), scenario.schemes),
-        (("workload", "ops"), scenario.workload.ops),
-        (("workload", "patterns"), scenario.workload.patterns),
-        (("workload", "block_sizes_bytes"), scenario.workload.block_sizes_bytes),
-    ]
-    if scenario.repair is not None:
-        lists.append((("repair", "lost_osds"), scenario.repair.lost_osds))
-    if scenario.degraded is not None:
-        lists.append((("degraded", "missing_osds"), scenario.degraded.missing_osds))
-    for path, values in lists:
+    load, lists = scenario.workload, {"schemes": scenario.schemes, **_dead_osds(scenario)}
+    lists |= {f"workload.{key}": getattr(load, key) for key in ("ops", "patterns", "block_sizes_bytes")}
+    for key, values in lists.items():
         for index, value in enumerate(values):
             if value in values[:index]:
-                yield Problem((*path, index), f"{value} twice", "each value once")
-
-
-_GEOMETRY: tuple[KeyPath, ...] = tuple(
-    ("cluster", key) for key in ("hosts", "osds_per_host", "racks", "crush_map")
-)
+                yield problem(f"{key}.{index}", f"{value} twice", "each value once")
 
 
 def _groups(scenario: Scenario) -> Iterator[Problem]:
     """Groups of hosts say all about their hosts: other keys would contradict them."""
-    cluster, place = scenario.cluster, ("cluster", "hosts")
+    cluster = scenario.cluster
     if isinstance(cluster.hosts, int):
         return
     if cluster.racks is not None:
-        yield Problem(
-            ("cluster", "racks"), str(cluster.racks), "cluster.hosts.rack: hosts are groups", (place,)
-        )
+        wanted = "cluster.hosts.rack: hosts are groups"
+        yield problem("cluster.racks", cluster.racks, wanted, "cluster.hosts")
     named = [group.rack is not None for group in cluster.hosts]
     if any(named) and not all(named):
-        yield Problem((*place, named.index(False)), "no rack", "a rack in every group, or in none")
-    if scenario.plan is not None and scenario.plan.varies_domains:
-        key = "hosts" if scenario.plan.hosts else "osds_per_host"
-        yield Problem(("plan", key), "a list", "none: cluster.hosts are groups that differ", (place,))
+        wanted = "a rack in every group, or in none"
+        yield problem(f"cluster.hosts.{named.index(False)}", "no rack", wanted)
 
 
 def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+    """There are failure domains for the shards of each scheme."""
     cluster, durability = scenario.cluster, scenario.durability
-    if scenario.plan is not None and scenario.plan.varies_domains:
-        # Each candidate is checked by itself.
-        return
-    if stands_alone(scenario) and durability is not None and durability.placement != "crush":
-        return
-    if cluster.crush_map is not None:
-        # The map says what the domains are; whoever reads it checks the width.
+    each_by_itself = scenario.plan is not None and scenario.plan.varies_domains
+    pooled = durability is not None and durability.placement != "crush" and stands_alone(scenario)
+    # Whoever reads a CRUSH map checks the width: the map says what the domains are.
+    if each_by_itself or pooled or cluster.crush_map is not None:
         return
     if cluster.racks is not None and cluster.rack_names is None:
-        yield Problem(
-            ("cluster", "racks"),
-            str(cluster.racks),
-            f"a divisor of cluster.hosts ({cluster.host_count}), so that racks are equal",
-            (("cluster", "hosts"), ("cluster", "crush_map")),
-        )
-    rackless: set[KeyPath] = set()
+        wanted = f"a divisor of cluster.hosts ({cluster.host_count}), so that racks are equal"
+        yield problem("cluster.racks", cluster.racks, wanted, "cluster.hosts", "cluster.crush_map")
+    rackless = set()
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        involves = (*_GEOMETRY, key)
-        if item.scheme.width == 1:
-            continue
-        if domain == "rack" and not domain_count(scenario, "rack"):
-            if key not in rackless:
-                yield Problem(key, '"rack"', "cluster.racks too: the number of racks is not given", involves)
+        count, width = domain_count(scenario, domain), item.scheme.width
+        if domain == "rack" and not count and width > 1:
             rackless.add(key)
-            continue
-        count = domain_count(scenario, domain)
-        if item.scheme.width <= count:
-            continue
-        wanted = f"at most {count} shards"
-        if domain != "osd" and item.scheme.width <= domain_count(scenario, "osd"):
-            wanted += f' or {".".join(map(str, key))} = "osd"'
-        yield Problem(
-            ("schemes", item.index),
-            f"{item.text} ({item.scheme.width} shards) with failure_domain {domain} ({count} {domain}s)",
-            wanted,
-            involves,
-        )
+        elif width > max(1, count):
+            wanted = f"at most {count} shards"
+            if domain != "osd" and width <= domain_count(scenario, "osd"):
+                wanted += f' or {key} = "osd"'
+            got = f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
+            yield problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
+    for key in sorted(rackless):
+        wanted = "cluster.racks too: the number of racks is not given"
+        yield problem(key, '"rack"', wanted, *_GEOMETRY, key)
 
 
-def _dead_osds(scenario: Scenario) -> list[tuple[KeyPath, int]]:
-    lost = () if scenario.repair is None else scenario.repair.lost_osds
-    missing = () if scenario.degraded is None else scenario.degraded.missing_osds
-    return [
-        *((("repair", "lost_osds", index), osd) for index, osd in enumerate(lost)),
-        *((("degraded", "missing_osds", index), osd) for index, osd in enumerate(missing)),
-    ]
+def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
+    """Key → OSDs that it names as lost or down."""
+    return {
+        "repair.lost_osds": () if scenario.repair is None else scenario.repair.lost_osds,
+        "degraded.missing_osds": () if scenario.degraded is None else scenario.degraded.missing_osds,
+    }
 
 
 def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    cluster = scenario.cluster
-    dead = _dead_osds(scenario)
-    lost = {osd for path, osd in dead if path[0] == "repair"}
-    for path, osd in dead:
-        if path[0] == "degraded" and osd in lost:
-            yield Problem(path, f"{osd}, which repair.lost_osds names too", "each OSD in one of them")
+    cluster, by_key = scenario.cluster, _dead_osds(scenario)
+    lost = by_key["repair.lost_osds"]
+    for index, osd in enumerate(by_key["degraded.missing_osds"]):
+        if osd in lost:
+            got = f"{osd}, which repair.lost_osds names too"
+            yield problem(f"degraded.missing_osds.{index}", got, "each OSD in one of them")
     if scenario.repair is not None and scenario.workload.image == "pristine":
-        yield Problem(
-            ("workload", "image"),
-            '"pristine" with [repair]',
-            '"prefilled": a pristine image has nothing to repair',
-        )
-    osd_count = domain_count(scenario, "osd")
+        wanted = '"prefilled": a pristine image has nothing to repair'
+        yield problem("workload.image", '"pristine" with [repair]', wanted)
+    count = cluster.osd_count
+    dead = [(key, index, osd) for key, osds in by_key.items() for index, osd in enumerate(osds)]
     if cluster.crush_map is not None or not dead:
         return
-    outside = [(path, osd) for path, osd in dead if osd >= osd_count]
-    for path, osd in outside:
-        yield Problem(
-            path,
-            str(osd),
-            f"an OSD from 0 to {osd_count - 1} "
-            f"({cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host)",
-            _GEOMETRY,
-        )
-    if not outside:
-        for item in schemes:
-            yield from _tolerance(scenario, item, [osd for _, osd in dead], dead[0][0][:2])
+    outside = [(f"{key}.{index}", osd) for key, index, osd in dead if osd >= count]
+    wanted = (
+        f"an OSD from 0 to {count - 1} ({cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host)"
+    )
+    for key, osd in outside:
+        yield problem(key, osd, wanted, *_GEOMETRY)
+    for item in () if outside else schemes:
+        yield from _tolerance(scenario, item, {osd for _, _, osd in dead}, dead[0][0])
 
 
-def _tolerance(scenario: Scenario, item: NumberedScheme, dead: list[int], path: KeyPath) -> Iterator[Problem]:
+def _tolerance(scenario: Scenario, item: NumberedScheme, dead: set[int], key: str) -> Iterator[Problem]:
     """Say where data would be gone, or where no place is left to rebuild it."""
-    cluster = scenario.cluster
-    domain, key = failure_domain(scenario, item.scheme)
-    if domain == "rack" and cluster.rack_names is None:
+    domain, domain_key = failure_domain(scenario, item.scheme)
+    if domain == "rack" and scenario.cluster.rack_names is None:
         return
     of_osds = domains_of_osds(scenario, domain)
-    hit = [of_osds[osd] for osd in set(dead)]
-    involves = (*_GEOMETRY, key, ("repair", "lost_osds"), ("degraded", "missing_osds"))
-    if len(set(hit)) > item.scheme.failures_tolerated:
-        yield Problem(
-            path,
-            f"OSDs down in {len(set(hit))} {domain}s",
-            f"at most {item.scheme.failures_tolerated}: {item.text} would lose data beyond that",
-            involves,
-        )
-        return
+    hit = [of_osds[osd] for osd in dead]
     gone = sum(hit.count(index) == of_osds.count(index) for index in set(hit))
-    left = domain_count(scenario, domain) - gone
-    if path[0] == "repair" and left < item.scheme.width:
-        yield Problem(
-            path,
-            f"{left} {domain}s left with an OSD up",
-            f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild",
-            involves,
-        )
+    left, most = domain_count(scenario, domain) - gone, item.scheme.failures_tolerated
+    involves = (*_GEOMETRY, domain_key, "repair.lost_osds", "degraded.missing_osds")
+    if len(set(hit)) > most:
+        wanted = f"at most {most}: {item.text} would lose data beyond that"
+        yield problem(key, f"OSDs down in {len(set(hit))} {domain}s", wanted, *involves)
+    elif key == "repair.lost_osds" and left < item.scheme.width:
+        wanted = f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild"
+        yield problem(key, f"{left} {domain}s left with an OSD up", wanted, *involves)

@@ -1,34 +1,35 @@
-"""Counts that several rules need: the schemes as read, and the failure domains of a scenario's cluster."""
+"""What several rules need: workloads with their keys, schemes as read, failure domains of the cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.toml_lines import KeyPath
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 
 if TYPE_CHECKING:
     from stripesim.models.coding import RedundancyScheme
 
 
-@dataclass(frozen=True)
-class NumberedScheme:
-    """A scheme that could be read, with its place in the scenario's list.
+class NumberedScheme(NamedTuple):
+    """A scheme that could be read, with its place in the scenario's list and as it is written there."""
 
-    index: position in `Scenario.schemes`, from 0; text: the scheme as written; scheme: what it means.
-    """
-
-    index: int
+    number: int
     text: str
     scheme: RedundancyScheme
 
 
-def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, KeyPath]:
+def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
+    """List the workloads with the keys that they stand under."""
+    if scenario.workloads:
+        return [(f"workloads.{index}", load) for index, load in enumerate(scenario.loads)]
+    return [("workload", scenario.workload)]
+
+
+def failure_domain(scenario: Scenario, scheme: RedundancyScheme) -> tuple[str, str]:
     """Return what no two shards of a scheme share, and the key that says so."""
     key = "failure_domain_replicated" if scheme.kind == "replicated" else "failure_domain_erasure"
-    return getattr(scenario.cluster, key), ("cluster", key)
+    return getattr(scenario.cluster, key), f"cluster.{key}"
 
 
 def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
@@ -36,11 +37,9 @@ def domains_of_osds(scenario: Scenario, domain: str) -> list[int | str]:
     cluster = scenario.cluster
     if domain == "osd":
         return list(range(cluster.osd_count))
-    names: Sequence[int | str] = range(cluster.host_count)
-    if domain == "rack":
-        names = cluster.rack_names or ()
-    counts = cluster.of_hosts("osds")
-    return [name for name, count in zip(names, counts, strict=True) for _ in range(count)]
+    racks = cluster.rack_names or ()
+    names: Sequence[int | str] = racks if domain == "rack" else range(cluster.host_count)
+    return [name for name, osds in zip(names, cluster.of_hosts("osds"), strict=True) for _ in range(osds)]
 
 
 def domain_count(scenario: Scenario, domain: str) -> int:

@@ -16,10 +16,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
-from stripesim.scenarios.schema.durability import DurabilitySpec
-from stripesim.scenarios.schema.faults import FaultsSpec
-from stripesim.scenarios.schema.plan import PlanSpec
-from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces
+from stripesim.scenarios.schema.tables import DurabilitySpec, FaultsSpec, PlanSpec
+from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
     Count,
@@ -129,8 +127,6 @@ Hosts = Annotated[
 class ClusterSpec(Table):
     """The machines, how they are wired, and how objects are laid over them.
 
-    Notes
-    -----
     Defaults are the cluster of Koh et al. (2017), section III. OSDs are numbered host by host: OSD i is on
     host i // osds_per_host, unless `crush_map` says otherwise. Racks hold hosts / racks hosts each, in order.
     """
@@ -339,8 +335,6 @@ class DegradedSpec(Table):
 class Scenario(Table):
     """One question asked of the simulator: a cluster, a workload, and the schemes to compare.
 
-    Notes
-    -----
     Build one with `stripesim.scenarios.schema.loader.load_scenario`, which also applies the rules that span
     several keys.
     """
@@ -448,8 +442,6 @@ class Scenario(Table):
     def hash(self) -> str:
         """Name the scenario by its content.
 
-        Notes
-        -----
         Paths count as written; the content of the files they name does not. A table `[durability]` or
         `[plan]` that is not there does not count.
         """

@@ -8,7 +8,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,7 @@ from stripesim.scenarios.schema.problems import (
     value_at,
     value_text,
 )
-from stripesim.scenarios.schema.toml_lines import KeyPath, KeyPlaces, key_text, locate_keys
+from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text, locate_keys
 
 _SHIPPED_DIR: Final = Path(__file__).parents[1]
 
@@ -37,9 +37,9 @@ _ALTERNATIVES: Final[tuple[tuple[KeyPath, KeyPath], ...]] = (
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be used; the text has one line for each fault.
+    """A scenario that cannot be used: a line ``place: key: got …, wanted …`` for each problem.
 
-    Each line reads ``place: key: got …, wanted …``; place is ``file:line`` or, for overrides, ``--set``.
+    The place is ``file:line`` or, for overrides, ``--set``.
     """
 
     @property
@@ -50,7 +50,7 @@ class ScenarioError(ValueError):
 
 @dataclass
 class _Document:
-    """A TOML document on its way to a scenario, with what is needed to say where a key came from."""
+    """A TOML document on its way to a scenario; `loose` are problems of no key."""
 
     label: str
     values: dict[str, Any]
@@ -59,26 +59,21 @@ class _Document:
     overrides: dict[KeyPath, str] = field(default_factory=dict)
     loose: list[str] = field(default_factory=list)
 
-    def place(self, path: KeyPath) -> tuple[int, str]:
-        """Say where a key stands: an order for sorting, and the text."""
-        return self.places.find(path)
-
     @property
     def places(self) -> KeyPlaces:
         """Where all keys stand."""
         return KeyPlaces(self.label, self.lines, self.overrides)
 
     def raise_problems(self) -> None:
+        find = self.places.find
         placed = sorted(
-            ((*self.place(problem.path), problem) for problem in self.problems),
-            key=lambda item: (item[0], item[1]),
+            ((*find(problem.path), problem) for problem in self.problems), key=lambda item: item[:2]
         )
-        said = [
-            f"{place}: {key_text(fault.path)}: got {fault.got}, wanted {fault.wanted}"
-            for _, place, fault in placed
+        lines = [
+            f"{place}: {key_text(one.path)}: got {one.got}, wanted {one.wanted}" for _, place, one in placed
         ]
-        if said or self.loose:
-            raise ScenarioError("\n".join(dict.fromkeys(said + self.loose)))
+        if lines or self.loose:
+            raise ScenarioError("\n".join(dict.fromkeys(lines + self.loose)))
 
 
 def shipped_scenarios() -> list[str]:
@@ -170,20 +165,7 @@ def scenario_from(
     sets: Sequence[str] = (),
     seed: int | None = None,
 ) -> Scenario:
-    """Make a scenario of Python values: what TOML has tables and arrays for are mappings and sequences.
-
-    Parameters
-    ----------
-    values
-        Key → value; tables are mappings, lists any sequence, paths may be `Path`.
-    label, base_dir, sets, seed
-        As for `parse_scenario`.
-
-    Raises
-    ------
-    ScenarioError
-        If anything is wrong; all problems at once, one line each.
-    """
+    """Make a scenario of Python values: mappings are tables, sequences arrays; else as `parse_scenario`."""
     document = _Document(label, {key: _as_toml(value) for key, value in values.items()}, {})
     return _finished(document, base_dir, sets, seed)
 
@@ -228,97 +210,79 @@ def _finished(document: _Document, base_dir: Path | None, sets: Sequence[str], s
 def _find(name_or_path: str) -> Path:
     shipped = shipped_scenarios()
     if name_or_path in shipped:
-        shown_path = _SHIPPED_DIR / f"{name_or_path}.toml"
-        return shown_path.relative_to(Path.cwd()) if shown_path.is_relative_to(Path.cwd()) else shown_path
-    path = Path(name_or_path)
+        path = _SHIPPED_DIR / f"{name_or_path}.toml"
+        return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    path, listed = Path(name_or_path), ", ".join(shipped)
     with contextlib.suppress(OSError):
         # Opening what is there but is no file gives the system's own reason.
         if name_or_path and path.exists():
             return path
     shown = name_or_path if name_or_path.isprintable() else repr(name_or_path)
     if path.suffix or len(path.parts) > 1:
-        raise ScenarioError(
-            f"{shown}: got no such file, wanted a scenario file or one of {', '.join(shipped)}"
-        )
+        raise ScenarioError(f"{shown}: got no such file, wanted a scenario file or one of {listed}")
     near = difflib.get_close_matches(name_or_path, shipped, n=1)
     hint = f'"{near[0]}"; ' if near else ""
-    raise ScenarioError(
-        f"{shown}: got no scenario of this name, wanted {hint}one of {', '.join(shipped)}, or a path"
-    )
+    raise ScenarioError(f"{shown}: got no scenario of this name, wanted {hint}one of {listed}, or a path")
 
 
 #: Deeper than any key of a scenario; Python's own limit is met somewhere beyond.
 _DEPTH_MAX: Final = 20
 
 
-def _check_depth(values: object) -> None:
-    """Refuse values nested beyond all bounds, without recursion."""
-    level = [values]
+def _loads(text: str) -> dict[str, Any]:
+    """Read TOML, but values nested beyond all bounds."""
+    values = tomllib.loads(text)
+    level: list[Any] = [values]
     for _ in range(_DEPTH_MAX):
-        level = [
-            item
-            for value in level
-            if isinstance(value, dict | list)
-            for item in (value.values() if isinstance(value, dict) else value)
-        ]
-        if not level:
-            return
-    raise RecursionError
+        level = [item for value in level if isinstance(value, dict | list) for item in _parts(value)]
+    if level:
+        raise RecursionError
+    return values
+
+
+def _parts(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _parse_toml(text: str, label: str) -> _Document:
     try:
-        values = tomllib.loads(text)
-        _check_depth(values)
-        return _Document(label, values, locate_keys(text))
+        return _Document(label, _loads(text), locate_keys(text))
     except tomllib.TOMLDecodeError as error:
-        said = str(error)
-        match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", said)
-        reason = said[: match.start()] if match else said
-        last_line = text.rstrip().count("\n") + 1
-        line = int(match[1]) if match and match[1] else last_line
+        match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+        reason = str(error)[: match.start()] if match else str(error)
+        line = int(match[1]) if match and match[1] else text.rstrip().count("\n") + 1
         written = text.splitlines()[line - 1].strip() if line <= len(text.splitlines()) else ""
-        raise ScenarioError(
-            f"{label}:{line}: syntax: got {value_text(written)} ({reason}), wanted TOML"
-        ) from None
+        got = f"{value_text(written)} ({reason})"
     except (ValueError, RecursionError):
         # tomllib lets Python's own limits through: integers of thousands of digits, arrays nested as deep.
-        raise ScenarioError(
-            f"{label}:1: syntax: got numbers of thousands of digits or values nested too deep, wanted TOML"
-        ) from None
+        line, got = 1, "numbers of thousands of digits or values nested too deep"
+    raise ScenarioError(f"{label}:{line}: syntax: got {got}, wanted TOML")
 
 
 def _override(document: _Document, item: str) -> None:
     """Apply one ``key.path=value``, or note what is wrong with it."""
-    shown = value_text(item)
-    written, equals, value = item.partition("=")
-    if not equals:
-        document.loose.append(f'--set: {shown}: got no "=", wanted key=value, such as workload.requests=2000')
-        return
+    shown, (written, equals, value) = value_text(item), item.partition("=")
     path = _override_path(written)
-    if path is None:
-        document.loose.append(
-            f"--set: {shown}: got {value_text(written)} for a key, wanted one such as workload.requests"
-        )
+    if not equals or path is None:
+        got, wanted = 'no "="', "key=value, such as workload.requests=2000"
+        if equals:
+            got, wanted = f"{value_text(written)} for a key", "one such as workload.requests"
+        document.loose.append(f"--set: {shown}: got {got}, wanted {wanted}")
         return
     document.overrides[path] = "--set"
     try:
         new = _override_value(value.strip())
     except ValueError:
-        document.problems.append(
-            Problem(path, value_text(value), 'a TOML value, such as 2000, 4k or ["rs:6,3"]')
-        )
+        wanted = 'a TOML value, such as 2000, 4k or ["rs:6,3"]'
+        document.problems.append(Problem(path, value_text(value), wanted))
         return
     table = document.values
     for depth, part in enumerate(path[:-1], start=1):
         table = table.setdefault(str(part), {})
         if not isinstance(table, dict):
+            above = key_text(path[:depth])
             document.problems.append(
-                Problem(
-                    path,
-                    f"a key inside {key_text(path[:depth])}",
-                    f"{key_text(path[:depth])} itself: it is no table",
-                )
+                Problem(path, f"a key inside {above}", f"{above} itself: it is no table")
             )
             return
     table[str(path[-1])] = [new] if is_list_key(path) and not isinstance(new, list) else new
@@ -341,8 +305,7 @@ def _override_path(written: str) -> KeyPath | None:
 
 def _override_value(text: str) -> Any:
     try:
-        parsed = tomllib.loads(f"value = {text}")
-        _check_depth(parsed)
+        parsed = _loads(f"value = {text}")
     except (ValueError, RecursionError):
         parsed = {}
     if list(parsed) == ["value"]:
@@ -413,14 +376,9 @@ def _cross_check(document: _Document, scenario: Scenario) -> None:
         with contextlib.suppress(SchemeError):
             if isinstance(text, str):
                 schemes.append(NumberedScheme(index, text, parse_scheme(text)))
-    faulty = [fault.path for fault in document.problems]
-    for fault in cross_check(scenario, schemes):
-        rests_on = (fault.path, *fault.involves)
-        if not any(_nested(path, needed) for needed in rests_on for path in faulty):
-            document.problems.append(fault)
-
-
-def _nested(first: KeyPath, second: KeyPath) -> bool:
-    """Tell whether one of two keys stands within the other."""
-    shared = min(len(first), len(second))
-    return first[:shared] == second[:shared]
+    faulty = [found.path for found in document.problems]
+    for found in cross_check(scenario, schemes):
+        # A rule means nothing where a key that it rests on, or one above or within it, has a problem itself.
+        rests_on = (found.path, *found.involves)
+        if not any(a[: len(b)] == b[: len(a)] for a in faulty for b in rests_on):
+            document.problems.append(found)

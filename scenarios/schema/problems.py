@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.toml_lines import KeyPath, key_text
+from stripesim.scenarios.schema.toml import KeyPath, key_text
 
 _VALUE_CHARACTERS_MAX: Final = 60
 
@@ -31,6 +31,15 @@ class Problem:
     got: str
     wanted: str
     involves: tuple[KeyPath, ...] = ()
+
+
+def problem(key: str, got: object, wanted: str, *involves: str) -> Problem:
+    """Make a problem of keys written with dots; digits are places in a list: ``workloads.0.name``."""
+    return Problem(_path(key), str(got), wanted, tuple(map(_path, involves)))
+
+
+def _path(key: str) -> KeyPath:
+    return tuple(int(part) if part.isdigit() else part for part in key.split("."))
 
 
 _WANTED: Final[Mapping[str, str]] = {
@@ -58,8 +67,6 @@ _WANTED: Final[Mapping[str, str]] = {
 def value_text(value: object) -> str:
     """Write a TOML value in one short line.
 
-    Examples
-    --------
     >>> value_text(["rs:6,3", 1.5, True])
     '["rs:6,3", 1.5, true]'
     """
@@ -95,12 +102,10 @@ def _known_keys() -> dict[tuple[str, ...], bool]:
 
     def walk(model: type[BaseModel], above: tuple[str, ...]) -> None:
         for name, field in model.model_fields.items():
-            options = tuple(_options(field.annotation))
             # A key that also takes a number takes one value as that number.
-            one_of = get_args(field.annotation) or (field.annotation,)
-            lists = [get_origin(part) is tuple for part in (field.annotation, *one_of)]
-            known[(*above, name)] = any(lists)
-            for option in options:
+            one_of = (field.annotation, *get_args(field.annotation))
+            known[(*above, name)] = any(get_origin(part) is tuple for part in one_of)
+            for option in _options(field.annotation):
                 if isinstance(option, type) and issubclass(option, BaseModel):
                     walk(option, (*above, name))
 
@@ -126,17 +131,14 @@ def _unknown_key(path: KeyPath) -> Problem:
     name, table = str(path[-1]), tuple(part for part in path[:-1] if isinstance(part, str))
     got = f'unknown key "{name}"' if name.isprintable() else f"unknown key {name!r}"
     siblings = [key[-1] for key in _known_keys() if key[:-1] == table]
-    elsewhere = [key for key in _known_keys() if key[-1] == name]
+    by_leaf = {key[-1]: key for key in reversed(_known_keys())}
     near = difflib.get_close_matches(name, siblings, n=1, cutoff=0.6)
-    if not near and elsewhere:
-        return Problem(path, got, f'"{key_text(elsewhere[0])}"')
-    if not near:
-        leaves = {key[-1]: key for key in _known_keys()}
-        far = difflib.get_close_matches(name, leaves, n=1, cutoff=0.8)
-        if far:
-            return Problem(path, got, f'"{key_text(leaves[far[0]])}"')
-        return Problem(path, got, "one of " + ", ".join(siblings))
-    return Problem(path, got, f'"{near[0]}"')
+    elsewhere = [name] if name in by_leaf else difflib.get_close_matches(name, by_leaf, n=1, cutoff=0.8)
+    if near:
+        return Problem(path, got, f'"{near[0]}"')
+    if elsewhere:
+        return Problem(path, got, f'"{key_text(by_leaf[elsewhere[0]])}"')
+    return Problem(path, got, "one of " + ", ".join(siblings))
 
 
 _EXAMPLES: Final[Mapping[str, str]] = {
@@ -150,18 +152,14 @@ _EXAMPLES: Final[Mapping[str, str]] = {
 }
 
 
-def _missing(path: KeyPath) -> str:
-    """Say what a key takes that has to be given."""
-    return _EXAMPLES.get(str(path[-1]), f"{path[-1]}, which has no default")
-
-
 def problem_from_pydantic(error: ErrorDetails, document: Mapping[str, Any]) -> Problem:
     """Turn one of pydantic's errors into a problem."""
     path: KeyPath = error["loc"]
     if error["type"] == "extra_forbidden":
         return _unknown_key(path)
     if error["type"] == "missing":
-        return Problem(path, "nothing", _missing(path))
+        key = str(path[-1])
+        return Problem(path, "nothing", _EXAMPLES.get(key, f"{key}, which has no default"))
     wanted = _WANTED.get(error["type"], error["msg"].replace("{", "{{").replace("}", "}}"))
     # Literals come with Python's quotes, TOML users write double ones.
     wanted = wanted.format_map(error.get("ctx", {})).replace("'", '"')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -40,18 +40,33 @@ def _scheme(value: object) -> object:
     return value
 
 
+def _or_text(**number: Any) -> WithJsonSchema:
+    """Describe a size: a number in its range, or text with a unit."""
+    return WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": SIZE_PATTERN}]})
+
+
 SizeBytes = Annotated[
-    int,
-    BeforeValidator(_size),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1, "maximum": SIZE_BYTES_MAX},
-                {"type": "string", "pattern": SIZE_PATTERN},
-            ]
-        }
-    ),
+    int, BeforeValidator(_size), _or_text(type="integer", minimum=1, maximum=SIZE_BYTES_MAX)
 ]
+
+
+def _bytes(value: object) -> object:
+    """Read sizes as text; numbers stay as they are."""
+    if isinstance(value, str):
+        try:
+            return float(parse_size_bytes(value))
+        except SizeError:
+            return value
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Bytes = Annotated[
+    float,
+    BeforeValidator(_bytes),
+    Field(gt=0, le=1e24),
+    _or_text(type="number", exclusiveMinimum=0, maximum=1e24),
+]
+Share = Annotated[float, Field(ge=0, le=1)]
 SchemeText = Annotated[str, BeforeValidator(_scheme)]
 PositiveInt = Annotated[int, Field(ge=1, le=INT_MAX)]
 PositiveFloat = Annotated[float, Field(gt=0)]

@@ -1,4 +1,4 @@
-"""Sizes in bytes: read from and written as the short text people use.
+"""Sizes in bytes, read from and written as the short text people use; numbers and times written for people.
 
 Binary and decimal units differ by up to 10 % at a gigabyte, so each suffix has exactly one meaning here:
 
@@ -22,6 +22,7 @@ A bare letter is binary because that is what fio, Ceph and dd mean by it; the lo
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 from typing import Final
@@ -123,3 +124,63 @@ def format_size(size_bytes: int) -> str:
     ]
     # A whole number of some larger unit is never longer than the same size in a smaller one of its family.
     return min(written, key=lambda text: len(text.rstrip("iBkKMGT")), default=f"{size_bytes}B")
+
+
+def number_text(value: float | None, factor: float = 1.0, *, digits: int = 3, padded: bool = False) -> str:
+    """Write a number with three significant digits, without exponents; a dash where there is none.
+
+    >>> number_text(0.012345), number_text(36.84e6, 1e-6), number_text(1234.4), number_text(None)
+    ('0.0123', '36.8', '1,234', '–')
+    >>> number_text(5), number_text(5, padded=True), number_text(0.1234, digits=2)
+    ('5', '5.00', '0.12')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    scaled = value * factor
+    if abs(scaled) >= 10**digits:
+        return f"{scaled:,.0f}"
+    rounded = float(f"{scaled:.{digits}g}")
+    if rounded == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    text = f"{rounded:,.{decimals}f}"
+    return text if padded or "." not in text else text.rstrip("0").rstrip(".")
+
+
+_BYTES: Final = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_SECONDS: Final = ((365.25 * 86400, "years"), (86400, "days"), (3600, "h"), (60, "min"))
+
+
+def bytes_text(value: float | None) -> str:
+    """Write bytes in decimal units.
+
+    >>> bytes_text(14_563_555_555_555), bytes_text(512), bytes_text(None)
+    ('14.6 TB', '512 B', '–')
+    """
+    if value is None:
+        return "–"
+    scaled = (f"{number_text(value / size)} {unit}" for size, unit in _BYTES if value >= size)
+    return next(scaled, f"{value:.0f} B")
+
+
+def duration_text(seconds: float | None) -> str:
+    """Write a duration in the unit that suits it.
+
+    >>> duration_text(440), duration_text(1.5), duration_text(7 * 86400)
+    ('7.33 min', '1.5 s', '7 days')
+    """
+    if seconds is None:
+        return "–"
+    scaled = (f"{number_text(seconds / size)} {unit}" for size, unit in _SECONDS if seconds >= 2 * size)
+    return next(scaled, f"{number_text(seconds)} s")
+
+
+def size_text(size_bytes: int) -> str:
+    """Write a size as prose does.
+
+    >>> size_text(4096)
+    '4 KiB'
+    """
+    text = format_size(size_bytes)
+    unit = text.lstrip("0123456789.")
+    return f"{text.removesuffix(unit)} {unit}"

@@ -34,8 +34,6 @@ class SweepLostError(SweepError):
 def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S) -> Iterator[Outcome]:
     """Run tasks on a Dask cluster.
 
-    Notes
-    -----
     Workers read traces and CRUSH maps by the path the scenario gives: put them where all see them. Closing
     the iterator cancels what has not begun.
     """
@@ -61,24 +59,25 @@ def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOU
             elif future.status == "error":
                 yield Outcome(task, None, first_line(future.exception()))
             elif watch.gave_up:
-                raise SweepLostError(
-                    f"--dask: {address}: got no worker for {timeout_s:g} s, wanted one or more; "
-                    "--resume goes on from here"
-                )
+                wanted = "one or more; --resume goes on from here"
+                raise SweepLostError(f"--dask: {address}: got no worker for {timeout_s:g} s, wanted {wanted}")
             else:
                 raise SweepLostError(f"--dask: {address}: got a scheduler that went away, wanted it to stay")
             # Without this the cluster would keep every row until the end.
             future.release()
     except (OSError, distributed.CancelledError) as error:
-        raise SweepLostError(
-            f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
-        ) from None
+        raise _lost(address, error) from None
     finally:
         watch.stop()
         if futures and client.status == "running":
             client.cancel(list(futures), force=True)
         client.close(timeout=5)
         log.setLevel(level_before)
+
+
+def _lost(address: str, error: Exception) -> SweepLostError:
+    got = first_line(error)
+    return SweepLostError(f"--dask: {address}: got {got}, wanted a scheduler that stays")
 
 
 def map_dask(address: str, work: Callable[[int], Result], numbers: Iterable[int]) -> list[Result]:
@@ -89,9 +88,7 @@ def map_dask(address: str, work: Callable[[int], Result], numbers: Iterable[int]
         found: list[Result] = client.gather(client.map(work, list(numbers), pure=False))
         return found
     except OSError as error:
-        raise SweepLostError(
-            f"--dask: {address}: got {first_line(error)}, wanted a scheduler that stays"
-        ) from None
+        raise _lost(address, error) from None
     finally:
         client.close(timeout=5)
 
@@ -123,15 +120,10 @@ class _Watch(threading.Thread):
             except Exception:
                 # A scheduler that went away shows in the tasks themselves.
                 return
-            if workers:
-                missed_s = 0.0
-                continue
-            missed_s += _LOOK_EVERY_S
-            print(
-                f"--dask: no worker for {missed_s:.0f} s, waiting up to {self._timeout_s:g} s",
-                file=sys.stderr,
-                flush=True,
-            )
+            missed_s = 0.0 if workers else missed_s + _LOOK_EVERY_S
+            if not workers:
+                words = f"no worker for {missed_s:.0f} s, waiting up to {self._timeout_s:g} s"
+                print(f"--dask: {words}", file=sys.stderr, flush=True)
             if missed_s >= self._timeout_s:
                 self.gave_up = True
                 self._client.cancel(list(self._futures), force=True)
@@ -147,8 +139,9 @@ def _connect(distributed: Any, address: str) -> Any:
     if separator and scheme not in _SCHEMES:
         # A client refuses it as well, but then spends most of a minute on closing what it never opened.
         raise SweepError(f"--dask: {address}: got the scheme {scheme}, {wanted}")
-    by_file = Path(address).is_file()
-    if by_file:
+    how = "address"
+    if Path(address).is_file():
+        how = "scheduler_file"
         try:
             described = json.loads(Path(address).read_bytes())
             sound = isinstance(described, dict) and isinstance(described.get("address"), str)
@@ -157,9 +150,8 @@ def _connect(distributed: Any, address: str) -> Any:
         if not sound:
             # A client tries for most of a minute to read it.
             raise SweepError(f"--dask: {address}: got a file that no scheduler wrote, {wanted}")
-    how = {"scheduler_file": address} if by_file else {"address": address}
     try:
-        return distributed.Client(**how, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
+        return distributed.Client(**{how: address}, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise SweepError(f"--dask: {address}: got {first_line(error)}, {wanted}") from None
 
@@ -167,16 +159,13 @@ def _connect(distributed: Any, address: str) -> Any:
 def _check_workers(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=_CONNECT_TIMEOUT_S)
+        found = client.run(code_sha256)
     except TimeoutError:
         raise SweepError(f"--dask: {address}: got a scheduler without workers, wanted one or more") from None
-    try:
-        found = client.run(code_sha256)
     except ImportError as error:
-        raise SweepError(
-            f"--dask: {address}: got workers without stripesim ({first_line(error)}), wanted it there"
-        ) from None
+        got = f"workers without stripesim ({first_line(error)})"
+        raise SweepError(f"--dask: {address}: got {got}, wanted it there") from None
     others = sorted(worker for worker, code in found.items() if code != code_sha256())
     if others:
-        raise SweepError(
-            f"--dask: {address}: got another stripesim at {', '.join(others)}, wanted the same on all workers"
-        )
+        got = f"another stripesim at {', '.join(others)}"
+        raise SweepError(f"--dask: {address}: got {got}, wanted the same on all workers")

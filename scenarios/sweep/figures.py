@@ -10,10 +10,16 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label, scheme_names
+from stripesim.scenarios.figures.captions import (
+    OP_WORDS,
+    PATTERN_WORDS,
+    kind_words,
+    scheme_label,
+    scheme_names,
+)
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, THROUGHPUT, scale_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, legend, new_figure, styled
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.run.results import block_text
 
 #: More lines than there are colours cannot be distinguished.
 _LINES_MAX: Final = len(COLOURS)
@@ -45,13 +51,9 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
         shown = shown.filter(*(pl.col(name) == value for name, value in first.items()))
         others = []
     lines = _lines(shown, others)
-    patterns = [name for name in (*PATTERN_WORDS, "trace") if name in shown["pattern"]]
-    ops = [name for name in (*OP_WORDS, "trace") if name in shown["op"]]
-    panels = [
-        (op, pattern)
-        for op, pattern in dict.fromkeys(itertools.product(ops, patterns))
-        if not shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern)).is_empty()
-    ]
+    there = set(shown.select("op", "pattern").iter_rows())
+    every = itertools.product((*OP_WORDS, "trace"), (*PATTERN_WORDS, "trace"))
+    panels = [pair for pair in every if pair in there]
     columns = min(2, len(panels))
     down = -(-len(panels) // columns)
     with styled():
@@ -62,7 +64,7 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
         for axes, (op, pattern) in zip(grid.flat, panels, strict=False):
             here = shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
             _draw(axes, here, x, lines)
-            axes.set_title(f"{PATTERN_WORDS.get(pattern, pattern)} {OP_WORDS.get(op, op)}")
+            axes.set_title(f"{kind_words(op, pattern)}")
         legend(figure, (), scheme_names(shown))
     return CaptionedFigure(figure, _caption(shown, x, left_out))
 
@@ -74,14 +76,9 @@ def _lines(shown: pl.DataFrame, others: Sequence[str]) -> dict[str, Mapping[str,
     """Label of each line → the values that its rows have."""
     lines: dict[str, Mapping[str, Any]] = {}
     for row in shown.select("scheme", *others).unique(maintain_order=True).iter_rows(named=True):
-        parts = [scheme_label(row["scheme"])]
-        for name in others:
-            value = row[name]
-            if name == "block_size_bytes":
-                parts.append("–" if value is None else format_size(value))
-            else:
-                parts.append(f"{name.rpartition('.')[2]} {value}")
-        lines[", ".join(parts)] = row
+        parts = [f"{name.rpartition('.')[2]} {row[name]}" for name in others if name != "block_size_bytes"]
+        parts += [block_text(row)] if "block_size_bytes" in others else []
+        lines[", ".join([scheme_label(row["scheme"]), *parts])] = row
     return lines
 
 

@@ -31,20 +31,15 @@ class SweepError(ValueError):
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """All that a sweep is to run.
-
-    name: of the scenario; keys: swept keys, as written; points: points of the grid or list; tasks: in the
-    order of the rows: point, cell, replication; scenario: of the first point; asked: the options the plan was
-    made from, for the provenance.
-    """
+    """All that a sweep is to run."""
 
     name: str
-    keys: tuple[str, ...]
-    points: int
-    tasks: tuple[SweepTask, ...]
-    scenario: Scenario
+    keys: tuple[str, ...]  # swept keys, as written
+    points: int  # of the grid or list
+    tasks: tuple[SweepTask, ...]  # in the order of the rows: point, cell, replication
+    scenario: Scenario  # of the first point
     replications: int
-    asked: dict[str, Any] = field(default_factory=dict)
+    asked: dict[str, Any] = field(default_factory=dict)  # the options it was made from, for the provenance
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,6 @@ class _Axis:
 def split_values(text: str) -> list[str]:
     """Split values at the commas outside brackets and quotes.
 
-    Examples
-    --------
     >>> split_values('["rs:6,3", "rep:3"], "a,b", 4k')
     ['["rs:6,3", "rep:3"]', '"a,b"', '4k']
     """
@@ -76,10 +69,8 @@ def split_values(text: str) -> list[str]:
             escaped = letter == "\\" and quote == '"' and not escaped
         elif letter in "\"'" and (depth or not text[start:index].strip()):
             quote = letter
-        elif letter in "[{":
-            depth += 1
-        elif letter in "]}":
-            depth -= 1
+        elif letter in "[{]}":
+            depth += 1 if letter in "[{" else -1
         elif letter == "," and depth == 0:
             values.append(text[start:index].strip())
             start = index + 1
@@ -118,20 +109,16 @@ def plan_sweep(
         raise SweepError("\n".join(faults))
     scenarios = _load(name_or_path, listed, sets, seed, faults)
     values = _swept_columns(keys, scenarios)
-    for scenario in scenarios[:1]:
-        if scenario.seed + replications - 1 > _SEED_MAX:
-            faults.append(
-                f"--replications: got {replications} from seed {scenario.seed}, wanted seeds below 2^63"
-            )
+    first = scenarios[0].seed if scenarios else 0
+    if first + replications - 1 > _SEED_MAX:
+        faults.append(f"--replications: got {replications} from seed {first}, wanted seeds below 2^63")
     if faults:
         raise SweepError("\n".join(dict.fromkeys(faults)))
     forget_models()
     count = replications * sum(len(cells(scenario)) for scenario in scenarios)
     if count > TASKS_MAX:
-        raise SweepError(
-            f"--replications: got {replications:,}, that is {count:,} runs of cells, "
-            f"wanted at most {TASKS_MAX:,}"
-        )
+        got = f"{replications:,}, that is {count:,} runs of cells"
+        raise SweepError(f"--replications: got {got}, wanted at most {TASKS_MAX:,}")
     tasks = [
         make_task(scenario, cell, replication=replication, engine=engine, swept=swept)
         for scenario, swept in zip(scenarios, values, strict=True)
@@ -139,20 +126,9 @@ def plan_sweep(
         for replication in range(replications)
     ]
     _refuse_repeats(tasks, keys)
-    return SweepPlan(
-        name=scenarios[0].name,
-        keys=keys,
-        points=len(scenarios),
-        tasks=tuple(tasks),
-        scenario=scenarios[0],
-        replications=replications,
-        asked={
-            "over": list(over),
-            "zip": list(zipped),
-            "list": None if list_file is None else str(list_file),
-            "set": list(sets),
-        },
-    )
+    file = None if list_file is None else str(list_file)
+    asked = {"over": list(over), "zip": list(zipped), "list": file, "set": list(sets)}
+    return SweepPlan(scenarios[0].name, keys, len(scenarios), tuple(tasks), scenarios[0], replications, asked)
 
 
 def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
@@ -163,18 +139,15 @@ def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
         key, equals, text = item.partition("=")
         key = key.strip()
         if not equals or not key:
-            faults.append(
-                f"{option}: {value_text(item)}: got no key and values, wanted key=value,value, "
-                "such as workload.queue_depth=16,64"
-            )
-            continue
-        if key in columns:
+            wanted = "key=value,value, such as workload.queue_depth=16,64"
+            faults.append(f"{option}: {value_text(item)}: got no key and values, wanted {wanted}")
+        elif key in columns:
             faults.append(f"{option}: {key}: got it twice, wanted each key once")
-            continue
-        try:
-            columns[key] = split_values(text)
-        except ValueError as error:
-            faults.append(f"{option}: {key}: got {value_text(text)}, wanted {error}")
+        else:
+            try:
+                columns[key] = split_values(text)
+            except ValueError as error:
+                faults.append(f"{option}: {key}: got {value_text(text)}, wanted {error}")
     if len({len(values) for values in columns.values()}) > 1:
         counts = ", ".join(f"{len(values)} for {key}" for key, values in columns.items())
         faults.append(f"{option}: {', '.join(columns)}: got {counts}, wanted as many values for each key")
@@ -186,33 +159,35 @@ def _axis(items: Sequence[str], option: str, faults: list[str]) -> _Axis | None:
 
 def _read_list(path: Path, faults: list[str]) -> _Axis | None:
     """Read a list of points; note what is wrong with it."""
+    reader = csv.reader(())
+    before = len(faults)
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
-        faults.append(f"--list: {path}: got {said}, wanted a CSV file that can be read")
-        return None
-    reader = csv.reader(text.splitlines(keepends=True), skipinitialspace=True, strict=True)
-    try:
+        reader = csv.reader(text.splitlines(keepends=True), skipinitialspace=True, strict=True)
         lines = [(reader.line_num, [part.strip() for part in line]) for line in reader if line]
+    except (OSError, UnicodeDecodeError) as error:
+        got = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8"
+        faults.append(f"--list: {path}: got {got}, wanted a CSV file that can be read")
+        return None
     except csv.Error as error:
         faults.append(f"{path}:{reader.line_num}: got {error}, wanted CSV with quotes that close")
         return None
+    (_, keys), *rest = lines or [(0, [])]
     if len(lines) < 2:
-        faults.append(
-            f"--list: {path}: got {len(lines)} lines, wanted a line of keys and one or more of values"
-        )
-        return None
-    (_, keys), *rest = lines
-    if not all(keys) or len(set(keys)) < len(keys):
+        wanted = "a line of keys and one or more of values"
+        faults.append(f"--list: {path}: got {len(lines)} lines, wanted {wanted}")
+    elif not all(keys) or len(set(keys)) < len(keys):
         faults.append(f"{path}:1: got {', '.join(keys)}, wanted a different key in each column")
+    if len(faults) > before:
         return None
+    axis = _Axis(tuple(keys), [], [])
     for number, line in rest:
-        if len(line) != len(keys) or not all(line):
-            got = sum(map(bool, line))
-            faults.append(f"{path}:{number}: got {got} values, wanted {len(keys)}")
-    kept = [(number, line) for number, line in rest if len(line) == len(keys) and all(line)]
-    return _Axis(tuple(keys), [tuple(line) for _, line in kept], [f"{path}:{number}" for number, _ in kept])
+        if len(line) == len(keys) and all(line):
+            axis.steps.append(tuple(line))
+            axis.places.append(f"{path}:{number}")
+        else:
+            faults.append(f"{path}:{number}: got {sum(map(bool, line))} values, wanted {len(keys)}")
+    return axis
 
 
 def _covers(above: str, below: str) -> bool:
@@ -233,11 +208,9 @@ def _clashes(axes: Sequence[_Axis], sets: Sequence[str]) -> Iterator[str]:
         if _covers(first, second) or _covers(second, first):
             both = "it twice" if first == second else f"{first} swept too"
             yield f"--over: {second}: got {both}, wanted each key swept once"
-    for item in sets:
-        fixed = _plain_key(item.partition("=")[0])
-        for key in keys:
-            if _covers(fixed, key) or _covers(key, fixed):
-                yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"
+    for fixed, key in itertools.product((_plain_key(item.partition("=")[0]) for item in sets), keys):
+        if _covers(fixed, key) or _covers(key, fixed):
+            yield f"--over: {key}: got --set {fixed} too, wanted a key either swept or set"
 
 
 def _load(

@@ -148,9 +148,8 @@ def run_pool(
             busy = sum(worker.job is not None for worker in workers)
             while len(workers) < min(jobs, busy + len(waiting)):
                 workers.append(_Worker(pickled))
-            by_pipe = {id(worker.pipe): worker for worker in workers}
-            for pipe in connection.wait([worker.pipe for worker in workers]):
-                worker = by_pipe[id(pipe)]
+            ready = connection.wait([worker.pipe for worker in workers])
+            for worker in [worker for worker in workers if worker.pipe in ready]:
                 answer, job = worker.answer(), worker.job
                 if answer is not None:
                     worker.job, worker.ready, false_starts = None, True, 0

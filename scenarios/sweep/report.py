@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from stripesim.scenarios.figures.results import CaptionedFigure
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.study import pretty
 from stripesim.scenarios.report.words import moment_text
 from stripesim.scenarios.sweep.plan import SweepPlan
-from stripesim.scenarios.sweep.run import SweepResult
-from stripesim.scenarios.sweep.table import NOTE, aggregated_table
+from stripesim.scenarios.sweep.run import NOTE, SweepResult, aggregated_table
 
 # Columns of words behind the keys: scheme, op, pattern, block.
 _CELL_COLUMNS = 4
@@ -18,19 +15,25 @@ _CELL_COLUMNS = 4
 
 def report_of_sweep(plan: SweepPlan, result: SweepResult, figure: CaptionedFigure | None) -> str:
     """Write the report of a sweep."""
-    source = result.provenance
+    source, keys = result.provenance, ", ".join(plan.keys) or "nothing, one point"
     contents = [("results", "Every point"), ("provenance", "Provenance")]
+    failed = None
+    if result.failed:
+        contents.insert(1, ("failed", "Failed"))
+        named = [key for key in result.failed[0] if key != "task"]
+        lines = [[str(one.get(key, "–")) for key in named] for one in result.failed]
+        failed = Table("Cells without a result", named, lines, form="stack", numeric=False)
     if figure is not None:
         contents.insert(0, ("figures", "Figure"))
-    if result.failed:
-        contents.insert(-1, ("failed", "Failed"))
+    columns, rows = aggregated_table(result.aggregated, plan.keys)
+    words = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
     return render(
         "sweep.html.j2",
         kind="Sweep",
         title=plan.name,
-        introduction=plan.scenario.description or f"Swept: {_listed(plan.keys)}.",
+        introduction=plan.scenario.description or f"Swept: {keys}.",
         meta=[
-            f"Swept keys: {_listed(plan.keys)}. {result.rows.height} of {len(plan.tasks)} rows are done"
+            f"Swept keys: {keys}. {result.rows.height} of {len(plan.tasks)} rows are done"
             + ("" if result.stopped is None else f"; stopped: {result.stopped}"),
             f"stripesim {source['stripesim']} · {moment_text(source['time'])} · seed {source['seed']} · "
             f"replications of each cell: {source['replications']}",
@@ -40,26 +43,8 @@ def report_of_sweep(plan: SweepPlan, result: SweepResult, figure: CaptionedFigur
         "calibrated or checked on.",
         contents=contents,
         figures=figure_blocks({} if figure is None else {"sweep": figure}),
-        results=_results(plan, result),
+        results=Table("Means of every point and cell", columns, rows, words=words),
         note=NOTE,
-        failed=_failed(result),
+        failed=failed,
         provenance=pretty({k: v for k, v in source.items() if k != "configuration"}),
     )
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return ", ".join(keys) or "nothing, one point"
-
-
-def _results(plan: SweepPlan, result: SweepResult) -> Table:
-    columns, rows = aggregated_table(result.aggregated, plan.keys)
-    words = [*range(len(plan.keys) + _CELL_COLUMNS), len(columns) - 1]
-    return Table("Means of every point and cell", columns, rows, words=words)
-
-
-def _failed(result: SweepResult) -> Table | None:
-    if not result.failed:
-        return None
-    columns = [key for key in result.failed[0] if key != "task"]
-    rows = [[str(failed.get(key, "–")) for key in columns] for failed in result.failed]
-    return Table("Cells without a result", columns, rows, form="stack", numeric=False)

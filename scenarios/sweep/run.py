@@ -1,18 +1,17 @@
-"""Run the tasks of a sweep, keep each row as it comes, and put the table together."""
+"""Run the tasks of a sweep, keep each row as it comes, and put the tables together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
 from stripesim._version import __version__
-from stripesim.scenarios.run.calibrated import warnings_of_all
-from stripesim.scenarios.run.results import rows_frame
-from stripesim.scenarios.run.stamp import where_and_when
+from stripesim.scenarios.run.notes import warnings_of_all, where_and_when
+from stripesim.scenarios.run.results import COLUMNS, RESULT_SCHEMA, block_text, rows_frame
 from stripesim.scenarios.sweep.dask import TIMEOUT_S, SweepLostError, run_dask
 from stripesim.scenarios.sweep.plan import SweepPlan
 from stripesim.scenarios.sweep.pool import Death, cores_usable, run_pool
@@ -55,21 +54,16 @@ def run_sweep(
     dask: str | None = None,
     dask_timeout_s: float = TIMEOUT_S,
     store: PartStore | None = None,
-    progress: Callable[[Outcome], None] | None = None,
+    progress: Callable[[Outcome], None] = lambda outcome: None,
 ) -> SweepResult:
     """Run what a plan asks for and is not there yet.
 
-    Notes
-    -----
     All cells run their first replication before any runs its second, so that a sweep cut short covers as
     much ground as possible. Serial, parallel and Dask runs give the same rows to the bit, but for
     ``engine_wall_s``.
     """
-    rows = (
-        {}
-        if store is None
-        else {t.task_id: store.rows[t.task_id] for t in plan.tasks if t.task_id in store.rows}
-    )
+    there = {} if store is None else store.rows
+    rows = {task.task_id: there[task.task_id] for task in plan.tasks if task.task_id in there}
     kept = len(rows)
     missing = sorted(
         (task for task in plan.tasks if task.task_id not in rows), key=lambda task: task.replication
@@ -85,8 +79,7 @@ def run_sweep(
                     if store is not None:
                         store.add(outcome.task, outcome.row)
                     rows[outcome.task.task_id] = outcome.row
-                if progress is not None:
-                    progress(outcome)
+                progress(outcome)
     except KeyboardInterrupt:
         stopped = "interrupted"
     except SweepLostError as error:
@@ -110,40 +103,28 @@ def run_sweep(
 
 def sweep_frame(plan: SweepPlan, rows: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
     """Put the table of a sweep together."""
-    listed = [
-        {**task.swept, **rows[task.task_id], "task": task.task_id}
-        for task in plan.tasks
-        if task.task_id in rows
-    ]
-    frame = rows_frame(listed)
+    done = [task for task in plan.tasks if task.task_id in rows]
+    frame = rows_frame({**task.swept, **rows[task.task_id], "task": task.task_id} for task in done)
     first = [*plan.keys, "replication", "seed"]
-    named = list(rows_frame([]).columns)
     # What a row lacks and what is null may differ in memory and on disk; neither shows in the table.
-    further = sorted(name for name in frame.columns if name not in named and name not in first)
+    further = sorted(name for name in frame.columns if name not in RESULT_SCHEMA and name not in first)
     further = [name for name in further if frame[name].null_count() < frame.height]
     missing = [pl.lit(None).alias(name) for name in first if name not in frame.columns]
-    return frame.with_columns(missing).select(*first, *named, *further)
+    return frame.with_columns(missing).select(*first, *RESULT_SCHEMA, *further)
 
 
 def _outcomes(
     tasks: Sequence[SweepTask], jobs: int | None, dask: str | None, dask_timeout_s: float
 ) -> Generator[Outcome, None, None]:
-    if not tasks:
-        return
-    if dask is not None:
-        yield from run_dask(tasks, dask, dask_timeout_s)
-        return
     processes = min(cores_usable() if jobs is None else jobs, len(tasks))
-    if processes == 1:
+    if tasks and dask is not None:
+        yield from run_dask(tasks, dask, dask_timeout_s)
+    elif processes == 1:
         yield from map(attempt, tasks)
-        return
-    yield from _pooled(tasks, processes)
-
-
-def _pooled(tasks: Sequence[SweepTask], processes: int) -> Generator[Outcome, None, None]:
-    with closing(run_pool(attempt, tasks, jobs=processes)) as answers:
-        for task, answer in answers:
-            yield Outcome(task, None, answer.reason) if isinstance(answer, Death) else answer
+    elif tasks:
+        with closing(run_pool(attempt, tasks, jobs=processes)) as answers:
+            for task, answer in answers:
+                yield Outcome(task, None, answer.reason) if isinstance(answer, Death) else answer
 
 
 def _failure_row(outcome: Outcome) -> dict[str, Any]:
@@ -172,3 +153,34 @@ def _provenance(plan: SweepPlan, counts: Mapping[str, Any]) -> dict[str, Any]:
         # With the swept keys at their values of the first point.
         "configuration": plan.scenario.model_dump(mode="json"),
     }
+
+
+#: What the abbreviations and signs of the table mean.
+NOTE: Final = (
+    "MB = 10⁶ bytes; latency = mean; ± half of the 95 % interval over replications; ! no steady state"
+)
+_CELL: Final = ("scheme", "op", "pattern")
+_NUMBERS: Final = tuple(
+    COLUMNS[key]
+    for key in (
+        "throughput_bytes_per_s",
+        "latency_mean_ns",
+        "latency_p99_ns",
+        "private_net_bytes_per_client_byte",
+    )
+)
+
+
+def aggregated_table(aggregated: pl.DataFrame, keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Write a sweep's means."""
+    columns = [*keys, *_CELL, "block", *(column.short_heading for column in _NUMBERS), "bottleneck"]
+    rows = [
+        [
+            *(str(row[name]) for name in (*keys, *_CELL)),
+            block_text(row),
+            *(one.padded_text(row, (f"{one.key}_ci_low", f"{one.key}_ci_high")) for one in _NUMBERS),
+            f"{row.get('bottleneck') or '–'}{'' if row.get('steady', True) else ' !'}",
+        ]
+        for row in aggregated.iter_rows(named=True)
+    ]
+    return columns, rows

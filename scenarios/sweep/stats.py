@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -36,8 +37,6 @@ def unsteady_reason(
 ) -> str | None:
     """Say why a run does not show its steady state; None if it does.
 
-    Notes
-    -----
     MSER-5 searches the first half of a run for the end of the transient. Three outcomes mean that the
     row's means are not those of a steady state: fewer than ten batches of five requests; a minimum at the
     end of the search, which says that the transient may go on; fewer than 20 completions between the end of
@@ -49,8 +48,6 @@ def unsteady_reason(
     White: An effective truncation heuristic for bias reduction in simulation output,
     Simulation 69(6), 1997.
 
-    Examples
-    --------
     >>> unsteady_reason(np.arange(9), np.arange(9) + 5, end_ns=14)
     '9 requests completed, wanted at least 50'
     """
@@ -75,8 +72,6 @@ def unsteady_reason(
 def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     r"""Average replications, cell by cell.
 
-    Notes
-    -----
     Over the n replications that hold a value,
 
     .. math:: \bar x \pm t_{0.975, n-1} \, s / \sqrt n \tag{1}
@@ -84,27 +79,22 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     with Student's t: replications are independent (other seeds) and their means nearly normal. The ends are
     null for n = 1.
 
-    Examples
-    --------
     >>> rows = pl.DataFrame({"scheme": ["rep:3"] * 2, "op": "read", "pattern": "seq",
     ...     "block_size_bytes": 4096, "replication": [0, 1], "iops": [1.0, 3.0]})
     >>> aggregate(rows).select("replications", "iops", pl.col("iops_ci_low").round(3)).rows()
     [(2, 2.0, -10.706)]
     """
     keys = list(dict.fromkeys([*swept, *CELL_COLUMNS]))
-    numbers = [
-        name
-        for name, dtype in rows.schema.items()
-        if dtype.is_numeric() and name not in keys and name not in _NOT_AVERAGED
-    ]
+    apart = {*keys, *_NOT_AVERAGED}
+    numbers = [name for name, dtype in rows.schema.items() if dtype.is_numeric() and name not in apart]
     listed: list[dict[str, Any]] = []
     for _, group in rows.group_by(keys, maintain_order=True):
-        row: dict[str, Any] = {name: group[name][0] for name in keys}
-        row["replications"] = group.height
+        row: dict[str, Any] = {**{name: group[name][0] for name in keys}, "replications": group.height}
         if "steady" in group.columns:
             row["steady"] = bool(group["steady"].all())
         if "bottleneck" in group.columns:
-            row["bottleneck"] = _by_frequency(group["bottleneck"])
+            counted = Counter(group["bottleneck"].drop_nulls().sort()).most_common()
+            row["bottleneck"] = ", ".join(name for name, _ in counted) or None
         for name in numbers:
             row[name], row[f"{name}_ci_low"], row[f"{name}_ci_high"] = _student(group[name])
         listed.append(row)
@@ -113,13 +103,6 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
     for name in numbers:
         schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
     return pl.DataFrame(listed, schema=schema)
-
-
-def _by_frequency(names: pl.Series) -> str | None:
-    counted: dict[str, int] = {}
-    for name in names.drop_nulls():
-        counted[name] = counted.get(name, 0) + 1
-    return ", ".join(sorted(counted, key=lambda name: (-counted[name], name))) or None
 
 
 def _student(values: pl.Series) -> tuple[float | None, float | None, float | None]:

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import polars as pl
@@ -33,8 +32,6 @@ class PartStore:
     rows: task id → row, of the sound rows found; damaged: files found that were not sound; their tasks are to
     be run again.
 
-    Notes
-    -----
     A file is written under another name and then renamed, and its name ends in the SHA-256 of its bytes:
     neither half a file nor a flipped bit passes for a result, and no damaged file reaches the Parquet reader,
     which some damage makes crash. Files that cannot be used are renamed to ``*.damaged`` and left for their
@@ -59,19 +56,17 @@ class PartStore:
             raise
 
     def _take(self, out_dir: Path, *, resume: bool) -> None:
+        got = ""
         try:
             # The system lets go of it when the process ends, however that happens.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SweepError(
-                f"--out: {out_dir}: got a folder that another sweep is writing to, wanted one of its own"
-            ) from None
+            got = "a folder that another sweep is writing to, wanted one of its own"
         files = self._files()
-        if files and not resume:
-            raise SweepError(
-                f"--out: {out_dir}: got a folder with rows of a sweep, wanted --resume to go on with it, "
-                "or another folder"
-            )
+        if files and not resume and not got:
+            got = "a folder with rows of a sweep, wanted --resume to go on with it, or another folder"
+        if got:
+            raise SweepError(f"--out: {out_dir}: got {got}")
         for stale in self._folder.glob(".*.tmp"):
             stale.unlink(missing_ok=True)
         for path in files:
@@ -81,9 +76,7 @@ class PartStore:
     def __enter__(self) -> PartStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._lock)
 
     def add(self, task: SweepTask, row: Mapping[str, Any]) -> None:

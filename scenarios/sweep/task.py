@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,55 +22,35 @@ from stripesim.sim.ceph.cluster import Models
 #: Source that rows come from. Not what reads parameter sets and kernel tables, nor what checks a scenario:
 #: their outcome is hashed. A test compares this with the modules that a task loads.
 _SOURCE: Final = (
-    "models/**/*.py",
-    "sim/**/*.py",
-    "traces/**/*.py",
-    "scenarios/run/build.py",
-    "scenarios/run/cell.py",
-    "scenarios/run/failures.py",
-    "scenarios/run/files.py",
-    "scenarios/schema/durability.py",
-    "scenarios/schema/plan.py",
-    "scenarios/schema/faults.py",
-    "scenarios/schema/geometry.py",
-    "scenarios/schema/problems.py",
-    "scenarios/schema/toml_lines.py",
-    "scenarios/run/replay.py",
-    "scenarios/schema/keys.py",
-    "scenarios/schema/types.py",
-    "scenarios/sweep/stats.py",
-    "scenarios/sweep/task.py",
-    "scenarios/schema/units.py",
-)
+    "models/**/*.py", "sim/**/*.py", "traces/**/*.py",
+    *(f"scenarios/run/{name}.py" for name in ("build", "cell", "failures", "files", "replay")),
+    *(
+        f"scenarios/schema/{name}.py"
+        for name in ("geometry", "keys", "problems", "tables", "toml", "types", "units")
+    ),
+    *(f"scenarios/sweep/{name}.py" for name in ("stats", "task")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class SweepTask:
     """A cell of a scenario under one seed.
 
-    task_id: SHA-256 of what the row depends on, 64 hex digits; see Notes; scenario: narrowed to the cell; its
-    seed is that of the replication; replication: from 0; engine: ``compiled`` or ``simpy``; swept: swept key
-    → its value at this point; code, models: SHA-256 of the source that rows come from and of the numbers the
-    models hold; files: SHA-256 of each file that the scenario names, in the order of `Scenario.files`.
-
-    Notes
-    -----
     The name covers the scenario (every default written out, without its name and description, which no row
     depends on), cell, replication, engine, version and source of stripesim, the numbers of the parameter sets
     and kernel table, and the content of every file that the scenario names (traces, CRUSH map). What a row
-    does not depend on is left out: the cells beside it. So a sweep that is widened later keeps the rows that
-    it has.
+    does not depend on is left out: the cells beside it. So a sweep that is widened later keeps its rows.
     """
 
-    task_id: str
-    scenario: Scenario
+    task_id: str  # SHA-256 of what the row depends on, 64 hex digits
+    scenario: Scenario  # narrowed to the cell; its seed is that of the replication
     cell: Cell
-    replication: int
+    replication: int  # from 0
     engine: str
-    swept: Mapping[str, Any] = field(default_factory=dict)
-    code: str
-    models: str
-    files: tuple[str, ...]
+    swept: Mapping[str, Any] = field(default_factory=dict)  # swept key → its value at this point
+    code: str  # SHA-256 of the source that rows come from
+    models: str  # SHA-256 of the numbers the models hold
+    files: tuple[str, ...]  # SHA-256 of each file that the scenario names, in the order of `Scenario.files`
 
     @property
     def label(self) -> str:
@@ -98,11 +78,9 @@ def make_task(
 ) -> SweepTask:
     """Name a task."""
     narrowed = _narrowed(scenario, cell, replication)
-    configuration = narrowed.model_dump(mode="json", exclude={"name", "description"})
-    models = _models_sha256(*_models_key(scenario))
-    files = _files_sha256(narrowed)
+    models, files = _models_sha256(*_models_key(scenario)), _files_sha256(narrowed)
     named = {
-        "scenario": configuration,
+        "scenario": narrowed.model_dump(mode="json", exclude={"name", "description"}),
         "cell": list(cell),
         "replication": replication,
         "engine": engine,
@@ -111,8 +89,9 @@ def make_task(
         "models": models,
         "files": files,
     }
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return SweepTask(
-        task_id=_sha256_of_json(named),
+        task_id=hashlib.sha256(text.encode()).hexdigest(),
         scenario=narrowed,
         cell=cell,
         replication=replication,
@@ -126,10 +105,9 @@ def make_task(
 
 def run_task(task: SweepTask) -> dict[str, Any]:
     """Run a task."""
+    got = f"the source of another stripesim (here {__version__}), wanted that of the sweep"
     if task.code != code_sha256():
-        raise ValueError(
-            f"worker: got the source of another stripesim (here {__version__}), wanted that of the sweep"
-        )
+        raise ValueError(f"worker: got {got}")
     key = _models_key(task.scenario)
     if task.models != _models_sha256(*key):
         forget_models()
@@ -137,13 +115,11 @@ def run_task(task: SweepTask) -> dict[str, Any]:
         raise ValueError("worker: got other parameter sets or kernel tables, wanted those of the sweep")
     if task.files != _files_sha256(task.scenario):
         named = ", ".join(path for _, path in task.scenario.files())
-        raise ValueError(
-            f"worker: got {named} with other content, wanted the files that the sweep was planned with"
-        )
+        wanted = "the files that the sweep was planned with"
+        raise ValueError(f"worker: got {named} with other content, wanted {wanted}")
     result = run_cell(task.scenario, task.cell, task.engine, _models(*key))
-    reason = unsteady_reason(
-        result.requested.issued_ns, result.requested.completed_ns, end_ns=result.engine_run.end_ns
-    )
+    found = result.requested
+    reason = unsteady_reason(found.issued_ns, found.completed_ns, end_ns=result.engine_run.end_ns)
     row = {
         **row_of(task.scenario, task.cell, result),
         "replication": task.replication,
@@ -168,25 +144,10 @@ def attempt(task: SweepTask) -> Outcome:
 
 def _narrowed(scenario: Scenario, cell: Cell, replication: int) -> Scenario:
     """Leave only what one cell depends on."""
-    workload: dict[str, Any] = {}
-    if cell.op in ("read", "write"):
-        workload["ops"] = (cell.op,)
-    if cell.pattern in ("seq", "rand"):
-        workload["patterns"] = (cell.pattern,)
-    if cell.block_size_bytes is not None:
-        workload["block_sizes_bytes"] = (cell.block_size_bytes,)
-    return scenario.model_copy(
-        update={
-            "schemes": (cell.scheme,),
-            "seed": scenario.seed + replication,
-            "workload": scenario.workload.model_copy(update=workload),
-        }
-    )
-
-
-def _sha256_of_json(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    given = {"ops": cell.op, "patterns": cell.pattern, "block_sizes_bytes": cell.block_size_bytes}
+    own = {key: (value,) for key, value in given.items() if value not in ("mixed", "trace", None)}
+    seed, workload = scenario.seed + replication, scenario.workload.model_copy(update=own)
+    return scenario.model_copy(update={"schemes": (cell.scheme,), "seed": seed, "workload": workload})
 
 
 @cache
@@ -205,8 +166,7 @@ def source_files() -> dict[str, Path]:
 
     root = Path(next(iter(stripesim.__path__)))
     files: dict[str, Path] = {}
-    for pattern in _SOURCE:
-        package, _, below = pattern.partition("/")
+    for package, _, below in (pattern.partition("/") for pattern in _SOURCE):
         # Each folder may be a link to one that stands elsewhere, and globs do not follow links.
         folder = (root / package).resolve()
         files |= {f"{package}/{path.relative_to(folder).as_posix()}": path for path in folder.glob(below)}
@@ -241,10 +201,8 @@ def _models(generation: str, cluster: ClusterSpec, device_sha256: str) -> Models
 @lru_cache(maxsize=4096)
 def _models_sha256(generation: str, cluster: ClusterSpec, device_sha256: str) -> str:
     models = _models(generation, cluster, device_sha256)
-    parameters: list[Iterable[Mapping[str, Any]]] = [
-        model.parameters(f"{name}.") for name, model in models.described().items()
-    ]
-    found = json.dumps([list(listed) for listed in parameters], sort_keys=True, default=_plain)
+    parameters = [list(model.parameters(f"{name}.")) for name, model in models.described().items()]
+    found = json.dumps(parameters, sort_keys=True, default=_plain)
     return hashlib.sha256(f"{found}\n{table_to_json(models.kernel)}".encode()).hexdigest()
 
 

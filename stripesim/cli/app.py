@@ -8,13 +8,11 @@ import typer
 
 from stripesim._version import __version__
 from stripesim.cli.crush import CrushCommand, crush
-from stripesim.cli.durability import durability
 from stripesim.cli.explain import explain
 from stripesim.cli.importing import import_app
 from stripesim.cli.kernel import kernel
-from stripesim.cli.plan import plan
+from stripesim.cli.planning import durability, plan, serve
 from stripesim.cli.run import run
-from stripesim.cli.serve import serve
 from stripesim.cli.study import study_app
 from stripesim.cli.sweep import sweep
 from stripesim.cli.trace import trace_app

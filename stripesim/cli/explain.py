@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import enum
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,16 +23,8 @@ _STYLES = {
 }  # fmt: skip
 
 
-class Request(enum.StrEnum):
-    """What can be explained."""
-
-    WRITE = "write"
-    READ = "read"
-    REPAIR = "repair"
-
-
 def explain(
-    op: Annotated[Request, typer.Argument(help="One request of this kind.")],
+    op: Annotated[Literal["write", "read", "repair"], typer.Argument(help="One request of this kind.")],
     schemes: Annotated[
         list[str] | None, typer.Option("--scheme", help="Such as rep:3 or rs:6,3; several on one time axis.")
     ] = None,
@@ -66,14 +57,14 @@ def explain(
     from stripesim.scenarios.explain.request import explain as timelines_of
 
     timelines = timelines_of(
-        op.value, schemes or ["rep:3", "rs:6,3"], _bytes("--size", size),
+        op, schemes or ["rep:3", "rs:6,3"], _bytes("--size", size),
         offset_bytes=0 if offset.strip() == "0" else _bytes("--offset", offset),
         generation=generation or None, state=state, image=image, lost_shard=lost_shard, scenario=scenario,
         sets=sets or (), direct_reads=direct_reads,
         stripe_unit_bytes=None if stripe_unit is None else _bytes("--stripe-unit", stripe_unit),
     )  # fmt: skip
     document = {"requests": [timeline.to_json() for timeline in timelines]}
-    written = [] if out is None else _write(out, op.value, timelines, document)
+    written = [] if out is None else _write(out, op, timelines, document)
     if page is not None:
         from stripesim.scenarios.explain.play import play_page
         from stripesim.scenarios.run.results import write_files
@@ -134,12 +125,10 @@ def _coloured(line: str) -> Any:
 
     text = Text(line)
     head, _, body = line.rpartition("  ")
-    if "^" in body or not head:
-        return text
-    for index in range(len(line)):
-        # Labels stand left of the drawing and have a lower case letter or a space before every glyph.
-        if index > 18 and line[index] in _STYLES:
-            text.stylize(_STYLES[line[index]], index, index + 1)
+    # Labels stand left of the drawing and have a lower case letter or a space before every glyph.
+    for index, glyph in enumerate(line if head and "^" not in body else ""):
+        if index > 18 and glyph in _STYLES:
+            text.stylize(_STYLES[glyph], index, index + 1)
     return text
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from stripesim.cli.options import JsonOption, ReportOption
-from stripesim.cli.output import check_out, console, list_written, table, write_json
+from stripesim.cli.output import check_out, console, list_written, table, write_json, write_page
 
 import_app = typer.Typer(
     help="Read a cluster that exists, or a workload that was measured.", no_args_is_help=True
@@ -47,9 +47,8 @@ def ceph_report(
     )
     if out is not None and report:
         from stripesim.scenarios.report.cluster import report_of_cluster
-        from stripesim.scenarios.run.results import write_files
 
-        written += write_files(out.parent, {"report.html": report_of_cluster(document).encode()})
+        written += write_page(out.parent, report_of_cluster(document))
     if not write_json(json_to, document):
         _print_cluster(document)
     for warning in document["warnings"]:
@@ -60,7 +59,7 @@ def ceph_report(
 def _print_cluster(document: dict[str, Any]) -> None:
     """Print the tables of the page, without their notes; of domains those that do not heal."""
     from stripesim.scenarios.report.cluster import sections_of
-    from stripesim.scenarios.report.words import bytes_text
+    from stripesim.scenarios.schema.units import bytes_text
 
     for section in sections_of(document)[:3]:
         for shown in section.tables:
@@ -111,13 +110,10 @@ def _show_workloads(rows: list[dict[str, Any]], json_to: str | None) -> None:
         return
     for row in rows:
         measured = row["measured"]
-        print(
-            f"# {row.get('file', row['job'])}: {row['op']}, measured {measured['iops']:.0f} requests/s",
-            end="",
-        )
+        line = f"# {row.get('file', row['job'])}: {row['op']}, measured {measured['iops']:.0f} requests/s"
         for name in ("mean", "p99"):
-            if measured[f"latency_{name}_ns"] is not None:
-                print(f", {name} {measured[f'latency_{name}_ns'] / 1e6:.3f} ms", end="")
-        print("\n[workload]")
+            latency_ns = measured[f"latency_{name}_ns"]
+            line += "" if latency_ns is None else f", {name} {latency_ns / 1e6:.3f} ms"
+        print(line, "[workload]", sep="\n")
         for key, value in row["workload"].items():
             print(f"{key} = {value!r}".replace("'", '"'))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,13 +19,6 @@ _SCHEMES = ("rs:6,3", "rs:10,4")
 _CEPH_BYTES = 1 << 20
 
 Rows = Sequence[dict[str, Any]]
-
-
-class Columns(enum.StrEnum):
-    """How kernel timings are shown."""
-
-    FULL = "full"
-    SOURCE = "source"
 
 
 def kernel(
@@ -60,8 +52,9 @@ def kernel(
         ),
     ] = None,
     columns: Annotated[
-        Columns, typer.Option(help="source: seconds, KB, plugin, k, m … as Ceph's benchmark is published.")
-    ] = Columns.FULL,
+        Literal["full", "source"],
+        typer.Option(help="source: seconds, KB, plugin, k, m … as Ceph's benchmark is published."),
+    ] = "full",
     save: Annotated[
         bool, typer.Option("--save", help="Keep the cost table for `cluster.kernel_table`.")
     ] = False,
@@ -101,7 +94,7 @@ def kernel(
     }
     if write_json(json_to, document):
         return
-    if columns is Columns.SOURCE:
+    if columns == "source":
         print(format_table(codes))
     else:
         from stripesim.cli.tables import kernel_table
@@ -132,14 +125,12 @@ def _shipped() -> list[dict[str, Any]]:
     return [row | {"backend": f"ceph {row['backend']}"} for row in shipped_rows("ceph16.csv").to_dicts()]
 
 
-def _save(rows: Sequence[Mapping[str, Any]]) -> Path:
+def _save(rows: Rows) -> Path:
     """Keep the cost table of the calls through libraries, warm, on one core."""
     from stripesim.calibration.kernels.store import save_table, table_of_this_machine
 
-    calls = [
-        row for row in rows if row["buffers"] == "warm" and row["cores"] == 1 and row["copy_seconds_median"]
-    ]
-    return save_table(table_of_this_machine(calls))
+    calls = [row for row in rows if row["buffers"] == "warm" and row["cores"] == 1]
+    return save_table(table_of_this_machine([row for row in calls if row["copy_seconds_median"]]))
 
 
 def _write(out: Path, rows: Rows, pairs: Rows, ceph: Rows, text: str) -> list[Path]:
@@ -170,7 +161,7 @@ def _print_pairs(pairs: Rows, source: str) -> None:
     if not pairs:
         print("nothing here was timed by Ceph's benchmark too: no scheme and size in common", file=sys.stderr)
         return
-    cases: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    cases: dict[tuple[Any, ...], Any] = {}
     for pair in pairs:
         key = (pair["scheme"], pair["op"], pair["erasures"], pair["ceph_backend"], pair["ceph_bytes_per_s"])
         cases.setdefault(key, []).append(pair)
@@ -178,26 +169,19 @@ def _print_pairs(pairs: Rows, source: str) -> None:
     def text(value: float | None, unit: float = 1e9) -> str:
         return "" if value is None else f"{value / unit:.2f}"
 
+    def fastest(mine: Rows, *, alone: bool) -> float | None:
+        speeds = [pair["bytes_per_s"] for pair in mine if pair["backend"].startswith("isal_") is alone]
+        return max(speeds, default=None)
+
     rows = []
     for (scheme, op, erasures, plugin, speed), mine in cases.items():
-        best: dict[bool, float | None] = {
-            kind: max(
-                (pair["bytes_per_s"] for pair in mine if pair["backend"].startswith("isal_") is kind),
-                default=None,
-            )
-            for kind in (False, True)
-        }
-        call = best[False]
+        call = fastest(mine, alone=False)
         rows.append([
             scheme, op if not erasures else f"{op}, {erasures} lost", plugin.removeprefix("ceph "),
-            format_size(mine[0]["size_bytes"]), text(speed), text(call), text(best[True]),
+            format_size(mine[0]["size_bytes"]), text(speed), text(call), text(fastest(mine, alone=True)),
             text(None if call is None else speed / call, 1.0),
         ])  # fmt: skip
-    console().print(
-        table(
-            ("scheme", "operation", "Ceph's plugin", "data", "Ceph", "call", "alone", "Ceph / call"), rows,
-            numbers=range(3, 8), title=f"Beside Ceph ({source})",
-            caption="GB/s of data; call = the fastest through a library, with its copies; alone = ISA-L "
-            "without",
-        )
-    )  # fmt: skip
+    columns = ("scheme", "operation", "Ceph's plugin", "data", "Ceph", "call", "alone", "Ceph / call")
+    caption = "GB/s of data; call = the fastest through a library, with its copies; alone = ISA-L without"
+    title = f"Beside Ceph ({source})"
+    console().print(table(columns, rows, numbers=range(3, 8), title=title, caption=caption))

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class Engine(enum.StrEnum):
-    """The two engines; they give the same answer."""
-
-    COMPILED = "compiled"
-    SIMPY = "simpy"
+Engine = Literal["compiled", "simpy"]
 
 
 DaskOption = Annotated[

@@ -80,6 +80,13 @@ def list_written(paths: list[Path]) -> None:
         print(f"wrote {path}", file=sys.stderr)
 
 
+def write_page(out: Path, page: str, name: str = "report.html") -> list[Path]:
+    """Write a page into a folder."""
+    from stripesim.scenarios.run.results import write_files
+
+    return write_files(out, {name: page.encode()})
+
+
 def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:
     """Say on standard error, in one line, what lies outside the range that the models were calibrated in.
 

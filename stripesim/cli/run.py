@@ -10,28 +10,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stripesim.cli.options import (
-    Engine,
-    EngineOption,
-    JsonOption,
-    OutOption,
-    ReportOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
+from stripesim.cli import options
+from stripesim.cli.output import (
+    check_out,
+    console,
+    list_written,
+    progress,
+    warn_outside,
+    write_json,
+    write_page,
 )
-from stripesim.cli.output import check_out, console, list_written, progress, warn_outside, write_json
 
 if TYPE_CHECKING:
     from stripesim.scenarios.run.execute import ScenarioResult
-    from stripesim.scenarios.schema.keys import Scenario
 
 
 def run(
-    scenario: ScenarioArgument,
-    sets: SetOption = None,
-    engine: EngineOption = Engine.COMPILED,
-    seed: SeedOption = None,
+    scenario: options.ScenarioArgument,
+    sets: options.SetOption = None,
+    engine: options.EngineOption = "compiled",
+    seed: options.SeedOption = None,
     costs: Annotated[
         bool | None,
         typer.Option(
@@ -43,9 +41,9 @@ def run(
         bool,
         typer.Option("--advise", help="Simulate what doubling each resource brings, alone and in pairs."),
     ] = False,
-    out: OutOption = None,
-    report: ReportOption = False,
-    json_to: JsonOption = None,
+    out: options.OutOption = None,
+    report: options.ReportOption = False,
+    json_to: options.JsonOption = None,
 ) -> None:
     """Run a scenario: each scheme under each kind of request."""
     check_out(out, report=report)
@@ -57,17 +55,19 @@ def run(
     # Following requests step by step takes a second run: only for who reads it.
     wanted = costs if costs is not None else out is not None or json_to is not None
     with progress(loaded.name, len(cells(loaded))) as step:
-        result = run_scenario(loaded, engine=engine.value, progress=step, costs=wanted)
+        result = run_scenario(loaded, engine=engine, progress=step, costs=wanted)
     if advise and not result.stopped:
-        from stripesim.scenarios.run.advise import advise as purchases
-        from stripesim.scenarios.run.advise import simulations
+        from stripesim.scenarios.run import advise as advice
 
-        with progress(f"{loaded.name}: purchases", simulations(loaded)) as step:
-            gains = purchases(loaded, engine=engine.value, progress=step)
+        with progress(f"{loaded.name}: purchases", advice.simulations(loaded)) as step:
+            gains = advice.advise(loaded, engine=engine, progress=step)
         result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if out is None else _write(out, result)
     if out is not None and report:
-        written += _write_report(out, loaded, result, engine.value)
+        from stripesim.scenarios.report.run import report_of_run
+
+        with progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
+            written += write_page(out, report_of_run(loaded, result, engine=engine, progress=step))
     if result.stopped:
         print("stopped: the results are those of the cells that were done", file=sys.stderr)
     if not write_json(json_to, result.to_json()):
@@ -96,22 +96,13 @@ def _write(out: Path, result: ScenarioResult) -> list[Path]:
     return write_results(out, result.rows, result.provenance, extra) + save_figures(figures, out)
 
 
-def _write_report(out: Path, scenario: Scenario, result: ScenarioResult, engine: str) -> list[Path]:
-    from stripesim.scenarios.report.run import report_of_run
-    from stripesim.scenarios.run.results import write_files
-
-    with progress(f"{scenario.name}: report", len(scenario.schemes)) as step:
-        page = report_of_run(scenario, result, engine=engine, progress=step)
-    return write_files(out, {"report.html": page.encode()})
-
-
 def _print(result: ScenarioResult, *, costs: bool) -> None:
     """Print the tables and the lines below them."""
     from stripesim.cli.tables import advice_table, fault_lines, recorded_lines, repair_lines, timeline_table
-    from stripesim.scenarios.explain.costs_table import print_costs
+    from stripesim.scenarios.explain.costs import print_costs
     from stripesim.scenarios.run.advise import notable
+    from stripesim.scenarios.run.notes import load_sentences
     from stripesim.scenarios.run.results import print_table
-    from stripesim.scenarios.run.sentences import load_sentences
 
     terminal = console()
     print_table(result.rows, terminal, width=None if terminal.is_terminal else 100)

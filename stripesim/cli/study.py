@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from stripesim.cli.options import Engine, EngineOption, JsonOption, OutOption, SetOption
+from stripesim.cli.options import EngineOption, JsonOption, OutOption, SetOption
 from stripesim.cli.output import console, list_written, progress, table, write_json
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _command(study: Study) -> Callable[..., None]:
         out, json_to, everything = given.pop("out"), given.pop("json_to"), given.pop("everything")
         with progress(f"study {study.name}", None) as step:
             result = study.run(
-                engine=given.pop("engine").value, sets=given.pop("sets") or (),
+                engine=given.pop("engine"), sets=given.pop("sets") or (),
                 ablate=given.pop("ablate") or (), jobs=given.pop("jobs"), progress=step, **given,
             )  # fmt: skip
         written = study.save(result, out) if out is not None else []
@@ -85,7 +85,7 @@ def _shared(study: Study) -> Iterator[tuple[str, Any, Any]]:
     names = ", ".join(study.ablations) or "none"
     words = f"Compare with this mechanism changed; may be repeated, or all: {names}."
     yield "ablate", Annotated[list[str] | None, typer.Option("--ablate", help=words)], None
-    yield "engine", EngineOption, Engine.COMPILED
+    yield "engine", EngineOption, "compiled"
     words = f"Worker processes; left out: {'all cores' if study.jobs is None else study.jobs}."
     yield "jobs", Annotated[int | None, typer.Option(help=words, show_default=False)], None
     words = "Show the claims that do not count, too."

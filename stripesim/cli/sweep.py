@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stripesim.cli.options import (
-    DaskOption,
-    Engine,
-    EngineOption,
-    JsonOption,
-    OutOption,
-    ReportOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
+from stripesim.cli import options
+from stripesim.cli.output import (
+    check_out,
+    console,
+    list_written,
+    progress,
+    table,
+    warn_outside,
+    write_json,
+    write_page,
 )
-from stripesim.cli.output import check_out, console, list_written, progress, table, warn_outside, write_json
 
 if TYPE_CHECKING:
     from stripesim.scenarios.sweep.plan import SweepPlan
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioArgument,
     over: Annotated[
         list[str] | None,
         typer.Option("--over", help="Key and its values: a.b=V,V,...; several --over make a grid."),
@@ -42,35 +41,35 @@ def sweep(
     points: Annotated[
         Path | None, typer.Option("--list", help="CSV file of points: a line of keys, then lines of values.")
     ] = None,
-    sets: SetOption = None,
+    sets: options.SetOption = None,
     replications: Annotated[int, typer.Option(help="Runs of each cell; run r, from 0, has seed + r.")] = 1,
     jobs: Annotated[
         int | None, typer.Option(help="Worker processes; left out: all cores.", show_default=False)
     ] = None,
-    dask: DaskOption = None,
+    dask: options.DaskOption = None,
     dask_timeout_s: Annotated[
         float,
         typer.Option("--dask-timeout", help="Seconds to wait once all Dask workers have gone.", min=1.0),
     ] = 300.0,
-    engine: EngineOption = Engine.COMPILED,
-    seed: SeedOption = None,
-    out: OutOption = None,
+    engine: options.EngineOption = "compiled",
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the sweep in --out; rows there are kept.")
     ] = False,
-    report: ReportOption = False,
-    json_to: JsonOption = None,
+    report: options.ReportOption = False,
+    json_to: options.JsonOption = None,
 ) -> None:
     """Run a scenario at each point of a grid or list, on all cores; each row is kept as it comes."""
     from stripesim.scenarios.sweep.plan import SweepError, plan_sweep
     from stripesim.scenarios.sweep.run import run_sweep
     from stripesim.scenarios.sweep.store import PartStore
 
-    problems = _problems(out, report=report, resume=resume, jobs=jobs, dask=dask)
+    problems = list(_problems(out, report=report, resume=resume, jobs=jobs, dask=dask))
     try:
         plan = plan_sweep(
             scenario, over=over or (), zipped=zipped or (), list_file=points, sets=sets or (), seed=seed,
-            replications=replications, engine=engine.value,
+            replications=replications, engine=engine,
         )  # fmt: skip
     except ValueError as error:
         raise SweepError("\n".join([*problems, *str(error).splitlines()])) from None
@@ -101,26 +100,24 @@ def sweep(
 
 def _problems(
     out: Path | None, *, report: bool, resume: bool, jobs: int | None, dask: str | None
-) -> list[str]:
+) -> Iterator[str]:
     """List all that is wrong with the options: it is reported together with the scenario's problems."""
-    found = []
     if jobs is not None and jobs < 1:
-        found.append(f"--jobs: got {jobs}, wanted a number of at least 1")
+        yield f"--jobs: got {jobs}, wanted a number of at least 1"
     if jobs is not None and dask is not None:
-        found.append("--dask: got --jobs too, wanted one of them: a Dask cluster has its own workers")
+        yield "--dask: got --jobs too, wanted one of them: a Dask cluster has its own workers"
     if resume and out is None:
-        found.append("--resume: got no --out, wanted the folder of the sweep to go on with")
+        yield "--resume: got no --out, wanted the folder of the sweep to go on with"
     try:
         check_out(out, report=report)
     except ValueError as error:
-        found.append(str(error))
-    return found
+        yield str(error)
 
 
 def _write(out: Path, plan: SweepPlan, result: SweepResult, *, report: bool) -> list[Path]:
     """Write tables, provenance, figures and, where asked, the report; also when the sweep ended early."""
     from stripesim.scenarios.figures.results import save_figures
-    from stripesim.scenarios.run.results import write_files, write_results
+    from stripesim.scenarios.run.results import write_results
     from stripesim.scenarios.sweep.figures import draw_sweep
 
     extra = {
@@ -134,13 +131,13 @@ def _write(out: Path, plan: SweepPlan, result: SweepResult, *, report: bool) -> 
     if report:
         from stripesim.scenarios.sweep.report import report_of_sweep
 
-        written += write_files(out, {"report.html": report_of_sweep(plan, result, figure).encode()})
+        written += write_page(out, report_of_sweep(plan, result, figure))
     return written
 
 
 def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
     """Say on standard error what a reader of the table must know."""
-    lines = []
+    lines, done = [], result.rows.height
     if result.damaged:
         lines.append(f"warning: {result.damaged} damaged rows in {out} were not used; their cells ran again")
     unsteady = [] if result.rows.is_empty() else result.rows.filter(~result.rows["steady"]).to_dicts()
@@ -149,16 +146,15 @@ def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
         where = [str(first[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if first[key]]
         where += [f"{key}={first[key]}" for key in plan.keys]
         lines.append(
-            f"warning: {len(unsteady)} of {result.rows.height} rows did not reach a steady state; the first: "
+            f"warning: {len(unsteady)} of {done} rows did not reach a steady state; the first: "
             f"{' '.join(where)}: {first['unsteady_reason']}"
         )
     for failed in result.failed:
         where = [f"{key}={value}" for key, value in failed.items() if key not in ("task", "reason")]
         lines.append(f"failed: {' '.join(where)}: {failed['reason']}")
     if result.stopped:
-        lines.append(f"stopped: {result.stopped}; {result.rows.height} of {len(plan.tasks)} rows are done")
-        if out is not None:
-            lines.append(f"the same command with --resume goes on from {out}")
+        lines.append(f"stopped: {result.stopped}; {done} of {len(plan.tasks)} rows are done")
+        lines += [] if out is None else [f"the same command with --resume goes on from {out}"]
     for line in lines:
         print(line, file=sys.stderr)
 
@@ -179,7 +175,7 @@ def _on_signal(number: signal.Signals, handler: Any) -> Iterator[None]:
 
 def _print(plan: SweepPlan, result: SweepResult) -> None:
     """Print the means of each point."""
-    from stripesim.scenarios.sweep.table import NOTE, aggregated_table
+    from stripesim.scenarios.sweep.run import NOTE, aggregated_table
 
     columns, rows = aggregated_table(result.aggregated, plan.keys)
     # A unit stands below its name; what has one is a number.

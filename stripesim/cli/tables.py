@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -63,18 +63,18 @@ def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
     Mappings and lists of rows that are empty are left out; each table fits 100 columns.
     """
 
-    def plain(heading: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    def plain(heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
         texts = [[_cell(value) for value in row] for row in rows]
         return table(columns, texts, numbers=range(1, len(columns)), title=heading)
 
     single = {key: value for key, value in summary.items() if not isinstance(value, dict | list)}
-    tables = [plain("", ("of the trace", "value"), list(single.items()))]
+    tables = [plain("", ("of the trace", "value"), single.items())]
     for key, value in summary.items():
         heading = key.replace("_", " ")
         if isinstance(value, dict) and value:
-            tables.append(plain(heading, (_KEYS_OF.get(key, ""), "value"), list(value.items())))
+            tables.append(plain(heading, (_KEYS_OF.get(key, ""), "value"), value.items()))
         elif isinstance(value, list) and value:
-            tables.append(plain(heading, list(value[0]), [list(row.values()) for row in value]))
+            tables.append(plain(heading, list(value[0]), (row.values() for row in value)))
     return tables
 
 
@@ -98,22 +98,17 @@ def _moved(row: Mapping[str, Any], prefix: str) -> str:
 def repair_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Say what each row's repair came to; nothing for rows without one."""
     lines = []
-    for row in rows:
-        objects = row.get("repair_objects")
-        if objects is None:
-            continue
-        lost_mb, pending = row["repair_lost_bytes"] / 1e6, row["repair_objects_pending"]
-        where = f"{row['scheme']} {row['op']} {row['pattern']}"
+    for row in (row for row in rows if row.get("repair_objects") is not None):
+        objects, pending = row["repair_objects"], row["repair_objects_pending"]
+        lost = f"{row['repair_lost_bytes'] / 1e6:,.0f} MB"
         if row["repair_s"] is None:
-            lines.append(
-                f"{where}: repair of {lost_mb:,.0f} MB unfinished, "
-                f"{pending:,} of {objects + pending:,} objects to go"
-            )
+            said = f"repair of {lost} unfinished, {pending:,} of {objects + pending:,} objects to go"
         else:
-            lines.append(
-                f"{where}: {objects:,} objects, {lost_mb:,.0f} MB rebuilt in {row['repair_s']:.1f} s; "
-                f"bytes per byte lost: {_moved(row, 'repair')}"
+            said = (
+                f"{objects:,} objects, {lost} rebuilt in {row['repair_s']:.1f} s; bytes per byte lost: "
+                f"{_moved(row, 'repair')}"
             )
+        lines.append(f"{row['scheme']} {row['op']} {row['pattern']}: {said}")
     return lines
 
 
@@ -171,19 +166,15 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
     from stripesim.scenarios.run.advise import gain_text
     from stripesim.scenarios.schema.units import format_size
 
-    shown = table(
-        ("cell", "twice the", "requests per second", "mean latency", "99th percentile"),
-        numbers=range(2, 5),
-        title="What twice as much would bring [%]",
-        caption="Simulated, each alone, and pairs that bring more than either; "
-        "± is half a 95 % interval over replications.",
-    )
+    columns = ("cell", "twice the", "requests per second", "mean latency", "99th percentile")
+    caption = "Simulated, each alone, and pairs that bring more than either; "
+    caption += "± is half a 95 % interval over replications."
+    title = "What twice as much would bring [%]"
+    shown = table(columns, numbers=range(2, 5), title=title, caption=caption)
     previous = ""
     for row in advice:
         size = row["block_size_bytes"]
-        cell = " ".join(
-            [row["scheme"], row["op"], row["pattern"], *([] if size is None else [format_size(size)])]
-        )
+        cell = " ".join([row["scheme"], row["op"], row["pattern"], *([format_size(size)] if size else [])])
         if previous and cell != previous:
             shown.add_section()
         changes = (gain_text(row, name) for name in ("iops", "latency_mean", "latency_p99"))
@@ -194,13 +185,12 @@ def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
 
 def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Set a trace's recorded latency beside the simulated one; nothing where either is missing."""
-    lines = []
-    for row in rows:
-        if None not in (row.get("recorded_latency_mean_ns"), row.get("latency_mean_ns")):
-            pairs = [
-                (name, row[f"recorded_latency_{name}_ns"] / 1e6, row[f"latency_{name}_ns"] / 1e6)
-                for name in ("mean", "p50", "p95", "p99")
-            ]
-            text = ", ".join(f"{name} {then:.2f} → {now:.2f}" for name, then, now in pairs)
-            lines.append(f"{row['scheme']}: latency recorded → simulated [ms]: {text}")
-    return lines
+    return [
+        f"{row['scheme']}: latency recorded → simulated [ms]: "
+        + ", ".join(
+            f"{name} {row[f'recorded_latency_{name}_ns'] / 1e6:.2f} → {row[f'latency_{name}_ns'] / 1e6:.2f}"
+            for name in ("mean", "p50", "p95", "p99")
+        )
+        for row in rows
+        if None not in (row.get("recorded_latency_mean_ns"), row.get("latency_mean_ns"))
+    ]

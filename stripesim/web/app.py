@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from importlib.resources import files
-from statistics import fmean, stdev
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -24,10 +23,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from stripesim._version import __version__
+from stripesim.scenarios.planning.plan import student_interval
 from stripesim.scenarios.report.page.render import Table, render, templates
-from stripesim.scenarios.run.columns import number_text
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
+from stripesim.scenarios.schema.units import number_text
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
 from stripesim.web.state import (
     SIDES,
@@ -83,29 +83,26 @@ class _Pages:
         self._uploads: OrderedDict[str, Scenario] = OrderedDict()
         self._notes: dict[str, list[str]] = {}
 
-    def _base(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
+    def _asked(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
         """Return the scenario that an address starts from: shipped, uploaded, or the one that was served."""
-        name = query.get("base", "")
-        if name in self._uploads:
-            return name, self._uploads[name]
-        if name in _bases():
-            return name, _bases()[name]
+        name, known = query.get("base", ""), {**self._uploads, **_bases()}
+        if name in known:
+            return name, known[name]
         return ("served", self._own) if self._own is not None else ("plan", _bases()["plan"])
 
-    def _options(self, query: Mapping[str, str]) -> dict[str, Option]:
-        _, base = self._base(query)
-        return {side: option_of(base, query, side) for side in SIDES}
+    async def _options(self, query: Mapping[str, str]) -> dict[str, Option]:
+        _, base = self._asked(query)
+        return await run_in_threadpool(lambda: {side: option_of(base, query, side) for side in SIDES})
 
     async def page(self, request: Request) -> Response:
         """The whole page, with results: it works without script too."""
         query = dict(request.query_params)
-        name, base = self._base(query)
-        options = await run_in_threadpool(self._options, query)
-        bases = [*_bases(), *(["served"] if self._own is not None else []), *self._uploads]
+        name, base = self._asked(query)
+        options = await self._options(query)
         return _html(
             "index.html.j2",
             version=__version__,
-            bases=bases,
+            bases=[*_bases(), *(["served"] if self._own is not None else []), *self._uploads],
             base=name,
             title=base.name,
             controls=controls(),
@@ -119,9 +116,8 @@ class _Pages:
     async def compare(self, request: Request) -> Response:
         """The results alone, as somebody types; the address of the page follows."""
         query = dict(request.query_params)
-        name, _ = self._base(query)
-        options = await run_in_threadpool(self._options, query)
-        address = _query(name, options)
+        options = await self._options(query)
+        address = _query(self._asked(query)[0], options)
         answer = _html("results.html.j2", **_results(options, address))
         answer.headers["HX-Push-Url"] = f"/?{address}"
         return answer
@@ -131,8 +127,7 @@ class _Pages:
         form = await _form(request, FORM_BYTES_MAX)
         if form is None:
             return _refused(f"got more than {FORM_BYTES_MAX:,} bytes", 413)
-        query = {key: value for key, value in form.items() if isinstance(value, str)}
-        options = await run_in_threadpool(self._options, query)
+        options = await self._options({key: text for key, text in form.items() if isinstance(text, str)})
         texts = {side: toml_of(one.scenario) for side, one in options.items() if one.scenario is not None}
         if not texts:
             return _job(None, "Nothing to simulate: see above.", status=422)
@@ -154,35 +149,34 @@ class _Pages:
         given = form.get("file")
         if not isinstance(given, UploadFile):
             return _refused("got no file, wanted a scenario in TOML", 400)
+        content = await given.read()
+        notes: list[str] = []
+        is_report = content.lstrip()[:1] == b"{"
+        if len(content) > UPLOAD_BYTES_MAX and not is_report:
+            return _refused(f"got more than {UPLOAD_BYTES_MAX:,} bytes", 413)
         try:
-            content = await given.read()
-            notes: list[str] = []
-            if content.lstrip()[:1] == b"{":
+            if is_report:
                 scenario, notes = await run_in_threadpool(read_report, content)
-            elif len(content) > UPLOAD_BYTES_MAX:
-                return _refused(f"got more than {UPLOAD_BYTES_MAX:,} bytes", 413)
             else:
                 scenario = await run_in_threadpool(read_upload, content.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             return RedirectResponse("/?" + urlencode({"problem": str(error)[:2000]}), status_code=303)
         key = "upload-" + hashlib.sha256(content).hexdigest()[:12]
-        self._uploads[key] = scenario
-        self._notes[key] = notes
+        self._uploads[key], self._notes[key] = scenario, notes
         while len(self._uploads) > UPLOADS_KEPT:
             self._notes.pop(self._uploads.popitem(last=False)[0], None)
         return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
 
     async def download(self, request: Request) -> Response:
         """One option as a scenario, both as CSV, or a page to forward."""
-        query = dict(request.query_params)
-        options = await run_in_threadpool(self._options, query)
-        what = request.path_params["what"]
+        query, what = dict(request.query_params), request.path_params["what"]
+        options = await self._options(query)
         job = self._jobs.get(query.get("job", ""))
         if what in ("a.toml", "b.toml"):
-            scenario = options[what[0]].scenario
-            if scenario is None:
-                return _refused("\n".join(options[what[0]].problems), 422)
-            return _file(what, "application/toml", toml_of(scenario))
+            chosen = options[what[0]]
+            if chosen.scenario is None:
+                return _refused("\n".join(chosen.problems), 422)
+            return _file(what, "application/toml", toml_of(chosen.scenario))
         if what == "compare.csv":
             return _file(what, "text/csv", _csv(options, job))
         if what == "report.html":
@@ -232,99 +226,82 @@ def _query(base: str, options: Mapping[str, Option]) -> str:
 
 def _results(options: Mapping[str, Option], query: str) -> dict[str, Any]:
     """Line the numbers of both options up, with their difference."""
-    keys = dict.fromkeys(number.key for one in options.values() for number in one.numbers)
-    by_side = {side: {number.key: number for number in one.numbers} for side, one in options.items()}
+    by_side = [{number.key: number for number in one.numbers} for one in options.values()]
     rows = []
-    for key in keys:
-        pair = [by_side[side].get(key) for side in SIDES]
+    for key in dict.fromkeys(key for numbers in by_side for key in numbers):
+        pair = [numbers.get(key) for numbers in by_side]
         some = next(number for number in pair if number is not None)
         first, second = (None if number is None else number.value for number in pair)
-        rows.append({"label": some.label, "pair": pair, "difference": _against(key, first, second)})
+        against = difference(first, second)
+        if key == "nines" and first is not None and second is not None:
+            # A logarithm: its difference says more than its share.
+            against = f"{second - first:+.1f}"
+        rows.append({"label": some.label, "pair": pair, "difference": against, "some": some})
     return {"rows": rows, "options": options, "query": query}
-
-
-def _against(key: str, first: float | None, second: float | None) -> str:
-    """Write a difference: of nines, a logarithm, as it is, else as a share."""
-    if key == "nines" and first is not None and second is not None:
-        return f"{second - first:+.1f}"
-    return difference(first, second)
 
 
 def _summary(job: Job) -> list[dict[str, str]]:
     """Mean and 95 % interval over the seeds that are done, for each option."""
-    from scipy.stats import t
-
     found = []
     for side in job.options:
         mine = [row for row in job.rows if row["side"] == side]
         line = {"side": side.upper(), "runs": str(len(mine))}
         for key, factor in (("iops", 1.0), ("latency_mean_ns", 1e-6), ("latency_p99_ns", 1e-6)):
             values = [row[key] for row in mine]
-            if not values:
-                line[key] = "…"
-                continue
-            line[key] = number_text(fmean(values), factor)
+            line[key] = number_text(values[0], factor) if values else "…"
             if len(values) > 1:
-                half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
-                line[key] += f" ± {number_text(half, factor, digits=2)}"
+                mean, low, high = student_interval(values)
+                half = number_text((high - low) / 2, factor, digits=2)
+                line[key] = f"{number_text(mean, factor)} ± {half}"
         saturated = any(row["saturated"] for row in mine)
         line["limit"] = ", ".join(dict.fromkeys(str(row["bottleneck"]) for row in mine)) or "…"
-        line["verdict"] = (
-            "…" if not mine else "saturated: does not serve the rate" if saturated else "serves the rate"
-        )
-        found.append(line)
+        verdict = "saturated: does not serve the rate" if saturated else "serves the rate"
+        found.append(line | {"verdict": verdict if mine else "…"})
     return found
 
 
 def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
     """All numbers as rows of text: what, A, B, difference, why."""
-    results = _results(options, "")
     lines = []
-    for row in results["rows"]:
+    for row in _results(options, "")["rows"]:
         shown = ["–" if number is None else number.text for number in row["pair"]]
-        some = next(number for number in row["pair"] if number is not None)
+        some = row["some"]
         lines.append([row["label"], *shown, row["difference"], f"{some.why}; {some.source}; {some.range}"])
+    summary = {line["side"]: line for line in _summary(job)} if job else {}
     for key, label in (("iops", "served [1/s]"), ("latency_p99_ns", "p99 [ms]"), ("limit", "near its limit")):
-        found = {line["side"]: line[key] for line in _summary(job)} if job else {}
-        if found:
-            pair = (found.get(side, "–") for side in "AB")
-            lines.append([f"simulated: {label}", *pair, "", "mean ± 95 % over seeds"])
+        pair = [summary[side][key] if side in summary else "–" for side in "AB"]
+        lines += [[f"simulated: {label}", *pair, "", "mean ± 95 % over seeds"]] if summary else []
     return lines
 
 
 def _csv(options: Mapping[str, Option], job: Job | None) -> str:
+    def plain(text: str) -> str:
+        # A spreadsheet would take what was typed for a formula.
+        return "'" + text if text[:1] in ("=", "+", "-", "@") else text
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["number", "A", "B", "difference", "why"])
     for control in controls():
-        writer.writerow(
-            [control.name, *(_plain(one.values[control.name]) for one in options.values()), "", "the form"]
-        )
+        given = (plain(one.values[control.name]) for one in options.values())
+        writer.writerow([control.name, *given, "", "the form"])
     writer.writerows(_lines(options, job))
     return text.getvalue()
 
 
-def _plain(text: str) -> str:
-    """Keep a spreadsheet from taking what was typed for a formula."""
-    return "'" + text if text[:1] in ("=", "+", "-", "@") else text
-
-
 def _report(options: Mapping[str, Option], job: Job | None) -> str:
-    asked = [
-        [control.label, *(one.values[control.name] for one in options.values())] for control in controls()
-    ]
-    columns = ["number", "A", "B", "B against A", "why"]
+    both, columns = options.values(), ["number", "A", "B", "B against A", "why"]
+    asked = [[control.label, *(one.values[control.name] for one in both)] for control in controls()]
+    said = (line for one in both for line in (*one.problems, *one.warnings))
     return render(
         "compare.html.j2",
         kind="Two options compared",
-        title=" or ".join(one.values["scheme"] for one in options.values()),
+        title=" or ".join(one.values["scheme"] for one in both),
         introduction="Capacity, bounds and durability by closed forms; rates where they were simulated.",
         meta=[f"stripesim {__version__}"],
         numbers=Table("Numbers", columns, _lines(options, job), numeric=False, form="stack"),
         asked=Table("What was asked", ["control", "A", "B"], asked),
-        warnings=list(
-            dict.fromkeys(line for one in options.values() for line in (*one.problems, *one.warnings))
-        ),
+        warnings=list(dict.fromkeys(said)),
     )
 
 

@@ -94,26 +94,21 @@ class JobQueue:
         process.start()
         sender.close()
         end = time.monotonic() + self._wall_s_max
+        kind, content = "row", f"ended after {self._wall_s_max:g} s: ask for a smaller cluster"
         try:
-            while True:
-                if not receiver.poll(max(0.0, end - time.monotonic())):
-                    job.problem = f"ended after {self._wall_s_max:g} s: ask for a smaller cluster"
-                    job.state = "failed"
-                    return
-                try:
-                    kind, content = receiver.recv()
-                except EOFError:
-                    job.problem, job.state = "the simulation ended unexpectedly", "failed"
-                    return
+            while kind == "row" and receiver.poll(max(0.0, end - time.monotonic())):
+                kind, found = receiver.recv()
                 if kind == "row":
-                    job.rows.append(content)
+                    job.rows.append(found)
                 else:
-                    job.problem, job.state = content, "failed" if content else "done"
-                    return
+                    content = found
+        except EOFError:
+            content = "the simulation ended unexpectedly"
         finally:
             process.terminate()
             process.join()
             receiver.close()
+        job.problem, job.state = content, "failed" if content else "done"
 
 
 def _simulate(options: dict[str, str], sender: Connection) -> None:

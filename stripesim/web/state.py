@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import math
 import tempfile
 import tomllib
 from collections.abc import Mapping
@@ -13,17 +14,15 @@ from typing import Any, Final
 
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
-from stripesim.scenarios.planning.candidates import bounds_of, with_keys
+from stripesim.scenarios.planning.candidates import bounds_of, of_scheme
 from stripesim.scenarios.planning.capacity import capacity_of, drives_of, storage_warnings
 from stripesim.scenarios.planning.plan import AFR, DETECTION_S, nines_of
-from stripesim.scenarios.report.words import bytes_text
 from stripesim.scenarios.run.build import build_models
-from stripesim.scenarios.run.calibrated import warnings_of
-from stripesim.scenarios.run.columns import number_text
-from stripesim.scenarios.schema.durability import DurabilitySpec
+from stripesim.scenarios.run.notes import warnings_of
 from stripesim.scenarios.schema.keys import Scenario, names_file
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario, scenario_from
-from stripesim.scenarios.schema.toml_text import toml_document
+from stripesim.scenarios.schema.toml import toml_document
+from stripesim.scenarios.schema.units import bytes_text, number_text
 
 SIDES: Final = ("a", "b")
 #: Numbers of a form have at most so many characters: longer ones are not meant.
@@ -44,18 +43,14 @@ class Control:
 
 
 @lru_cache(maxsize=1)
-def _devices() -> tuple[str, ...]:
-    return tuple(name for name in names() if any(ParameterSet(name).table(t) for t in DEVICE_TABLES))
-
-
-@lru_cache(maxsize=1)
 def controls() -> tuple[Control, ...]:
     """List the controls, in their order on the page."""
+    devices = tuple(name for name in names() if any(ParameterSet(name).table(t) for t in DEVICE_TABLES))
     return (
         Control("scheme", "Scheme", "text"),
         Control("hosts", "Hosts", low=1, high=200),
         Control("osds_per_host", "OSDs per host", low=1, high=60),
-        Control("ssd", "Drive", "select", choices=_devices()),
+        Control("ssd", "Drive", "select", choices=devices),
         Control("drive_tb", "Drive capacity [TB]", low=0.01, high=1000),
         Control("public_gbit_per_s", "Public network [Gbit/s]", low=0.1, high=800),
         Control("private_gbit_per_s", "Private network [Gbit/s]", low=0.1, high=800),
@@ -130,18 +125,18 @@ def read_values(base: Scenario, query: Mapping[str, str], side: str) -> tuple[di
     found, problems = defaults(base, side), []
     for control in controls():
         given = query.get(control.name if control.both else f"{side}.{control.name}")
-        if given is None or given == "":
+        if not given:
             continue
         found[control.name] = given = given.strip()[:_TEXT_MAX]
-        if control.kind == "select" and given not in control.choices:
-            problems.append(f"{control.label}: got {given!r}, wanted one of {', '.join(control.choices)}")
+        number, wanted = math.nan, f"{control.low:g} to {control.high:g}"
         if control.kind == "number":
-            try:
+            with contextlib.suppress(ValueError):
                 number = float(given)
-            except ValueError:
-                number = float("nan")
-            if not control.low <= number <= control.high:
-                problems.append(f"{control.label}: got {given!r}, wanted {control.low:g} to {control.high:g}")
+        if control.kind == "select":
+            wanted = f"one of {', '.join(control.choices)}"
+        fits = control.low <= number <= control.high if control.kind == "number" else given in control.choices
+        if not fits and control.kind != "text":
+            problems.append(f"{control.label}: got {given!r}, wanted {wanted}")
     return found, problems
 
 
@@ -150,7 +145,7 @@ def option_of(base: Scenario, query: Mapping[str, str], side: str) -> Option:
     values, problems = read_values(base, query, side)
     if problems:
         return Option(values, problems=tuple(problems))
-    return _computed(_Based(base, base.hash()), json.dumps(values, sort_keys=True))
+    return _computed(_Based(base, base.hash()), tuple(values.items()))
 
 
 @dataclass(frozen=True)
@@ -162,73 +157,56 @@ class _Based:
 
 
 @lru_cache(maxsize=256)
-def _computed(based: _Based, text: str) -> Option:
-    values: dict[str, str] = json.loads(text)
+def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> Option:
+    values = dict(items)
     try:
         scenario = _scenario(based.scenario, values)
         numbers, warnings = _numbers(scenario, values)
-    except ScenarioError as error:
-        said = tuple(line.partition(": ")[2] or line for line in error.faults)
-        return Option(values, problems=said)
     except ValueError as error:
-        return Option(values, problems=tuple(str(error).splitlines()))
+        # What the loader says begins with a place, which the form has none of.
+        parts = [line.partition(": ") for line in str(error).splitlines()]
+        placed = isinstance(error, ScenarioError)
+        said = tuple(rest if placed and rest else f"{place}{colon}{rest}" for place, colon, rest in parts)
+        return Option(values, problems=said)
     return Option(values, scenario, tuple(numbers), warnings=tuple(warnings))
 
 
-def _whole(values: Mapping[str, str], key: str) -> int:
-    number = float(values[key])
-    if number != int(number):
-        raise ValueError(f"{key}: got {values[key]}, wanted a whole number")
-    return int(number)
-
-
 def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
-    keys: dict[str, Any] = {
-        key: _whole(values, key) for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num")
+    keys: dict[str, Any] = {"ssd": values["ssd"]}
+    for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num"):
+        keys[key] = number = int(float(values[key]))
+        if number != float(values[key]):
+            raise ValueError(f"{key}: got {values[key]}, wanted a whole number")
+    for key in ("public_gbit_per_s", "private_gbit_per_s"):
+        keys[key] = float(values[key])
+    if values["drive_tb"]:
+        keys["drive_bytes"] = round(float(values["drive_tb"]) * 1e12)
+    for key in ("failure_domain_replicated", "failure_domain_erasure"):
+        keys[key] = values["failure_domain"]
+    given = base.model_dump(mode="json", exclude_unset=True, exclude=_REPLACED)
+    workload = {
+        **given.get("workload", {}),
+        "kind": "open",
+        "rate_per_s": float(values["rate_per_s"]),
+        "patterns": ["rand"],
+        "read_fraction": float(values["read_percent"]) / 100,
+        "block_sizes_bytes": [round(float(values["block_kib"]) * 1024)],
+        "requests": min(base.workload.requests or 2000, 4000),
     }
-    keys |= {key: float(values[key]) for key in ("public_gbit_per_s", "private_gbit_per_s")}
-    keys |= {
-        "ssd": values["ssd"],
-        **({"drive_bytes": round(float(values["drive_tb"]) * 1e12)} if values["drive_tb"] else {}),
-        "failure_domain_replicated": values["failure_domain"],
-        "failure_domain_erasure": values["failure_domain"],
+    durability = {
+        "afr": float(values["afr_percent"]) / 100,
+        "repair_bytes_per_s": float(values["repair_mb_per_s"]) * 1e6,
+        "detection_s": DETECTION_S,
     }
-    load = base.workload.model_copy(
-        update={
-            "kind": "open",
-            "rate_per_s": float(values["rate_per_s"]),
-            "patterns": ("rand",),
-            "read_fraction": float(values["read_percent"]) / 100,
-            "block_sizes_bytes": (round(float(values["block_kib"]) * 1024),),
-            "requests": min(base.workload.requests or 2000, 4000),
-            "duration_s": None,
-            "completions": "each",
-            "trace": None,
-        }
-    )
-    # Dumped values that were not set are left out, so only what the form says is added.
-    unset = {"ops", "duration_s", "trace", "trace_format", "speed", "replay"}
-    given = (set(load.model_fields_set) | {"kind", "rate_per_s", "patterns", "read_fraction"}) - unset
-    given |= {"block_sizes_bytes", "requests"}
-    durability = DurabilitySpec(
-        afr=float(values["afr_percent"]) / 100,
-        repair_bytes_per_s=float(values["repair_mb_per_s"]) * 1e6,
-        detection_s=DETECTION_S,
-    )
-    asked = base.model_copy(
-        update={
-            "workload": type(load).model_construct(
-                given, **{key: getattr(load, key) for key in type(load).model_fields}
-            ),
-            "workloads": (),
-            "faults": None,
-            "repair": None,
-            "degraded": None,
-            "durability": durability,
-            "plan": None,
-        }
-    )
-    return with_keys(asked, values["scheme"], keys)
+    asked = {**given, "workload": workload, "durability": durability}
+    return of_scheme(base, asked, values["scheme"], keys)
+
+
+# What the form says in its own way, or does not have.
+_REPLACED: Final[Any] = {
+    **dict.fromkeys(("workloads", "faults", "repair", "degraded", "plan", "durability"), True),
+    "workload": {"ops", "duration_s", "completions", "trace", "trace_format", "speed", "replay"},
+}
 
 
 def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number], list[str]]:
@@ -252,18 +230,14 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
     ]  # fmt: skip
     growth = float(values["growth_tb_per_day"]) * 1e12
     if growth and safe is not None:
-        why = f"{bytes_text(safe)} / {bytes_text(growth)} a day"
-        found.append(
-            Number("days", "Days until full", safe / growth, number_text(safe / growth), why, "the form",
-                   "growth taken as constant")
-        )  # fmt: skip
-    found += [
-        Number(f"bound {bound.name}", f"At most, by the {bound.name}", bound.rate_per_s,
-               f"{number_text(bound.rate_per_s)} requests/s", bound.why,
-               "the form and the device's parameter set",
-               "an upper bound: headers, partial stripes, logs and processors only lower it")
-        for bound in bounds_of(scenario, scheme)
-    ]  # fmt: skip
+        days, why = safe / growth, f"{bytes_text(safe)} / {bytes_text(growth)} a day"
+        constant = "growth taken as constant"
+        found.append(Number("days", "Days until full", days, number_text(days), why, "the form", constant))
+    origin = "the form and the device's parameter set"
+    bound_range = "an upper bound: headers, partial stripes, logs and processors only lower it"
+    for name, rate, why in bounds_of(scenario, scheme):
+        label, text = f"At most, by the {name}", f"{number_text(rate)} requests/s"
+        found.append(Number(f"bound {name}", label, rate, text, why, origin, bound_range))
     why = (
         f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, by an exact Markov chain of "
         f"the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins after "
@@ -285,26 +259,19 @@ def read_upload(text: str) -> Scenario:
     refused = sorted(set(_file_keys(values)))
     if refused:
         raise ValueError(f"scenario: got {', '.join(refused)}, wanted no path of a file in an upload")
-    cluster = values.get("cluster", {})
-    known: dict[str, tuple[str, ...]] = {
-        "ssd": tuple(names()),
-        "parameters": tuple(names()),
-        "kernel_table": ("", *shipped_table_names()),
-    }
+    cluster, sets = values.get("cluster", {}), names()
+    known = {"ssd": sets, "parameters": sets, "kernel_table": ("", *shipped_table_names())}
     for key, fitting in known.items():
         given = cluster.get(key) if isinstance(cluster, dict) else None
         if given is not None and given not in fitting:
-            raise ValueError(
-                f"scenario: cluster.{key}: got a name that does not ship, wanted one of {', '.join(fitting)}"
-            )
+            wanted = f"one of {', '.join(fitting)}"
+            raise ValueError(f"scenario: cluster.{key}: got a name that does not ship, wanted {wanted}")
     return parse_scenario(text, label="scenario")
 
 
 def read_report(content: bytes) -> tuple[Scenario, list[str]]:
     """Make a scenario of the largest pool of an uploaded ``ceph report``; and what was simplified.
 
-    Notes
-    -----
     The page compares clusters of equal hosts, so the hosts that the pool's OSDs are on are taken as equal;
     ``stripesim import ceph-report`` keeps the CRUSH map as it is.
     """
@@ -322,18 +289,14 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "report")) from None
     placed = cluster.host_of()
-    hosts = {placed[osd] for osd in pool.osds if osd in placed}
-    per_host = max(1, round(len(pool.osds) / max(1, len(hosts))))
+    hosts = len({placed[osd] for osd in pool.osds if osd in placed})
+    per_host = max(1, round(len(pool.osds) / max(1, hosts)))
     domain = "osd" if pool.failure_domain == "osd" else "host"
     keys = {key: value for key, value in found.tables["cluster"].items() if not key.startswith("crush_")}
-    keys |= {
-        "hosts": max(1, len(hosts)),
-        "osds_per_host": per_host,
-        "failure_domain_replicated": domain,
-        "failure_domain_erasure": domain,
-    }
+    keys |= {"hosts": max(1, hosts), "osds_per_host": per_host}
+    keys |= {"failure_domain_replicated": domain, "failure_domain_erasure": domain}
     notes = [
-        f"{len(pool.osds)} OSDs of pool {pool.placed.name} on {len(hosts)} hosts are taken as {per_host} on "
+        f"{len(pool.osds)} OSDs of pool {pool.placed.name} on {hosts} hosts are taken as {per_host} on "
         "each; stripesim import ceph-report keeps the CRUSH map as it is",
         *found.mapping,
         *cluster.warnings,
@@ -358,8 +321,6 @@ def toml_of(scenario: Scenario) -> str:
 def difference(first: float | None, second: float | None) -> str:
     """Write how much a second value differs from a first.
 
-    Examples
-    --------
     >>> difference(100.0, 150.0), difference(2.0, 2.0), difference(0.0, 1.0)
     ('+50 %', 'equal', '–')
     """

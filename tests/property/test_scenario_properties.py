@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
-from stripesim.scenarios.schema.toml_lines import KeyPath, locate_keys
+from stripesim.scenarios.schema.toml import KeyPath, locate_keys
 from stripesim.scenarios.schema.units import SizeError, format_size, parse_size_bytes
 
 ROUND_SIZES = st.builds(

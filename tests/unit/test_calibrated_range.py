@@ -5,7 +5,7 @@ import pytest
 from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.calibrated_range import calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
-from stripesim.scenarios.run.calibrated import warnings_of, warnings_of_all
+from stripesim.scenarios.run.notes import warnings_of, warnings_of_all
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
 

@@ -12,9 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from stripesim.scenarios.explain.costs import COST_KEYS, SAMPLE_MAX, cell_costs, cost_key, dominant
+from stripesim.scenarios.explain.costs import (
+    COST_KEYS,
+    ROWS_MAX,
+    SAMPLE_MAX,
+    cell_costs,
+    cost_key,
+    dominant,
+    print_costs,
+)
 from stripesim.scenarios.explain.costs_figure import draw_costs
-from stripesim.scenarios.explain.costs_table import ROWS_MAX, print_costs
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.run.execute import run_scenario

@@ -17,16 +17,16 @@ from stripesim.__main__ import main
 from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
 from stripesim.scenarios.importing.capacity import capacity_of
-from stripesim.scenarios.importing.cluster import _scheme, count_rows, import_cluster
+from stripesim.scenarios.importing.cluster import _scheme, import_cluster
 from stripesim.scenarios.importing.documents import ClusterImportError, Documents
 from stripesim.scenarios.importing.scenario import answer, chosen_pools, scenario_of, write_scenario
 from stripesim.scenarios.importing.workload import import_cbt, import_fio
 from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.report.cluster import report_of_cluster
-from stripesim.scenarios.report.words import bytes_text
 from stripesim.scenarios.run.build import build_models, osd_domains
 from stripesim.scenarios.schema.loader import load_scenario
+from stripesim.scenarios.schema.units import bytes_text
 
 DATA = Path(__file__).parent / "data"
 REPORT = DATA / "ceph16-report.json"
@@ -74,7 +74,7 @@ def test_the_report_holds_what_it_is_a_test_of(cluster):
 
 
 def test_the_groups_of_each_osd_are_those_reported(cluster):
-    rows = count_rows(cluster)
+    rows = cluster.count_rows()
     assert len(rows) == 8
     for row in rows:
         assert row["acting_pgs"] == row["reported_acting_pgs"]

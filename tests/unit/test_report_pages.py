@@ -7,8 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.report.page.render import Cell, Table, figure_blocks, render
-from stripesim.scenarios.report.page.svg import dark_greys, inline_svg
+from stripesim.scenarios.report.page.render import Cell, Table, dark_greys, figure_blocks, inline_svg, render
 from stripesim.scenarios.report.run import report_of_run
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from stripesim.scenarios.figures.faults import draw_timelines
-from stripesim.scenarios.run.build import build_models, check_schemes, hole_warnings
+from stripesim.scenarios.run.build import build_models, check_schemes
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.run.failures import Places, drawn_failures, limits_of, plan_of, replayed_failures
+from stripesim.scenarios.run.notes import hole_warnings
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario
 

@@ -7,7 +7,7 @@ import pytest
 
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.run.execute import run_scenario
-from stripesim.scenarios.run.sentences import load_sentences
+from stripesim.scenarios.run.notes import load_sentences
 from stripesim.scenarios.schema.keys import Cell, cells
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 

@@ -2,7 +2,7 @@
 
 import tomllib
 
-from stripesim.scenarios.schema.toml_lines import locate_keys
+from stripesim.scenarios.schema.toml import locate_keys
 
 DOCUMENT = '''# a comment = 1
 a.b = """x

@@ -1,16 +1,14 @@
-"""Where each key of a TOML document stands: the line numbers tomllib does not keep.
-
-A fault message is only useful with the line it is about. This is a scanner, not a second parser: it runs
-after `tomllib` has accepted the text, so it may assume valid TOML 1.0 and only has to follow its shape.
-"""
+"""TOML beyond tomllib: the line that each key of a document stands on, and values written as TOML."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 #: A key path: names of tables and keys, and positions in arrays. ``("schemes", 1)`` is the second scheme.
 KeyPath = tuple[str | int, ...]
@@ -32,8 +30,6 @@ _SCALAR: Final = re.compile(r"[^,\]}#\n]*")
 def locate_keys(text: str) -> dict[KeyPath, int]:
     r"""Map every key path of a valid TOML document to the line it starts on.
 
-    Examples
-    --------
     >>> locate_keys('a = 1\n[b]\nc.d = [1,\n 2]')
     {('a',): 1, ('b',): 2, ('b', 'c'): 3, ('b', 'c', 'd'): 3, ('b', 'c', 'd', 0): 3, ('b', 'c', 'd', 1): 4}
     """
@@ -41,7 +37,7 @@ def locate_keys(text: str) -> dict[KeyPath, int]:
 
 
 class _Scanner:
-    """One pass over the text; `position` only moves forward."""
+    """One pass over a text that tomllib has accepted: valid TOML 1.0, of which only the shape matters."""
 
     def __init__(self, text: str) -> None:
         # tomllib reads CRLF as LF; doing the same keeps the patterns above simple and lines unchanged.
@@ -71,13 +67,10 @@ class _Scanner:
         self.position = match.end()
         return self.position
 
-    def _current_line(self) -> int:
+    def _note(self, path: KeyPath) -> None:
         self.line += self.text.count("\n", self.line_position, self.position)
         self.line_position = self.position
-        return self.line
-
-    def _note(self, path: KeyPath) -> None:
-        self.lines.setdefault(path, self._current_line())
+        self.lines.setdefault(path, self.line)
 
     def _table(self, keys: tuple[str, ...]) -> KeyPath:
         """Resolve a header to a path: a name that is an array of tables means its latest element."""
@@ -131,39 +124,31 @@ class _Scanner:
         if string is not None:
             self.position = string.end()
         elif self.text[self.position] == "[":
-            self._array(path)
+            for index in self._items("]"):
+                self._note((*path, index))
+                self._value((*path, index))
         elif self.text[self.position] == "{":
-            self._inline_table(path)
+            for _ in self._items("}"):
+                self._pair(path)
         else:
             self._skip(_SCALAR)
 
-    def _array(self, path: KeyPath) -> None:
+    def _items(self, end: str) -> Iterator[int]:
+        """Stop at each item of an array or an inline table, and go past its end."""
         self.position += 1
-        index = 0
-        while self.text[self._skip(_BLANK)] != "]":
+        count = 0
+        while self.text[self._skip(_BLANK)] != end:
             if self.text[self.position] == ",":
                 self.position += 1
                 continue
-            self._note((*path, index))
-            self._value((*path, index))
-            index += 1
-        self.position += 1
-
-    def _inline_table(self, path: KeyPath) -> None:
-        self.position += 1
-        while self.text[self._skip(_BLANK)] != "}":
-            if self.text[self.position] == ",":
-                self.position += 1
-                continue
-            self._pair(path)
+            yield count
+            count += 1
         self.position += 1
 
 
 def key_text(path: KeyPath) -> str:
     """Write a key path as a user would: dotted, without the positions in lists (the line tells those).
 
-    Examples
-    --------
     >>> key_text(("workload", "block_sizes_bytes", 2))
     'workload.block_sizes_bytes'
     """
@@ -206,3 +191,28 @@ class KeyPlaces:
         """Write ``place: key``, or the key alone where there is no document."""
         known = self.label or self.overrides
         return f"{self.find(path)[1]}: {key_text(path)}" if known else key_text(path)
+
+
+def toml_value(value: Any) -> str:
+    """Write a value as TOML does inside a line; what is None in a table is left out.
+
+    >>> toml_value({"hosts": 8, "ssd": "nvme-tlc", "ratios": [0.5, None]})
+    '{"hosts" = 8, "ssd" = "nvme-tlc", "ratios" = [0.5]}'
+    """
+    if isinstance(value, Mapping):
+        parts = (f"{json.dumps(str(key))} = {toml_value(v)}" for key, v in value.items() if v is not None)
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(toml_value(part) for part in value if part is not None)}]"
+    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+
+
+def toml_document(values: Mapping[str, Any]) -> str:
+    """Write a document: plain keys first, then a table each; what is None or an empty list is left out."""
+    shown = {key: value for key, value in values.items() if value not in (None, [])}
+    tables = {key: value for key, value in shown.items() if isinstance(value, Mapping)}
+    lines = [f"{key} = {toml_value(value)}" for key, value in shown.items() if key not in tables]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]"]
+        lines += [f"{key} = {toml_value(value)}" for key, value in table.items() if value not in (None, [])]
+    return "\n".join(lines) + "\n"

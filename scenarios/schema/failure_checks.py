@@ -1,0 +1,217 @@
+"""Rules of `[faults]` and `[durability]` that span several keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from stripesim.scenarios.schema.geometry import NumberedScheme, domain_count, domains_of_osds, failure_domain
+from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.tables import AgeingSpec, DrawnSpec, DurabilitySpec, FaultsSpec
+
+_NUMBERS: Final = {
+    "exponential": {"scale_s"}, "weibull": {"scale_s", "shape"}, "lognormal": {"median_s", "sigma"},
+    "piecewise": {"ages_s", "afrs"}, "trace": {"trace"},
+}  # fmt: skip
+_COUNTS: Final = ("cluster.hosts", "cluster.osds_per_host", "cluster.racks")
+_ONE: Final = "only one of them"
+
+
+def stands_alone(scenario: Scenario) -> bool:
+    """Whether a scenario asks for durability and nothing else: it then needs no workload."""
+    named = {"workload", "workloads"} & scenario.model_fields_set
+    return scenario.durability is not None and not named
+
+
+def fault_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+    """Apply every rule about faults: who fails is there, comes back later than it fails, and only once."""
+    faults, cluster = scenario.faults, scenario.cluster
+    if faults is None:
+        if scenario.workload.timeout_s is not None:
+            wanted = "this key only with [faults]"
+            yield problem("workload.timeout_s", scenario.workload.timeout_s, wanted, "faults")
+        return
+    yield from _alone(scenario, faults)
+    targets = list(_targets(scenario, faults))
+    yield from targets
+    if faults.drawn is not None:
+        yield from _drawn(scenario, faults.drawn)
+    racks_divide = cluster.racks is None or cluster.rack_names is not None
+    if cluster.crush_map is None and racks_divide and not targets:
+        overlaps = list(_overlaps(cluster, faults))
+        yield from overlaps or _room(scenario, faults, schemes)
+
+
+def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+    for key in ("repair", "degraded"):
+        if getattr(scenario, key) is not None:
+            yield problem("faults", f"both [faults] and [{key}]", _ONE, key)
+    if "none" in scenario.schemes:
+        wanted = "schemes of a cluster: a bare device has no peers"
+        yield problem(f"schemes.{scenario.schemes.index('none')}", "none with [faults]", wanted)
+    if not (faults.events or faults.corruptions or faults.drawn or faults.replay):
+        yield problem("faults", "nothing that fails", "events, corruptions, drawn or replay")
+    if sum(map(bool, (faults.events, faults.drawn, faults.replay))) > 1:
+        yield problem("faults", "several of events, drawn and replay", _ONE)
+
+
+def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
+    cluster = scenario.cluster
+    counts = {
+        "osds": (cluster.osd_count, "an OSD"), "hosts": (cluster.host_count, "a host"),
+        "racks": (domain_count(scenario, "rack"), "a rack"),
+    }  # fmt: skip
+    for index, event in enumerate(faults.events):
+        where = f"faults.events.{index}"
+        if not (event.osds or event.hosts or event.racks):
+            yield problem(where, "nobody", "osds, hosts or racks that fail")
+        if event.return_s is not None and event.return_s <= event.at_s:
+            wanted = f"a time after at_s ({event.at_s:g})"
+            yield problem(f"{where}.return_s", f"{event.return_s:g}", wanted, f"{where}.at_s")
+        if cluster.crush_map is not None:
+            if event.racks:
+                yield problem(f"{where}.racks", "racks with cluster.crush_map", "osds or hosts")
+            continue
+        for key, (count, name) in counts.items():
+            wanted = f"{name} from 0 to {count - 1}" if count else "cluster.racks too"
+            for place, number in enumerate(getattr(event, key)):
+                if number >= count:
+                    yield problem(f"{where}.{key}.{place}", number, wanted, *_COUNTS)
+    for index, corruption in enumerate(faults.corruptions):
+        if cluster.crush_map is None and corruption.osd >= cluster.osd_count:
+            wanted = f"an OSD from 0 to {cluster.osd_count - 1}"
+            yield problem(f"faults.corruptions.{index}.osd", corruption.osd, wanted, *_COUNTS)
+
+
+def _drawn(scenario: Scenario, drawn: DrawnSpec) -> Iterator[Problem]:
+    where = "faults.drawn"
+    if (drawn.trace is None) == (drawn.lifetime is None):
+        got = "neither lifetime nor trace" if drawn.trace is None else "both lifetime and trace"
+        yield problem(where, got, f"one of them: {where}.lifetime or {where}.trace")
+    if drawn.trace is not None and drawn.downtime is not None:
+        yield problem(f"{where}.downtime", "both downtime and trace", "one of them")
+    for key, given in (("lifetime", drawn.lifetime), ("downtime", drawn.downtime)):
+        wanted = set() if given is None else _NUMBERS[given.distribution]
+        numbers = set() if given is None else given.model_fields_set - {"distribution"}
+        if given is not None and numbers != wanted:
+            got = f"{given.distribution} with {', '.join(sorted(numbers)) or 'no numbers'}"
+            yield problem(f"{where}.{key}", got, ", ".join(sorted(wanted)))
+    if scenario.duration_s is None:
+        length = "the run's length: failures are drawn up to its end"
+        yield problem("workload.duration_s", "nothing", length, where)
+
+
+def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
+    """Say where an OSD fails that has failed already."""
+    from stripesim.scenarios.run.failures import Places
+    from stripesim.sim.ceph.failures import FaultError
+    from stripesim.sim.ceph.failures.schedule import check_failures
+
+    places = Places.of(cluster)
+    failures = [places.failure(event) for event in faults.events]
+    try:
+        check_failures(failures, len(places.osd_hosts), cluster.host_count)
+    except FaultError as error:
+        yield problem(f"faults.events.{error.event}.at_s", error.got, error.wanted, *_COUNTS)
+
+
+def _room(scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+    """Say where too few failure domains are left for a scheme once all that stays away is gone."""
+    from stripesim.scenarios.run.failures import Places
+
+    cluster, places = scenario.cluster, Places.of(scenario.cluster)
+    gone = [index for index, event in enumerate(faults.events) if event.return_s is None]
+    away = {osd for index in gone for osd in places.failure(faults.events[index]).osds}
+    for item in schemes if gone else ():
+        domain, key = failure_domain(scenario, item.scheme)
+        if domain == "rack" and cluster.rack_names is None:
+            continue
+        left = {one for osd, one in enumerate(domains_of_osds(scenario, domain)) if osd not in away}
+        if len(left) < item.scheme.width <= domain_count(scenario, domain):
+            got = f"{len(left)} {domain}s left with an OSD up, for good"
+            wanted = f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild"
+            wanted += f"; a return_s, or more {domain}s"
+            yield problem(f"faults.events.{gone[-1]}", got, wanted, *_COUNTS, key)
+
+
+def durability_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+    """Apply every rule about durability."""
+    spec = scenario.durability
+    if spec is None:
+        return
+    if (spec.afr is None) == (spec.lifetime is None):
+        got = "neither afr nor lifetime" if spec.afr is None else "both afr and lifetime"
+        wanted = "one of durability.afr and durability.lifetime"
+        yield problem("durability.afr", got, wanted, "durability.lifetime")
+    if spec.lifetime is not None:
+        yield from _lifetime(spec.lifetime)
+    crush, placement = spec.placement == "crush", "durability.placement"
+    where = f'since {placement} is "{spec.placement}"'
+    for key in ("drives", "drive_bytes"):
+        if not crush and getattr(spec, key) is None:
+            yield problem(f"durability.{key}", "nothing", f"a number, {where}", placement)
+    if crush and spec.drives is not None:
+        yield problem(
+            "durability.drives", spec.drives, f"no such key, {where}: [cluster] has them", placement
+        )
+    repair, pace = "durability.repair", "durability.repair_bytes_per_s"
+    if spec.repair == "simulated":
+        if not crush:
+            wanted = f'"serial", "parallel" or "shared", {where}'
+            yield problem(repair, '"simulated"', wanted, placement)
+        if spec.repair_bytes_per_s is not None:
+            yield problem(pace, "a pace", f'none, since {repair} is "simulated"', repair)
+    elif spec.repair_bytes_per_s is None:
+        wanted = "a pace of repair in bytes/s" + (f', or {repair} = "simulated"' if crush else "")
+        yield problem(pace, "nothing", wanted, repair)
+    if spec.scrub_interval_s is not None and not spec.sector_error_rate:
+        interval_s = spec.scrub_interval_s
+        yield problem("durability.scrub_interval_s", interval_s, "durability.sector_error_rate too")
+    for item in () if crush else schemes:
+        key, width = f"schemes.{item.number}", item.scheme.width
+        if spec.drives is not None and width > spec.drives:
+            got = f"{item.text} ({width} shards) on {spec.drives} drives"
+            yield problem(key, got, "at least a drive for each shard", "durability.drives")
+        if width == 1 and spec.placement == "declustered":
+            yield problem(key, item.text, "a scheme with redundancy", placement)
+    yield from _bursts(scenario, spec)
+
+
+def _lifetime(spec: AgeingSpec) -> Iterator[Problem]:
+    needed, of = _NUMBERS[spec.distribution], f'a lifetime "{spec.distribution}"'
+    optional = {"distribution", "age_s"}
+    if spec.distribution == "trace":
+        optional |= {"trace_format", "pieces"}
+    given = {key for key in spec.model_fields_set if getattr(spec, key) not in (None, ())}
+    for key in sorted(needed - given):
+        yield problem(f"durability.lifetime.{key}", "nothing", f"a value, which {of} has")
+    for key in sorted(given - needed - optional):
+        yield problem(f"durability.lifetime.{key}", getattr(spec, key), f"no such key: {of} has none")
+    if spec.distribution == "piecewise" and needed <= given:
+        rising = all(a < b for a, b in zip(spec.ages_s, spec.ages_s[1:], strict=False))
+        if len(spec.ages_s) != len(spec.afrs) or spec.ages_s[0] != 0 or not rising:
+            got = f"{list(spec.ages_s)} with {len(spec.afrs)} rates"
+            yield problem("durability.lifetime.ages_s", got, "rising ages from 0, as many as afrs")
+        if not any(spec.afrs):
+            yield problem("durability.lifetime.afrs", list(spec.afrs), "a rate above 0 among them")
+
+
+def _bursts(scenario: Scenario, spec: DurabilitySpec) -> Iterator[Problem]:
+    cluster, crush = scenario.cluster, spec.placement == "crush"
+    for index, burst in enumerate(spec.bursts):
+        key, unit = f"durability.bursts.{index}", burst.unit
+        if not crush and unit != "drive":
+            wanted = f'"drive", since a {spec.placement} pool has no others'
+            yield problem(f"{key}.unit", f'"{unit}"', wanted)
+        elif crush and cluster.crush_map is not None:
+            # The map says how many there are; whoever reads it checks.
+            continue
+        elif unit == "rack" and cluster.rack_names is None:
+            wanted = "cluster.racks too: the number of racks is not given"
+            yield problem(f"{key}.unit", '"rack"', wanted)
+        else:
+            count = domain_count(scenario, "osd" if unit == "drive" else unit) if crush else spec.drives
+            if count is not None and burst.units > count:
+                got = f"{burst.units} {unit}s"
+                yield problem(f"{key}.units", got, f"at most {count}: there are no more")

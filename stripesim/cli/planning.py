@@ -1,0 +1,172 @@
+"""The commands that plan: `plan`, `durability`, and `serve`, a page on this machine alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from stripesim.cli import options
+from stripesim.cli.options import DaskOption, JsonOption, OutOption, SeedOption, SetOption
+from stripesim.cli.output import check_out, console, list_written, progress, table, warn_outside, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def plan(
+    scenario: Annotated[str, typer.Argument(help="A TOML file with a table [plan].")],
+    sets: options.SetOption = None,
+    seed: options.SeedOption = None,
+    engine: options.EngineOption = "compiled",
+    out: options.OutOption = None,
+    report: options.ReportOption = False,
+    json_to: options.JsonOption = None,
+) -> None:
+    """Which cluster to buy: candidates, what each fails, and one recommendation with its reasons."""
+    check_out(out, report=report)
+    from stripesim.scenarios.planning.plan import make_plan
+    from stripesim.scenarios.report.plan import rows_of
+    from stripesim.scenarios.schema.loader import load_scenario
+
+    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    document = make_plan(loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr))
+    written = [] if out is None else _write_plan(out, loaded.name, loaded.description, document, report)
+    if write_json(json_to, document):
+        return
+    warn_outside(document["warnings"], report=out if report else None)
+    columns, rows = rows_of(document)
+    console().print(table(columns, rows))
+    best = document["recommended"]
+    print("recommended:" if best else "no recommendation:")
+    for line in document["reasons"]:
+        print(f"  {line}")
+    for one in document["candidates"]:
+        if one is not best and not one["meets"]:
+            named = f"{one['scheme']} {one['hosts']} × {one['osds_per_host']} {one['ssd']}"
+            print(f"{named}: {'; '.join(one['fails'])}")
+    for line in document["assumptions"]:
+        print(f"assumes: {line}")
+    list_written(written)
+
+
+def _write_plan(
+    out: Path, name: str, description: str, document: Mapping[str, Any], report: bool
+) -> list[Path]:
+    from stripesim.scenarios.report.plan import csv_of, report_of_plan
+    from stripesim.scenarios.run.results import write_files
+
+    files = {
+        "plan.json": json.dumps(document, indent=1, default=str).encode(),
+        "plan.csv": csv_of(document).encode(),
+    }
+    if report:
+        files["report.html"] = report_of_plan(name, description, document).encode()
+    return write_files(out, files)
+
+
+def durability(
+    scenario: Annotated[str, typer.Argument(help="A TOML file with a table [durability].")],
+    method: Annotated[
+        Literal["markov", "splitting", "burst", "all"],
+        typer.Option(help="markov: exact chain; splitting: simulation of rare events; burst: combinatorics."),
+    ] = "all",
+    sets: SetOption = None,
+    seed: SeedOption = None,
+    walks: Annotated[
+        int, typer.Option(min=10, help="Walks that each of 20 batches begins at every level.")
+    ] = 1000,
+    dask: DaskOption = None,
+    out: OutOption = None,
+    json_to: JsonOption = None,
+) -> None:
+    """How many nines: the probability that any data is lost within a horizon, and how."""
+    from stripesim.scenarios.planning.durability import answer
+    from stripesim.scenarios.schema.loader import load_scenario
+
+    loaded = load_scenario(scenario, sets=sets or (), seed=seed)
+    spread: Any = None
+    if dask is not None:
+        from stripesim.scenarios.sweep.dask import map_dask
+
+        spread = partial(map_dask, dask)
+    with progress(loaded.name, None) as step:
+        document = answer(loaded, method, walks=walks, spread=spread, progress=step)
+    written = [] if out is None else _write_nines(out, document)
+    if write_json(json_to, document):
+        return
+    columns = ("scheme", "method", "nines", "95 % interval", "P(any loss)", "MTTDL [h]", "lost [B/year]",
+               "unavailable", "walks", "time [s]")  # fmt: skip
+    rows = document["rows"]
+    console().print(table(columns, map(_cells, rows), numbers=range(2, len(columns))))
+    for line in (line for row in rows for line in _lines(row)):
+        print(line)
+    for line in document["skipped"]:
+        print(f"left out: {line}")
+    list_written(written)
+
+
+def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
+    from stripesim.scenarios.figures.faults import draw_nines
+    from stripesim.scenarios.figures.results import save_figures
+    from stripesim.scenarios.run.results import rows_frame, write_results
+
+    rows = document["rows"]
+    flat = [{key: value for key, value in row.items() if not isinstance(value, list)} for row in rows]
+    extra = {"durability.json": json.dumps(document, indent=1)}
+    written = write_results(out, rows_frame(flat), document["provenance"], extra)
+    return written + save_figures({"nines": draw_nines(rows)}, out)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    def number(value: float | None, form: str = ".3g") -> str:
+        return "–" if value is None else f"{value:{form}}"
+
+    exact = row["nines_low"] == row["nines_high"]
+    interval = "exact" if row["exact"] else "approximation" if exact else (
+        f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
+    )  # fmt: skip
+    return [
+        row["scheme"], row["method"], number(row["nines"], ".3f"), interval, number(row["loss_probability"]),
+        number(row["mttdl_hours"]), number(row["bytes_lost_per_year"]), number(row["unavailability"]),
+        f"{row['trajectories']:,}", f"{row['wall_s']:.2f}",
+    ]  # fmt: skip
+
+
+def _lines(row: Mapping[str, Any]) -> list[str]:
+    """Say how data is lost and what the numbers rest on."""
+    where = f"{row['scheme']} {row['method']}"
+    path = [] if row["dominant_path"] is None else [f"{where}: {row['dominant_path']}"]
+    bursts = [
+        f"{where}: burst {one['name']} ({one['units']} {one['unit']}s, {one['per_year']:g} a year) loses "
+        f"data with probability {one['loss_probability']:.4g}"
+        for one in row["bursts"]
+    ]
+    return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
+
+
+def serve(
+    scenario: Annotated[
+        str | None, typer.Argument(help="What to start from: a TOML file, or one that ships; left out: plan.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 8323,
+    sets: SetOption = None,
+) -> None:
+    """Serve a page to compare two options as you type; on this machine alone (extra: web)."""
+    try:
+        import uvicorn
+
+        from stripesim.web.app import create_app
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"serve: got no {error.name}, wanted the extra web: pip install 'stripesim[web]'"
+        ) from None
+    from stripesim.scenarios.schema.loader import load_scenario
+
+    loaded = None if scenario is None else load_scenario(scenario, sets=sets or ())
+    print(f"http://127.0.0.1:{port}/  (Ctrl+C ends it)", file=sys.stderr)
+    uvicorn.run(create_app(loaded), host="127.0.0.1", port=port, log_level="warning")
