@@ -60,9 +60,7 @@ def info(trace: BlockTrace) -> dict[str, Any]:
         "requests": requests.height,
         "read_ratio": int((~requests["is_write"]).sum()) / requests.height,
         "bytes_mean": float(sizes.to_numpy().mean()),
-        "bytes_p50": _nearest_rank(sizes, 0.5),
-        "bytes_p90": _nearest_rank(sizes, 0.9),
-        "bytes_p99": _nearest_rank(sizes, 0.99),
+        **{f"bytes_p{percent}": _nearest_rank(sizes, percent / 100) for percent in (50, 90, 99)},
         "duration_s": duration_s,
         "iops": requests.height / duration_s if duration_s else None,
         "sequential_fraction": sequential_fraction(requests),
@@ -70,11 +68,8 @@ def info(trace: BlockTrace) -> dict[str, Any]:
         "footprint_bytes": footprint_bytes(requests),
         **_times("service", service_ns(trace)),
         **_times("response", (requests["complete_ns"] - requests["issue_ns"]).drop_nulls().to_numpy()),
-        **{
-            key: value
-            for name, is_write in (("read", False), ("write", True))
-            for key, value in _times(f"{name}_service", service_ns(trace, is_write=is_write)).items()
-        },
+        **_times("read_service", service_ns(trace, is_write=False)),
+        **_times("write_service", service_ns(trace, is_write=True)),
         **arrivals(requests),
         "sizes": _sizes(requests),
         **_locality(requests),
@@ -132,14 +127,9 @@ def arrivals(requests: pl.DataFrame) -> dict[str, Any]:
     """
     issue = requests["issue_ns"].to_numpy()
     gaps = np.diff(issue)
-    keys = ("interarrival_mean_us", "interarrival_p50_us", "interarrival_p99_us", "interarrival_cv2")
-    values: dict[str, Any] = dict.fromkeys(keys)
-    if gaps.size and gaps.sum():
-        mean = float(gaps.mean())
-        p50, p99 = np.quantile(gaps, [0.5, 0.99]) / NS_PER_US
-        values = dict(
-            zip(keys, (mean / NS_PER_US, float(p50), float(p99), float(gaps.var()) / mean**2), strict=True)
-        )
+    some = gaps if gaps.size and gaps.sum() else gaps[:0]
+    values: dict[str, Any] = _times("interarrival", some)
+    values["interarrival_cv2"] = float(some.var()) / float(some.mean()) ** 2 if some.size else None
     values["dispersion"] = {f"{w / NS_PER_S:g}": dispersion(issue, w) for w in windows_ns(issue)}
     values["peak_to_mean"] = None
     if WINDOWS_MIN <= (issue[-1] - issue[0]) // NS_PER_S <= WINDOWS_MAX:
