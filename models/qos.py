@@ -1,8 +1,6 @@
 """How an OSD's op queue ranks clients, recovery and background work: the defaults of Ceph's two schedulers.
 
-References
-----------
-Ceph, ``src/osd/scheduler/mClockScheduler.cc``; defaults in ``src/common/options/osd.yaml.in``.
+See Ceph, ``src/osd/scheduler/mClockScheduler.cc``; defaults in ``src/common/options/osd.yaml.in``.
 Two states of the code were read: that of v17.2 (costs in time, commit 06a093ea) and that since v18.2 (costs
 in bytes, commit 5a4ed80e).
 """
@@ -141,11 +139,5 @@ _TIME_BASED = ("kraken", "pacific", "quincy")
 
 
 def mclock_defaults(generation: str) -> MclockDefaults:
-    """Return mClock as a release has it.
-
-    Parameters
-    ----------
-    generation : str
-        Name of a release, as in `stripesim.models.generations`.
-    """
+    """Return mClock as a release has it, by its name in `stripesim.models.generations`."""
     return _BY_TIME if generation in _TIME_BASED else _BY_BYTES

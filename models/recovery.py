@@ -102,9 +102,7 @@ class RecoveryModel(MeasuredModel):
 def min_size(*, kind: str, k: int, width: int) -> int:
     """Return the shards below which a placement group serves no client, as pools are created.
 
-    References
-    ----------
-    Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
+    See Ceph v16.2.15, ``src/mon/OSDMonitor.cc`` (``prepare_pool_size``): size − size/2 for replication,
     k + min(1, m − 1) for erasure codes.
     """
     return width - width // 2 if kind == "replicated" else k + min(1, width - k - 1)

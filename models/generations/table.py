@@ -74,15 +74,8 @@ def generations() -> dict[str, Generation]:
 
 
 def generation(name: str) -> Generation:
-    """Return a release by name.
+    """Return a release by name, one of the table.
 
-    Raises
-    ------
-    ValueError
-        If the table has none of that name.
-
-    Examples
-    --------
     >>> generation("squid").ec.writes, generation("tentacle").ec.writes
     ('stripes', 'shards')
     """
@@ -95,13 +88,6 @@ def generation(name: str) -> Generation:
 def recovery_model(name: str = "pacific", *, device: Device = "ssd") -> RecoveryModel:
     """Return the constants of recovery of a release.
 
-    Raises
-    ------
-    ValueError
-        If the table has none of that name.
-
-    Examples
-    --------
     >>> recovery_model("pacific").recovery_max_active_count, recovery_model("kraken").grace_from
     (10, 'last_reply')
     """

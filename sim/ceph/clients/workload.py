@@ -208,9 +208,7 @@ class Replay:
             assert arrivals is not None
             arrivals = np.rint(arrivals / speed).astype(np.int64)
         self._all = replace(
-            requests,
-            arrivals_ns=arrivals if queue_depth == 0 else None,
-            clients=requests.images % clients,
+            requests, arrivals_ns=arrivals if queue_depth == 0 else None, clients=requests.images % clients
         )
 
     def take(self, count: int) -> Requests:

@@ -7,7 +7,7 @@ from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.pipeline import enter_pipeline, leave_pipeline
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import commit_all, gather, shard_writes
+from stripesim.sim.ceph.paths.store import commit_all, encode_and_send, gather, shard_writes
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
@@ -49,7 +49,7 @@ def optimised_write_path(
     metadata = StoreIo(0, 0, context.models.store.metadata_log_bytes(erasure=True), 0)
     writes = shard_writes(context, plan, extent["object_size_bytes"])
     writes |= dict.fromkeys(plan.metadata_shards, (0, metadata))
-    finished = commit_all(stage, writes, stage.encode_and_send(plan, writes, turn))
+    finished = commit_all(stage, writes, encode_and_send(stage, plan, writes, turn))
     unpinned = [graph.unpin(pin, after=[finished], label="unpin") for pin in pins]
     return leave_pipeline(stage, ticket, unpinned, finished, roll_forward)
 

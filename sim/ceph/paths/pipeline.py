@@ -7,7 +7,14 @@ from stripesim.models.coding import WritePlan
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import commit_all, gather, roll_forward, shard_writes, stripe_sources
+from stripesim.sim.ceph.paths.store import (
+    commit_all,
+    encode_and_send,
+    gather,
+    roll_forward,
+    shard_writes,
+    stripe_sources,
+)
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import alone, pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
@@ -51,7 +58,7 @@ def pipelined_write_path(
     step = _read_unpinned(stage, plan, cached_stripes, ticket)
     turn = stage.graph.turn(ticket, after=[pin, step], label="turn in the pipeline", phase=Phase.LOCK)
     writes = shard_writes(context, plan, extent["object_size_bytes"])
-    finished = commit_all(stage, writes, stage.encode_and_send(plan, writes, turn))
+    finished = commit_all(stage, writes, encode_and_send(stage, plan, writes, turn))
     unpinned = stage.graph.unpin(pin, after=[finished], label="unpin the stripes")
     return leave_pipeline(stage, ticket, [unpinned], finished, roll_forward)
 

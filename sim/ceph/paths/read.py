@@ -5,7 +5,7 @@ from typing import Unpack
 from stripesim.models.coding import PAGE_BYTES, ReadPlan
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard, total_bytes
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import gather, local_read
+from stripesim.sim.ceph.paths.store import decoding_ns, gather, local_read
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
@@ -99,7 +99,7 @@ def _gather(stage: Stage, plan: ReadPlan, devices: dict[int, int], after: int) -
         cpu.op_finish_ns,
         [step],
         "assemble",
-        coding_ns=stage.decoding_ns(plan),
+        coding_ns=decoding_ns(stage, plan),
         encode_bytes=plan.decode_data_bytes,
         after_reply=True,
     )

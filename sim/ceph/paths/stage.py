@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from stripesim.models.coding import ReadPlan, WritePlan
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
 from stripesim.sim.ceph.phases import Phase
@@ -378,36 +377,6 @@ class Stage:
                 self.graph.on_thread(step, thread)
             after = [step]
         return step
-
-    def decoding_ns(self, plan: ReadPlan | WritePlan) -> float:
-        """Processor time of decoding what a plan lacks, stripe by stripe [ns]."""
-        if not plan.decode_stripes:
-            return 0.0
-        piece_bytes = plan.decode_data_bytes / plan.decode_stripes
-        one_ns = self.models.decode_ns(self.context.scheme.name, piece_bytes, plan.erasures)
-        return plan.decode_stripes * one_ns
-
-    def encode_and_send(
-        self, plan: WritePlan, shards: Iterable[int], after: int, *, after_reply: bool = False
-    ) -> int:
-        """Decode what is missing, encode stripe by stripe, make the sub-writes.
-
-        A parity delta multiplies what changes by its coefficients: it costs as much as encoding so many
-        bytes.
-        """
-        work_ns = self.context.remote(shards) * self.models.cpu.sub_write_send_ns
-        coding_ns = self.decoding_ns(plan)
-        if plan.encode_stripes:
-            piece_bytes = plan.encode_data_bytes / plan.encode_stripes
-            coding_ns += plan.encode_stripes * self.models.encode_ns(self.context.scheme.name, piece_bytes)
-        return self.primary_cpu(
-            work_ns,
-            [after],
-            "encode and send" if plan.encode_stripes else "send",
-            coding_ns=coding_ns,
-            encode_bytes=plan.encode_data_bytes,
-            after_reply=after_reply,
-        )
 
     # The lock of the placement group.
 

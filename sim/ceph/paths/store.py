@@ -1,9 +1,9 @@
-"""What a member's store does for a path: reads, writes, commits; and what is gathered from members."""
+"""What stores do for a path: reads, writes, commits; and what the primary gathers, decodes and encodes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from stripesim.models.coding import ShardExtent, WritePlan
+from stripesim.models.coding import ReadPlan, ShardExtent, WritePlan
 from stripesim.models.object_store.store import StoreIo
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext, by_shard, total_bytes
@@ -175,6 +175,38 @@ def stripe_sources(
         for block in range(stripe * unit // alloc, -(-(stripe + 1) * unit // alloc))
     }
     return dict.fromkeys(by_shard(plan.reads), (len(stripes) * unit, len(blocks) * alloc))
+
+
+def decoding_ns(stage: Stage, plan: ReadPlan | WritePlan) -> float:
+    """Processor time of decoding what a plan lacks, stripe by stripe [ns]."""
+    if not plan.decode_stripes:
+        return 0.0
+    piece_bytes = plan.decode_data_bytes / plan.decode_stripes
+    one_ns = stage.models.decode_ns(stage.context.scheme.name, piece_bytes, plan.erasures)
+    return plan.decode_stripes * one_ns
+
+
+def encode_and_send(
+    stage: Stage, plan: WritePlan, shards: Iterable[int], after: int, *, after_reply: bool = False
+) -> int:
+    """Decode what is missing, encode stripe by stripe, make the sub-writes.
+
+    A parity delta multiplies what changes by its coefficients: it costs as much as encoding so many
+    bytes.
+    """
+    work_ns = stage.context.remote(shards) * stage.models.cpu.sub_write_send_ns
+    coding_ns = decoding_ns(stage, plan)
+    if plan.encode_stripes:
+        piece_bytes = plan.encode_data_bytes / plan.encode_stripes
+        coding_ns += plan.encode_stripes * stage.models.encode_ns(stage.context.scheme.name, piece_bytes)
+    return stage.primary_cpu(
+        work_ns,
+        [after],
+        "encode and send" if plan.encode_stripes else "send",
+        coding_ns=coding_ns,
+        encode_bytes=plan.encode_data_bytes,
+        after_reply=after_reply,
+    )
 
 
 def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:

@@ -4,7 +4,14 @@ from typing import Unpack
 
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import commit_all, gather, roll_forward, shard_writes, stripe_sources
+from stripesim.sim.ceph.paths.store import (
+    commit_all,
+    encode_and_send,
+    gather,
+    roll_forward,
+    shard_writes,
+    stripe_sources,
+)
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import NO_ROLE, GraphBuilder, Template
 
@@ -55,7 +62,7 @@ def write_path(
         step = gather(stage, sources, step, "stripe read")
 
     writes = shard_writes(context, plan, size_bytes, unit_states)
-    sent = stage.encode_and_send(plan, writes, step, after_reply=True)
+    sent = encode_and_send(stage, plan, writes, step, after_reply=True)
     # What is overwritten is saved first, so that it can be brought back.
     first, stop = plan.write_stripes
     overwritten = max(0, min(stop, context.geometry.stripe_count(size_bytes)) - first)
