@@ -35,14 +35,12 @@ class ThreadModel(MeasuredModel):
     #: finds more work when it is done costs nothing
     wake_ns: float
     #: Wake-ups within one key-value sync, whoever shares it: of the threads that write and flush the log,
-    #: finish transactions and make the callbacks; beside that of the key-value thread, which bears their time
+    #: finish transactions and make the callbacks; beside that of the key-value thread
     sync_wakes_count: float
-    #: Wake-ups of one device read, for which a thread waits: of the thread that collects what the device has
-    #: done, and of the one that waits
-    read_wakes_count: float
-    #: Wake-ups of one transaction that writes data outside the log: of the thread that collects what the
-    #: device has done
-    write_wakes_count: float
+    sync_ns: float  #: Processor time of one key-value sync with its wake-ups, whoever shares it [ns]
+    #: Time after which a process that had no core has lost what it left in the processor's caches [ns]: a
+    #: wake-up before that costs as much less of `wake_ns`, in proportion; 0: it always costs all of it
+    cool_ns: float
     ec_wakes_count: float  #: Wake-ups that a transaction of an erasure-coded pool takes beside a replica's
     #: Acknowledgements of one message between OSDs, each of which a messenger thread of the sender receives;
     #: clients' connections have none
@@ -65,8 +63,9 @@ class ThreadModel(MeasuredModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.sync_wakes_count and not self.slice_ns:
-            raise ValueError("ThreadModel: sync_wakes_count: got some, wanted 0 where slice_ns is 0")
+        for name in ("sync_wakes_count", "sync_ns", "cool_ns"):
+            if getattr(self, name) and not self.slice_ns:
+                raise ValueError(f"ThreadModel: {name}: got some, wanted 0 where slice_ns is 0")
         if self.lock_waits_per_thread_count not in (0, 1):
             got = self.lock_waits_per_thread_count
             raise ValueError(f"ThreadModel: lock_waits_per_thread_count: got {got}, wanted 0 or 1")

@@ -29,10 +29,13 @@ NO_OSD = 2147483647
 _HOST_KINDS = ("cpu", "public.tx", "public.rx", "private.tx", "private.rx")
 # An OSD has a pool of threads ("worker") for each of its queues of operations, before these.
 _OSD_KINDS = ("messenger", "ssd", "kv", "sync", "finisher")
+# Threads of a device where threads keep their cores: the one that collects what it has done, and those that
+# wait for a read.
+_WAITING_KINDS = ("aio", "reader")
 # What a drive with queues of its own by direction has beside its channels.
 _DRIVE_KINDS = ("ssd.link", "ssd.write")
 #: Kinds of resources that are threads: one that finds nothing to do goes to sleep.
-THREAD_KINDS = ("worker", "messenger", "kv", "finisher")
+THREAD_KINDS = ("worker", "messenger", "kv", "finisher", *_WAITING_KINDS)
 _GROUP_KINDS = ("pg.lock", "pg.exec", "pg.pipeline")
 _CLIENT_KINDS = ("client.submit", "client.tx", "client.rx")
 
@@ -188,6 +191,7 @@ class Cluster:
             "client.submit": models.client.submit_threads_count,
             "worker": models.threads.op_threads_per_shard_count,
             "messenger": max(1, models.threads.messenger_threads_count),
+            "reader": self._op_shards * models.threads.op_threads_per_shard_count,
             "ssd": models.ssd.servers,
             "ssd.write": max(1, models.ssd.write_servers_count * models.ssd.raid0_drives),
         }
@@ -216,14 +220,27 @@ class Cluster:
             served_by=self._served_by(kinds),
             paired=np.array([int(kind == "cpu" and slowdown > 0) for kind in kinds]),
             paired_slowdown=slowdown,
+            processes=self._processes(kinds),
+            warm_ns=round(models.threads.wake_ns) if models.threads.cool_ns else 0,
+            cool_ns=round(models.threads.cool_ns),
         )
 
     @property
     def _wakes_ns(self) -> dict[str, int]:
-        """What it costs to wake a thread of each kind [ns]; the key-value thread wakes those of a sync."""
+        """What it costs to wake a thread of each kind [ns]; the key-value thread bears a sync's time."""
         threads = self.models.threads
         wakes_ns = dict.fromkeys(THREAD_KINDS, round(threads.wake_ns))
-        return {**wakes_ns, "kv": round(threads.wake_ns * (1 + threads.sync_wakes_count))}
+        return {**wakes_ns, "kv": round(threads.wake_ns + threads.sync_ns)}
+
+    def _processes(self, kinds: tuple[str, ...]) -> IntArray:
+        """Let the threads of an OSD be one process, where it matters which process runs."""
+        found = np.full(len(kinds), -1, dtype=np.int64)
+        if self.models.threads.cool_ns:
+            first = self._first_host_resource + self.hosts * len(_HOST_KINDS)
+            own = found[first : first + self.osds * self._osd_size]
+            own[:] = np.repeat(np.arange(self.osds), self._osd_size)
+            found[~np.isin(kinds, THREAD_KINDS)] = -1
+        return found
 
     def _served_by(self, kinds: tuple[str, ...]) -> IntArray:
         """Let an OSD's key-value thread make its syncs, where threads keep their cores."""
@@ -287,7 +304,8 @@ class Cluster:
 
     @property
     def _osd_kinds(self) -> tuple[str, ...]:
-        return _OSD_KINDS + (_DRIVE_KINDS if self.models.ssd.write_servers_count else ())
+        found = _OSD_KINDS + (_WAITING_KINDS if self.models.threads.slice_ns else ())
+        return found + (_DRIVE_KINDS if self.models.ssd.write_servers_count else ())
 
     def group_resource(self, groups: IntArray, kind: str) -> IntArray:
         """Index of a placement group's resource, for an array of groups."""
@@ -347,6 +365,9 @@ class Cluster:
         if self.models.threads.messenger_threads_count:
             fill(roles.MESSENGER, self.osd_resource(member, "messenger"), present)
         fill(roles.FINISHER, self.osd_resource(member, "finisher"), present)
+        if self.models.threads.slice_ns:
+            fill(roles.AIO, self.osd_resource(member, "aio"), present)
+            fill(roles.READER, self.osd_resource(member, "reader"), present)
         fill(roles.CPU, self.host_resource(host, "cpu"), present)
         fill(roles.SSD, self.osd_resource(member, "ssd"), present)
         has_writer = bool(self.models.ssd.write_servers_count)

@@ -13,10 +13,11 @@ _FIXED = (
 # unbound where the two share a host.
 # `client side` is the public network of the shard's host, for clients that read shards themselves.
 WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = range(11)
-CLIENT_SIDE_TX, CLIENT_SIDE_RX, MESSENGER, FINISHER, SSD_LINK, SSD_WRITER = range(11, 17)
+CLIENT_SIDE_TX, CLIENT_SIDE_RX, MESSENGER, FINISHER, SSD_LINK, SSD_WRITER, AIO, READER = range(11, 19)
 _PER_SHARD = (
     *("worker", "cpu", "ssd", "kv", "sync", "out.tx", "out.wire", "out.rx", "back.tx", "back.wire"),
     *("back.rx", "public.tx", "public.rx", "messenger", "finisher", "ssd.link", "ssd.write"),
+    *("aio", "reader"),
 )
 
 FIXED_ROLES = len(_FIXED)

@@ -59,15 +59,29 @@ class Resources:
     paired: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     # What a service takes longer while the other thread of its core works, in `PAIRED_UNIT` of its demand.
     paired_slowdown: int = 0
+    # Shape (resources,). Of a pool the process that its threads belong to, from 0; −1: none, as by default.
+    processes: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # What a wake-up costs less, on a core with a slice, right after another thread of the process has run
+    # there [ns], at most `wake_ns`; and how long after it costs all of it again [ns], 0: always does.
+    warm_ns: int = 0
+    cool_ns: int = 0
 
     def __post_init__(self) -> None:
-        absent = {"wake_ns": 0, "share_indices": -1, "slice_ns": 0, "served_by": -1, "paired": 0}
+        absent = {
+            "wake_ns": 0,
+            "share_indices": -1,
+            "slice_ns": 0,
+            "served_by": -1,
+            "paired": 0,
+            "processes": -1,
+        }
         for name, nothing in absent.items():
             if not len(getattr(self, name)):
                 object.__setattr__(self, name, np.full(len(self), nothing, dtype=np.int64))
             assert len(getattr(self, name)) == len(self)
         assert len(self.names) == len(self.kinds) == len(self.capacities) == len(self.disciplines)
         assert (self.capacities >= 1).all() and ((self.wake_ns >= 0) & (self.wake_ns < 1 << 31)).all()
+        assert 0 <= self.warm_ns <= self.wake_ns[self.processes >= 0].min(initial=1 << 31)
         served = self.served_by >= 0
         assert (self.disciplines[served] == BATCH).all() and (self.capacities[served] == 1).all()
 
@@ -312,6 +326,9 @@ class EngineRun:
     # Shape (at most bins, kinds). The same by time and by kind of resource (`Resources.kind_names`); up to
     # the last bin with a sleep.
     sleep_bins: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    # Shape (resources,). What wake-ups of each pool's threads cost less because their process had just run
+    # [ns].
+    warm_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def empty_bins() -> IntArray:

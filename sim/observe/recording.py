@@ -69,7 +69,7 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
     return {
         **counted,
         "context_switches": voluntary + round(voluntary * threads.preemptions_per_wake_count),
-        "cpu_ns": counted["cpu_ns"] + int((run.sleeps * cluster.resources.wake_ns).sum()),
+        "cpu_ns": counted["cpu_ns"] + int((run.sleeps * cluster.resources.wake_ns - run.warm_ns).sum()),
     }
 
 

@@ -366,7 +366,7 @@ def random_pair(random: Random, places: list[int]) -> list[int]:
 
 
 def random_resources(random: Random, capacities: list[int], disciplines: list[int], pairs: int) -> Resources:
-    """Draw kinds, costs of waking a server or a unit, and slices; the last are pairs of batch and pool."""
+    """Draw kinds, costs of waking, slices, processes; the last are pairs of batch and pool."""
     count = len(disciplines)
     names = tuple(f"r{index}" for index in range(count))
     kinds = tuple(random.choice(["a", "b", "c"]) for _ in range(count))
@@ -381,6 +381,11 @@ def random_resources(random: Random, capacities: list[int], disciplines: list[in
     for pair in range(pairs):
         if random.random() < 0.8:
             served_by[count - 2 * pair - 2] = count - 2 * pair - 1
+    processes = np.array(
+        [random.randrange(-1, 2) if discipline == POOL else -1 for discipline in disciplines]
+    )
+    if random.random() < 0.7:
+        wake_ns[processes >= 0] += 10
     return Resources(
         names,
         kinds,
@@ -393,6 +398,9 @@ def random_resources(random: Random, capacities: list[int], disciplines: list[in
         served_by,
         paired=np.array([int(discipline == FIFO and random.random() < 0.3) for discipline in disciplines]),
         paired_slowdown=random.choice([0, 500, 1024]),
+        processes=processes,
+        warm_ns=random.randint(0, min([40, *wake_ns[processes >= 0].tolist()])),
+        cool_ns=random.choice([0, 1, 20, 100]),
     )
 
 
@@ -661,7 +669,7 @@ def assert_equal_runs(reference: EngineRun, compiled: EngineRun) -> None:
     ):
         assert ours.counted == theirs.counted
         np.testing.assert_array_equal(ours.retries, theirs.retries)
-    for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns", "sleeps", "sleep_bins"):
+    for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns", "sleeps", "sleep_bins", "warm_ns"):
         np.testing.assert_array_equal(getattr(reference, name), getattr(compiled, name), err_msg=name)
 
 
@@ -714,7 +722,16 @@ def test_a_director_that_does_nothing_changes_only_who_counts(
         quiet_streams = [*quiet.streams, *quiet.spawned]
         for ours, theirs in zip([*plain.streams, *plain.spawned], quiet_streams, strict=True):
             np.testing.assert_array_equal(ours.completed_ns, theirs.completed_ns)
-        for name in ("busy_ns", "held_ns", "waited_ns", "bins", "followed_ns", "sleeps", "sleep_bins"):
+        for name in (
+            "busy_ns",
+            "held_ns",
+            "waited_ns",
+            "bins",
+            "followed_ns",
+            "sleeps",
+            "sleep_bins",
+            "warm_ns",
+        ):
             np.testing.assert_array_equal(getattr(plain, name), getattr(quiet, name), err_msg=name)
         assert (plain.end_ns, plain.uses) == (quiet.end_ns, quiet.uses)
         taken = sum(stream.taken for stream in quiet_streams)

@@ -84,7 +84,7 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     make_pool, models, change, engine
 ):
     threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "sync_wakes_count": 20, "peer_acks_count": 1}
-    threads |= {"slice_ns": 1e6, "write_wakes_count": 1}
+    threads |= {"slice_ns": 1e6}
     pool = make_pool(change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3")
     one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
     found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
@@ -97,15 +97,26 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     assert sleeps["worker"] == 5 + 3
     # Of each transaction: before its sync; when it is finished.
     assert sleeps["kv"] == sleeps["finisher"] == 3
-    # Each sync wakes 20 more; each write of data the thread that collects it.
-    assert found.row["context_switches_per_op"] == 14 + 8 + 3 + 3 + 3 * 20 + 3
+    # Each write of data wakes the thread that collects it; nobody waits for a read.
+    assert sleeps["aio"] == 3 and sleeps["reader"] == 0
+    # Each sync wakes 20 more.
+    assert found.row["context_switches_per_op"] == 14 + 8 + 3 + 3 + 3 + 3 * 20
     plain = simulate(
         make_pool(change(models, threads={**threads, "wake_ns": 0.0}), "rep:3"),
         Replay(one, queue_depth=1),
         engine=engine,
     )
-    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (28 + 3 * 20 + 3)
+    assert found.row["cpu_ns_per_op"] - plain.row["cpu_ns_per_op"] == 1000 * (28 + 3)
     assert found.row["latency_mean_ns"] > plain.row["latency_mean_ns"]
+    with_sync = make_pool(change(models, threads={**threads, "sync_ns": 500.0}), "rep:3")
+    synced = simulate(with_sync, Replay(one, queue_depth=1), engine=engine)
+    assert synced.row["cpu_ns_per_op"] - found.row["cpu_ns_per_op"] == 3 * 500
+    # Most threads are woken by another one of their OSD, which has just run: they find its caches.
+    warm = make_pool(change(models, threads={**threads, "cool_ns": 1e5}), "rep:3")
+    cheaper = simulate(warm, Replay(one, queue_depth=1), engine=engine)
+    spared_ns = int(cheaper.engine_run.warm_ns.sum())
+    assert 0 < spared_ns < 1000 * 31
+    assert found.row["cpu_ns_per_op"] - cheaper.row["cpu_ns_per_op"] == spared_ns
 
 
 def test_index_functions_agree_with_names(cluster):

@@ -140,6 +140,39 @@ def test_a_thread_keeps_its_core_while_it_finds_work(run: Run) -> None:
 
 
 @both
+def test_a_thread_of_a_process_that_has_just_run_is_cheaper_to_wake(run: Run) -> None:
+    found = replace(
+        one_core([], [], slice_ns=1000).resources, processes=np.array([-1, 0, 0]), warm_ns=4, cool_ns=20
+    )
+    templates = [on_core("a", 1, 10), on_core("b", 2, 10)]
+    later = Program(
+        resources=found,
+        book=FixedTemplates(templates, np.array([[0, 1, 2]])),
+        streams=[At([0, 1, 0, 1], [0, 1, 40, 100])],
+    )
+    # The first wakes cold (5); the second right behind it (5 − 4); the third 14 ns later (5 − 4 × 6 ÷ 20);
+    # the last when all is cold again.
+    result = run(later)
+    assert completed(result) == [15, 26, 54, 115]
+    assert result.warm_ns.tolist() == [0, 1, 4]
+
+
+@dataclass
+class At:
+    """An open stream of requests on chosen templates."""
+
+    order: list[int]
+    times_ns: list[int]
+    depth: int = 0
+
+    def take(self, count: int) -> RequestChunk:
+        chosen, self.order = np.array(self.order, dtype=np.int64), []
+        times_ns, self.times_ns = np.array(self.times_ns, dtype=np.int64), []
+        nothing = np.zeros_like(chosen)
+        return RequestChunk(chosen, nothing, nothing, times_ns)
+
+
+@both
 def test_threads_serve_their_batch_when_they_have_nothing_else_to_do(run: Run) -> None:
     graph = GraphBuilder("commit")
     thread = graph.acquire(WORKERS, after=[0], label="thread")

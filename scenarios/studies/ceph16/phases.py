@@ -74,7 +74,7 @@ def simulate_repair(
         read_fraction=1.0, requests=1, queue_depth=1,
     )  # fmt: skip
     models = cluster.models_for(scheme)
-    wakes_ns = models.threads.wake_ns * (1 + models.threads.sync_wakes_count)
+    wakes_ns = models.threads.wake_ns + models.threads.sync_ns
     flush_ns = models.ssd.flush_base_ns + SYNC_NS - models.ssd.sync_ns(models.store.metadata_bytes) - wakes_ns
     models = replace(
         models,

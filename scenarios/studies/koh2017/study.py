@@ -114,11 +114,13 @@ class Koh2017(Study):
         return draw(result)
 
     def tables(self, result: StudyResult) -> Mapping[str, Table]:
-        """Return the ablations."""
+        """Return what a real Ceph measured where this study is wrong, and the ablations."""
         from stripesim.scenarios.studies.koh2017.figures.ablations import ablation_table
+        from stripesim.scenarios.studies.koh2017.witness import HEADING, witness_table
 
         assert isinstance(result, KohResult)
-        return {"Ablations": ablation_table(result.ablations)} if result.ablations.width else {}
+        ablations = {"Ablations": ablation_table(result.ablations)} if result.ablations.width else {}
+        return {HEADING: witness_table(result.ledger), **ablations}
 
     def files(self, result: StudyResult) -> Mapping[str, bytes]:
         """Return the courses in time and the ablations as CSV."""

@@ -78,6 +78,20 @@ def ssd_write(stage: Stage, shard: int, size_bytes: int, after: int, label: str 
     return stage.graph.join(ends)
 
 
+def _wake(stage: Stage, shard: int, after: int, *parts: int) -> int:
+    """Wake the threads that a device's answer wakes, in turn, where threads are modelled apart."""
+    if not stage.models.threads.slice_ns:
+        return after
+    for part in parts:
+        thread, core = roles.shard_role(shard, part), roles.shard_role(shard, roles.CPU)
+        phase, label = Phase.DEVICE, "device has answered"
+        taken = stage.graph.acquire(thread, after=[after], label=label, phase=phase, shard=shard)
+        woken = stage.graph.use(core, 0, after=[taken], label=label, phase=phase, shard=shard)
+        stage.graph.on_thread(woken, taken)
+        after = stage.graph.release(thread, after=[woken], label=label, shard=shard)
+    return after
+
+
 def _transfers(stage: Stage, size_bytes: int) -> list[tuple[Sequence[int], int]]:
     """Return what a device serves in parallel [B], each with the requests that it is counted as."""
     device = stage.models.ssd
@@ -125,7 +139,9 @@ def local_read(
 
     def read(step: int) -> int:
         step = lookup(stage, shard, step)
-        return ssd_read(stage, shard, device_bytes, step) if device_bytes else step
+        if not device_bytes:
+            return step
+        return _wake(stage, shard, ssd_read(stage, shard, device_bytes, step), roles.AIO, roles.READER)
 
     return stage.work(
         roles.shard_role(shard, roles.CPU),
@@ -136,7 +152,6 @@ def local_read(
         shard=shard,
         # Waiting for the device is one more hand-off.
         handoffs=2 if device_bytes else 1,
-        wakes_count=stage.models.threads.read_wakes_count if device_bytes else 0,
         then=read,
         after_reply=True,
     )
@@ -254,26 +269,28 @@ def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after
 
     Return the step at which the primary knows of the commit.
     """
-    cpu, threads = stage.models.cpu, stage.models.threads
+    cpu = stage.models.cpu
     work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
     local = shard == stage.context.primary
     step = after
     if not local:
         step = stage.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
         work_ns += cpu.sub_op_prepare_ns
-    wakes_count = threads.write_wakes_count if io.data_bytes else 0
+    wakes_count = 0.0
     if stage.context.erasure:
-        wakes_count += threads.ec_wakes_count
+        wakes_count = stage.models.threads.ec_wakes_count
         work_ns += cpu.ec_transaction_ns
     core = roles.shard_role(shard, roles.CPU)
     step = stage.work(core, work_ns, [step], "transaction", shard=shard, wakes_count=wakes_count)[1]
     if io.read_bytes:
         step = ssd_read(stage, shard, io.read_bytes, step, "SSD read (padding)")
+        step = _wake(stage, shard, step, roles.AIO, roles.READER)
     if io.data_bytes:
-        step = ssd_write(stage, shard, io.data_bytes, step)
+        step = _wake(stage, shard, ssd_write(stage, shard, io.data_bytes, step), roles.AIO)
     committed = commit(stage, shard, io.log_bytes, step)
     if io.deferred_bytes:
-        ssd_write(stage, shard, io.deferred_bytes, committed, "deferred write")
+        written = ssd_write(stage, shard, io.deferred_bytes, committed, "deferred write")
+        _wake(stage, shard, written, roles.AIO)
     if local:
         return committed
     size_bytes = stage.models.messages.sub_reply_bytes

@@ -126,7 +126,7 @@ def _give_back(world: World, slot: int, touched: Array) -> None:
         change = 0
         if step.word == ENTER:
             change = 0 if state == layout.TICKET_LEFT else 1
-        elif state in (layout.UNIT_MOVED, layout.UNIT_WOKEN):
+        elif state in (layout.UNIT_MOVED, layout.UNIT_WOKEN, layout.UNIT_AWAKE):
             change = 1 if step.word == ACQUIRE else -1 if step.word == RELEASE else 0
         if change:
             world.resources[at(bound)].free += change

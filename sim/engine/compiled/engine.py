@@ -333,6 +333,7 @@ class CompiledRun:
             wall_s=wall_s,
             followed_ns=world.ends_ns[:, : max((t.steps for t in self.program.book.templates), default=0)],
             sleeps=resources["sleeps"].copy(),
+            warm_ns=world.spared_ns.copy(),
             sleep_bins=world.sleep_bins[: np.flatnonzero(world.sleep_bins.any(axis=1)).max(initial=-1) + 1],
         )
 

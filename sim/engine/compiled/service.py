@@ -51,7 +51,7 @@ def service_ns(world: World, cell: int) -> int:
     woken_ns = 0
     if step.spread & layout.ON_THREAD:
         thread = world.specials[at(request.first_step + number_of_step)].thread
-        if world.pending[at(cell - number_of_step + thread)] == layout.UNIT_WOKEN:
+        if world.pending[at(cell - number_of_step + thread)] in (layout.UNIT_WOKEN, layout.UNIT_AWAKE):
             role = world.steps[at(request.first_step + thread)].role
             woken_ns = world.resources[at(world.bindings[at(request.row * clock.roles + role)])].wake_ns
         if step.spread == layout.ON_THREAD:
@@ -87,12 +87,49 @@ def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
 
 
 @inlined
+def thread_pool(world: World, cell: int) -> int:
+    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
+    clock = world.clock[0]
+    request = world.requests[at(cell >> clock.cell_bits)]
+    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    thread = world.specials[at(request.first_step + number_of_step)].thread
+    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
+        return NOBODY
+    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
+
+
+@outlined
+def core_ns(world: World, cell: int, demand_ns: int) -> int:
+    """Return a use's time on a core; its thread's wake-up costs less if its process has just run."""
+    clock, pool = world.clock[0], thread_pool(world, cell)
+    world.since_ns[at(cell)] = clock.now_ns
+    if pool < 0:
+        return demand_ns
+    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    special = world.specials[at(world.requests[at(cell >> clock.cell_bits)].first_step + number_of_step)]
+    thread, process = cell - number_of_step + special.thread, world.processes[at(pool)]
+    if world.pending[at(thread)] == layout.UNIT_AWAKE:
+        demand_ns -= world.resources[at(pool)].wake_ns
+    elif world.pending[at(thread)] == layout.UNIT_WOKEN:
+        world.pending[at(thread)] = layout.UNIT_AWAKE
+        if process >= 0 and clock.cool_ns:
+            left_ns = clock.cool_ns - max(0, clock.now_ns - world.runs_until_ns[at(process)])
+            saved_ns = clock.warm_ns * max(0, left_ns) // clock.cool_ns
+            world.spared_ns[at(pool)] += saved_ns
+            demand_ns -= saved_ns
+    if process >= 0:
+        world.runs_until_ns[at(process)] = max(world.runs_until_ns[at(process)], clock.now_ns + demand_ns)
+    return int(demand_ns)
+
+
+@inlined
 def serve(world: World, resource: Any, cell: int, wake_ns: int) -> int:
     """Begin a service by a server that is taken and may have to be woken; return when it ends."""
-    demand_ns = paired_ns(world, resource, service_ns(world, cell) + wake_ns)
-    resource.spent_ns += demand_ns
+    demand_ns = service_ns(world, cell) + wake_ns
     if resource.slice_ns:
-        world.since_ns[at(cell)] = world.clock[0].now_ns
+        demand_ns = core_ns(world, cell, demand_ns)
+    demand_ns = paired_ns(world, resource, demand_ns)
+    resource.spent_ns += demand_ns
     return int(world.clock[0].now_ns + demand_ns)
 
 
@@ -134,18 +171,6 @@ def dispatch(world: World, place: int, awake: int) -> int:
         look_ns = next_ns(world, place)
     set_look(world, resource.share - 1, look_ns)
     return taken
-
-
-@inlined
-def thread_pool(world: World, cell: int) -> int:
-    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    thread = world.specials[at(request.first_step + number_of_step)].thread
-    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
-        return NOBODY
-    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
 
 
 @outlined

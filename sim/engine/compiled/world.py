@@ -38,6 +38,8 @@ TICKET_PASSED, TICKET_LEFT, TICKET_IN, TICKET_WAITS = -1, -2, -3, -4
 UNIT_MOVED = -1
 # Of an acquire that found its unit idle: its thread had to be woken.
 UNIT_WOKEN = -2
+# The same once a core has spent the time of waking it.
+UNIT_AWAKE = -3
 # What stops a pool: the director, or that its threads serve their batch server.
 STOPPED, FLUSHING = 1, 2
 # Added to the spread of a use that takes longer if its thread had to be woken.
@@ -108,7 +110,7 @@ CLOCK = _record(
     "i8 calendar_end calendar_hole ready_from ready_to cell_bits slots_free roles streams_filled logged",
     "i8 wanting pinned parked reported",
     "u8 seed_state",
-    "i8 kept kept_pool kept_since_ns paired_slowdown",
+    "i8 kept kept_pool kept_since_ns paired_slowdown warm_ns cool_ns",
 )
 
 
@@ -166,6 +168,10 @@ class World(NamedTuple):
     # Shape (cells,). Since when the thread has had the core on which a cell is in service; empty if no core
     # has a slice.
     since_ns: Array
+    # Shape (resources,). Process of each pool's threads, `NOBODY` if none; what their wake-ups were spared.
+    processes: Array
+    spared_ns: Array
+    runs_until_ns: Array  # Shape (processes,). Until when the last service of each process lasts.
 
 
 def empty_world(program: Program, log_rows: int) -> World:
@@ -197,6 +203,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["seed_state"] = seed_state(program.seed)
     clock["kept"] = NOBODY
     clock["paired_slowdown"] = program.resources.paired_slowdown
+    clock["warm_ns"], clock["cool_ns"] = program.resources.warm_ns, program.resources.cool_ns
     clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
     resources["share"][program.resources.disciplines == BATCH] = -1
@@ -241,6 +248,9 @@ def empty_world(program: Program, log_rows: int) -> World:
         looks=np.full(2 << max(len(shares) - 1, 1).bit_length(), NEVER_NS, dtype=np.int64),
         joined_ns=np.zeros(0, dtype=np.int64),
         since_ns=np.zeros(0, dtype=np.int64),
+        processes=np.where(program.resources.processes < 0, NOBODY, program.resources.processes),
+        spared_ns=np.zeros(len(resources), dtype=np.int64),
+        runs_until_ns=np.full(program.resources.processes.max(initial=-1) + 1, -program.resources.cool_ns),
     )
 
 

@@ -89,6 +89,10 @@ class SimpyEngine(simpy.Environment):
         self.sleeps = [0] * len(resources)
         self.sleep_bins: list[list[int]] = []
         self.wake_ns: list[int] = resources.wake_ns.tolist()
+        # The process of each pool's threads, until when each process runs, and what that spared wake-ups.
+        self.processes: list[int] = resources.processes.tolist()
+        self.runs_until_ns = [-resources.cool_ns] * (max(self.processes, default=-1) + 1)
+        self.warm_ns = [0] * len(resources)
         self.capacities: list[int] = resources.capacities.tolist()
         self.paired: list[int] = resources.paired.tolist()
         # How long a thread keeps a core; since when it has the one on which a service is; the core that a
@@ -221,6 +225,7 @@ class SimpyEngine(simpy.Environment):
             spawned=[log.result() for log in self.spawned],
             followed_ns=self._followed(),
             sleeps=np.array(self.sleeps, dtype=np.int64),
+            warm_ns=np.array(self.warm_ns, dtype=np.int64),
             sleep_bins=np.array(self.sleep_bins, dtype=np.int64).reshape(
                 len(self.sleep_bins), len(self.program.resources.kind_names)
             ),
@@ -276,7 +281,7 @@ class SimpyEngine(simpy.Environment):
                         self.uses += 1
                         if self.slices_ns[resource] and self._keep(resource, event, step):
                             heappop(calendar)
-                        elif shares[resource] is not None:
+                        elif shares[resource] is not None or self.slices_ns[resource]:
                             heappop(calendar)
                             self.free_server(resource)
                         elif queues[resource]:
@@ -285,8 +290,6 @@ class SimpyEngine(simpy.Environment):
                             if self.paired[resource]:
                                 demand_ns = self.paired_ns(resource, demand_ns)
                             self.busy_ns[resource] += demand_ns
-                            if self.slices_ns[resource]:
-                                self.since_ns[key] = now_ns
                             heapreplace(calendar, (now_ns + demand_ns, key, _EID, waiter))
                         else:
                             free[resource] += 1
@@ -363,8 +366,10 @@ class SimpyEngine(simpy.Environment):
                     if spread:
                         factor = self._factors[spread][factor_index(request.seed, key)]
                         demand = (mean * factor + FACTOR_HALF) >> FACTOR_BITS
-                    if path.dynamics and (thread := path.dynamics.threads[after]) in request.woken:
-                        demand += self.wake_ns[row[path.roles[thread]]]
+                    if path.dynamics and not self.slices_ns[resource]:
+                        thread = path.dynamics.threads[after]
+                        if thread in request.woken:
+                            demand += self.wake_ns[row[path.roles[thread]]]
                     if self.kept and self._goes_on(resource, request, after):
                         since_ns, self.kept = self.kept[2], None
                         self._serve(resource, demand, key, request, since_ns)
@@ -470,11 +475,32 @@ class SimpyEngine(simpy.Environment):
 
     def _serve(self, resource: int, demand_ns: int, key: int, request: Request, since_ns: int) -> None:
         """Begin a service by a server that is taken, on a core that its thread has had since a time."""
-        demand_ns = self.paired_ns(resource, demand_ns)
-        self.busy_ns[resource] += demand_ns
         if self.slices_ns[resource]:
             self.since_ns[key] = since_ns
+            demand_ns = self._on_core(demand_ns, request, key & _STEP_MASK)
+        demand_ns = self.paired_ns(resource, demand_ns)
+        self.busy_ns[resource] += demand_ns
         heappush(self.calendar, (int(self._now) + demand_ns, key, _EID, request))
+
+    def _on_core(self, demand_ns: int, request: Request, step: int) -> int:
+        """Return a use's time on a core: a thread may have to be woken, and its process may have just run."""
+        pool = self._thread_pool(request, step)
+        if pool < 0:
+            return demand_ns
+        now_ns, resources, process = int(self._now), self.program.resources, self.processes[pool]
+        assert request.path.dynamics is not None
+        thread = request.path.dynamics.threads[step]
+        if thread in request.woken and thread not in request.awake:
+            request.awake.add(thread)
+            demand_ns += self.wake_ns[pool]
+            if process >= 0 and resources.cool_ns:
+                left_ns = resources.cool_ns - max(0, now_ns - self.runs_until_ns[process])
+                saved_ns = resources.warm_ns * max(0, left_ns) // resources.cool_ns
+                self.warm_ns[pool] += saved_ns
+                demand_ns -= saved_ns
+        if process >= 0:
+            self.runs_until_ns[process] = max(self.runs_until_ns[process], now_ns + demand_ns)
+        return demand_ns
 
     def _thread_pool(self, request: Request, step: int) -> int:
         """Return the pool of the thread that does a use, −1: none."""

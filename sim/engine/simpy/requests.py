@@ -104,6 +104,8 @@ class Request(simpy.Event):
     held: list[int]
     # The acquires that found their unit idle: threads that it had to wake.
     woken: set[int]
+    # Those of them for whose wake-up a core has spent the time.
+    awake: set[int]
     # Where the ends of its steps are noted, if it is followed.
     ends_ns: list[int] | None = None
     # Where there is a director: units that it holds, by pool; steps not yet done.
@@ -127,7 +129,7 @@ class Request(simpy.Event):
         self.pending = path.predecessors.copy()
         if path.dynamics:
             self.tickets = {}
-            self.woken = set()
+            self.woken, self.awake = set(), set()
             self.held = [0] * len(keys or ())
 
 
