@@ -13,7 +13,7 @@ from stripesim.scenarios.studies.koh2017.cells import KEYS
 from stripesim.scenarios.studies.koh2017.claims import simulate_claims
 
 HEADING = "Wrong rows, and what a real Ceph 16.2 measured"
-# Processor time is a share of another machine, rates and latencies are noise there: only counts are witnesses.
+# Processor time is a share of another machine, rates and latencies are noise there: counts alone testify.
 _COUNTED = {**COLUMNS, "context_switches_per_op": CPU_COLUMNS["context_switches_per_op"]}
 
 
