@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stripesim.sim.durability.draws import compiled
+from stripesim.sim.durability.draws import compiled, inner
 from stripesim.sim.durability.system import Burst, Code, Floats, Ints, System
 
 #: Look-ups of shards that an enumeration of sets may take; beyond, sets are drawn at random.
@@ -173,7 +173,7 @@ class _Burst(NamedTuple):
     distances: npt.NDArray[np.uint8]
 
 
-@compiled
+@inner
 def _bits(mask: int) -> int:
     count = 0
     while mask:
@@ -182,14 +182,14 @@ def _bits(mask: int) -> int:
     return count
 
 
-@compiled
+@inner
 def _is_lethal(met: _Burst, mask: int) -> bool:
     if len(met.distances):
         return bool(met.distances[mask] == 0)
     return _bits(mask) > met.tolerated
 
 
-@compiled
+@inner
 def _masks(met: _Burst, struck: npt.NDArray[np.uint8], by_unit: bool, group: int) -> tuple[int, int]:
     """The holes of a group, and its shards on struck units, or on struck drives."""
     holes, hit = 0, 0
@@ -202,7 +202,7 @@ def _masks(met: _Burst, struck: npt.NDArray[np.uint8], by_unit: bool, group: int
     return holes, hit
 
 
-@compiled
+@inner
 def _chance(met: _Burst, hit: int, part: int) -> float:
     """Probability that of the shards that are hit exactly some part is lost."""
     weight = 1.0
@@ -212,7 +212,7 @@ def _chance(met: _Burst, hit: int, part: int) -> float:
     return weight
 
 
-@compiled
+@inner
 def _lethal(met: _Burst, holes: int, hit: int) -> float:
     """Probability that a group is lost when each shard of `hit` is lost with a probability."""
     if met.lost_fraction >= 1:
@@ -227,7 +227,7 @@ def _lethal(met: _Burst, holes: int, hit: int) -> float:
         part = (part - 1) & hit
 
 
-@compiled
+@inner
 def _lose(met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], group: int) -> None:
     """Draw which struck drives lose their data, given that one group is lost."""
     for drive in range(len(met.units)):
@@ -247,7 +247,7 @@ def _lose(met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8],
             gone[met.layout[group, shard]] = chosen >> shard & 1
 
 
-@compiled
+@inner
 def _destroys(
     met: _Burst, dead: npt.NDArray[np.uint8], gone: npt.NDArray[np.uint8], chances: Floats, summed: float
 ) -> float:

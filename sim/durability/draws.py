@@ -1,8 +1,9 @@
 """What walks of either kind draw: random numbers, bursts, latent errors, and what helps failures along."""
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +11,7 @@ from stripesim.models import jit
 from stripesim.sim.durability.system import Floats, Ints
 
 State = npt.NDArray[np.uint64]
+_OPTIONS: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
@@ -52,10 +54,16 @@ class Threats(NamedTuple):
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with Numba, kept on disk; without Python's lock, so that batches run side by side."""
-    return jit.compiled(function, nogil=True, error_model="numpy")
+    return jit.compiled(function, **_OPTIONS)
 
 
-@compiled
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile what only compiled code calls, without a way in from Python, which is most of a compilation."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
+    return cast("Callable[P, R]", numba.njit(**options)(function))
+
+
+@inner
 def _next(state: State) -> np.uint64:
     """SplitMix64."""
     state[0] += _GOLDEN
@@ -65,7 +73,7 @@ def _next(state: State) -> np.uint64:
     return np.uint64(value ^ (value >> _31))
 
 
-@compiled
+@inner
 def seeded(state: State, seed: int, walk: int) -> None:
     """Begin the stream of one walk."""
     state[0] = np.uint64(seed)
@@ -73,19 +81,19 @@ def seeded(state: State, seed: int, walk: int) -> None:
     _next(state)
 
 
-@compiled
+@inner
 def uniform(state: State) -> float:
     """A number in [0, 1)."""
     return float(_next(state) >> _11) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@inner
 def exponential(state: State) -> float:
     """A number of the exponential distribution of mean 1."""
     return float(-np.log1p(-uniform(state)))
 
 
-@compiled
+@inner
 def hazard(threats: Threats, age_s: float) -> float:
     """Failure rate of a drive of an age [1/s]."""
     piece = len(threats.edges_s) - 1
@@ -94,7 +102,7 @@ def hazard(threats: Threats, age_s: float) -> float:
     return float(threats.hazards[piece])
 
 
-@compiled
+@inner
 def burst_at(threats: Threats, draw: float) -> int:
     """The burst that a draw in [0, sum of drawn rates) picks."""
     which = 0
@@ -104,7 +112,7 @@ def burst_at(threats: Threats, draw: float) -> int:
     return which
 
 
-@compiled
+@inner
 def loses_data(threats: Threats, which: int, rng: State) -> tuple[bool, float]:
     """Whether a drive that a burst strikes loses its data, and the likelihood ratio of that draw."""
     chance, drawn = threats.burst_lost[which], threats.drawn_lost[which]
@@ -113,7 +121,7 @@ def loses_data(threats: Threats, which: int, rng: State) -> tuple[bool, float]:
     return True, chance / drawn if drawn > 0 else 1.0
 
 
-@compiled
+@inner
 def sector_lost(threats: Threats, chance: float, rng: State) -> tuple[bool, float]:
     """Whether the last rebuild meets a latent error, and the likelihood ratio of that draw."""
     drawn = max(chance, _SECTOR_DRAWN) if threats.bias_s[threats.tolerated] > 0 else chance

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.sim.durability import draws
-from stripesim.sim.durability.draws import State, compiled, uniform
+from stripesim.sim.durability.draws import State, compiled, inner, uniform
 from stripesim.sim.durability.system import Floats, Ints
 
 #: What a failed drive does when no item of it is being rebuilt.
@@ -76,7 +76,7 @@ class Tables(NamedTuple):
     worst: Ints
 
 
-@compiled
+@inner
 def _level(lay: Layout, tab: Tables, group: int) -> int:
     """How near a group is to loss."""
     if len(lay.distances):
@@ -84,7 +84,7 @@ def _level(lay: Layout, tab: Tables, group: int) -> int:
     return int(min(tab.missing[group], lay.threats.tolerated + 1))
 
 
-@compiled
+@inner
 def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
     """Take a shard from its group (step 1) or give it back (-1); return the group's level then."""
     group = lay.group[i]
@@ -96,7 +96,7 @@ def _move(lay: Layout, tab: Tables, i: int, step: int) -> int:
     return level
 
 
-@compiled
+@inner
 def _tables(lay: Layout) -> Tables:
     """Tables of a whole system: nothing is missing but holes in the layout."""
     groups, width = lay.members.shape
@@ -117,7 +117,7 @@ def _tables(lay: Layout) -> Tables:
     return tab
 
 
-@compiled
+@inner
 def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> None:
     """Enter a state's failed drives into the tables (step 1), or take them out again (-1)."""
     for slot in range(st.failed[at]):
@@ -128,7 +128,7 @@ def _place_failed(lay: Layout, st: States, at: int, tab: Tables, step: int) -> N
                 _move(lay, tab, i, step)
 
 
-@compiled
+@inner
 def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
     """How near a drive that failed by itself is to one that its group had lost before."""
     cause = draws.ELSEWHERE
@@ -142,7 +142,7 @@ def _cause(lay: Layout, tab: Tables, drive: int, group: int) -> int:
     return cause
 
 
-@compiled
+@inner
 def _strike(
     lay: Layout, st: States, at: int, tab: Tables, worst: int, drive: int, why: int, rng: State
 ) -> tuple[int, float]:
@@ -181,7 +181,7 @@ def _strike(
     return worst, ratio
 
 
-@compiled
+@inner
 def _strike_unit(
     lay: Layout, st: States, at: int, tab: Tables, level: int, weight: float, rng: State
 ) -> tuple[float, int]:
@@ -216,7 +216,7 @@ def _strike_unit(
     return weight, taken
 
 
-@compiled
+@inner
 def _begin(lay: Layout, st: States, at: int, tab: Tables, rng: State) -> None:
     """Give every failed drive that waits something to rebuild, as far as the policy and spares allow."""
     active = 0
@@ -250,7 +250,7 @@ def _begin(lay: Layout, st: States, at: int, tab: Tables, rng: State) -> None:
         active += 1
 
 
-@compiled
+@inner
 def _mend(lay: Layout, st: States, at: int, slot: int, tab: Tables) -> None:
     """Finish what a failed drive was having rebuilt; take the drive out of the list after its last."""
     drive = st.drive[at, slot]
@@ -272,7 +272,7 @@ def _mend(lay: Layout, st: States, at: int, slot: int, tab: Tables) -> None:
             st.born_s[at, drive] = st.time_s[at]
 
 
-@compiled
+@inner
 def _find_worst(lay: Layout, st: States, at: int, tab: Tables, level: int) -> int:
     """List the groups at a level in `worst`; `seen` marks them meanwhile."""
     count = 0
@@ -289,7 +289,7 @@ def _find_worst(lay: Layout, st: States, at: int, tab: Tables, level: int) -> in
     return count
 
 
-@compiled
+@inner
 def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
     """The failed drive whose detection or rebuilding ends first (-1: none), when, and the rebuilds' pace."""
     active = 0
@@ -309,7 +309,7 @@ def _next_due(lay: Layout, st: States, at: int) -> tuple[int, float, float]:
     return first_slot, first_s, pace
 
 
-@compiled
+@inner
 def _healthy(lay: Layout, tab: Tables, group: int) -> int:
     count = 0
     for shard in range(lay.members.shape[1]):
@@ -318,7 +318,7 @@ def _healthy(lay: Layout, tab: Tables, group: int) -> int:
     return count
 
 
-@compiled
+@inner
 def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int:
     """A healthy drive of one of the worst groups, -1 if it has none."""
     group = tab.worst[int(uniform(rng) * worst_count)]
@@ -333,7 +333,7 @@ def _pick_exposed(lay: Layout, tab: Tables, worst_count: int, rng: State) -> int
     return drive
 
 
-@compiled
+@inner
 def _helped(lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst_count: int) -> float:
     """Rate at which a drive's failure is drawn beyond its own [1/s]."""
     if level == 0:
@@ -346,7 +346,7 @@ def _helped(lay: Layout, tab: Tables, drive: int, level: int, bias: float, worst
     return drawn
 
 
-@compiled
+@inner
 def _walk(lay: Layout, st: States, at: int, tab: Tables, target: int, rng: State) -> tuple[float, int]:
     """Walk one state on; return the walk's weight (0: the horizon came first; -1: no room) and its events."""
     threats, drives, width = lay.threats, len(tab.down), lay.members.shape[1]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stripesim.sim.durability import draws
-from stripesim.sim.durability.draws import State, compiled, uniform
+from stripesim.sim.durability.draws import State, compiled, inner, uniform
 from stripesim.sim.durability.system import Floats, Ints
 
 
@@ -46,7 +46,7 @@ class PoolStates(NamedTuple):
     lost: Floats  # Bytes of one shard of the stripes lost, at the end
 
 
-@compiled
+@inner
 def _worst(exposed: Floats, level: int) -> int:
     """The highest level, from one on down, at which anything is exposed."""
     while level > 0 and exposed[level] <= 0:
@@ -54,7 +54,7 @@ def _worst(exposed: Floats, level: int) -> int:
     return level
 
 
-@compiled
+@inner
 def _some(expected: float, one: float, rng: State) -> float:
     """Bytes of an expected size, or where that is less than one stripe: one stripe, or none."""
     if expected >= one:
@@ -62,7 +62,7 @@ def _some(expected: float, one: float, rng: State) -> float:
     return one if uniform(rng) < -np.expm1(-expected / one) else 0.0
 
 
-@compiled
+@inner
 def _shift(pool: Pool, exposed: Floats, good: float, one: float, rng: State) -> float:
     """Move stripes with a shard on the failed drive one level up; return what is lost."""
     whole, lost, tolerated = pool.shard_bytes - exposed.sum(), 0.0, pool.threats.tolerated
@@ -78,7 +78,7 @@ def _shift(pool: Pool, exposed: Floats, good: float, one: float, rng: State) -> 
     return lost
 
 
-@compiled
+@inner
 def _expose(pool: Pool, exposed: Floats, before: int, failed: int, one: float, rng: State) -> float:
     """Expose the failed drive's stripes as if nothing had been rebuilt yet; return what is lost."""
     top = before + 1
@@ -106,7 +106,7 @@ def _expose(pool: Pool, exposed: Floats, before: int, failed: int, one: float, r
     return 0.0
 
 
-@compiled
+@inner
 def _strike(pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: State) -> float:
     """Fail a drive: stripes move one level up. Return the likelihood ratio, -1 without room for it."""
     count, m = st.failed[at], pool.threats.tolerated
@@ -136,7 +136,7 @@ def _strike(pool: Pool, st: PoolStates, at: int, drive: int, why: int, rng: Stat
     return ratio
 
 
-@compiled
+@inner
 def _release(pool: Pool, st: PoolStates, at: int) -> None:
     """Take drives off the list, oldest first, as far as what is still exposed fills fewer of them."""
     missing, level = 0.0, 0
@@ -159,12 +159,12 @@ def _release(pool: Pool, st: PoolStates, at: int) -> None:
         st.failed[at] -= done
 
 
-@compiled
+@inner
 def _is_failed(st: PoolStates, at: int, drive: int) -> bool:
     return bool((st.drive[at, : st.failed[at]] == drive).any())
 
 
-@compiled
+@inner
 def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
     """A drive that has not failed; any number will do where drives do not age."""
     if not st.born_s.shape[1]:
@@ -175,7 +175,7 @@ def _any_good(pool: Pool, st: PoolStates, at: int, rng: State) -> int:
     return drive
 
 
-@compiled
+@inner
 def _walk(pool: Pool, st: PoolStates, at: int, target: int, rng: State) -> tuple[float, int]:
     """Walk one state on; return the walk's weight (0: the horizon came first; -1: no room) and its events."""
     threats, ageing = pool.threats, st.born_s.shape[1] > 0
