@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= out
 
-.PHONY: demo test verify fuzz lint bench docs notebooks ledgers clean help
+.PHONY: demo test verify fuzz lint bench docs notebooks ledgers lowest clean help
 
 help:
 	@echo "make demo   install into .venv and run the main job: Koh et al. 2017, tables and figures in $(OUT)/"
-	@echo "make test   run the tests (about ten minutes on two cores)"
+	@echo "make test   run the tests (under ten minutes on two cores)"
 	@echo "make verify thousands of random programs through both engines, and every property on fresh draws"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict"
@@ -17,6 +17,7 @@ help:
 	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
 	@echo "make notebooks  rewrite each lesson's .ipynb, run all in a kernel, check their answers"
 	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"
+	@echo "make lowest  tests of scenarios, results and the command line with the lowest versions of dependencies"
 	@echo "make clean  remove .venv and what the commands made"
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
@@ -59,6 +60,13 @@ notebooks: $(STAMP)
 
 ledgers: $(STAMP)
 	$(BIN)/python docs/record.py
+
+lowest:
+	$(PYTHON) -m venv $(OUT)/lowest
+	$(OUT)/lowest/bin/pip install --quiet --disable-pip-version-check -c constraints-lowest.txt . pytest hypothesis jsonschema
+	PYTHONPATH=. NUMBA_CACHE_DIR=$(OUT)/lowest/numba $(OUT)/lowest/bin/python -m pytest -q -p no:cacheprovider \
+	    tests/unit/test_scenario_loader.py tests/unit/test_results_files.py tests/unit/test_sweep_store.py tests/unit/test_sweep_stats.py \
+	    tests/unit/test_figures.py tests/unit/test_trace_formats.py tests/unit/test_studies.py tests/unit/test_cli.py
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
