@@ -17,7 +17,7 @@ help:
 	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
 	@echo "make notebooks  rewrite each lesson's .ipynb, run all in a kernel, check their answers"
 	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"
-	@echo "make lowest  tests of scenarios, results and the command line with the lowest versions of dependencies"
+	@echo "make lowest  tests of scenarios, results, traces and studies with the lowest versions of dependencies"
 	@echo "make clean  remove .venv and what the commands made"
 
 $(STAMP): setup.cfg pyproject.toml constraints.txt
@@ -66,7 +66,7 @@ lowest:
 	$(OUT)/lowest/bin/pip install --quiet --disable-pip-version-check -c constraints-lowest.txt . pytest hypothesis jsonschema
 	PYTHONPATH=. NUMBA_CACHE_DIR=$(OUT)/lowest/numba $(OUT)/lowest/bin/python -m pytest -q -p no:cacheprovider \
 	    tests/unit/test_scenario_loader.py tests/unit/test_results_files.py tests/unit/test_sweep_store.py tests/unit/test_sweep_stats.py \
-	    tests/unit/test_figures.py tests/unit/test_trace_formats.py tests/unit/test_studies.py tests/unit/test_cli.py
+	    tests/unit/test_figures.py tests/unit/test_trace_formats.py tests/unit/test_studies.py tests/unit/test_explain.py
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
