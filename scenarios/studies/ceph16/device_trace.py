@@ -111,12 +111,9 @@ def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
         pool, book, Replay(run.requests, queue_depth=run.queue_depth), prefilled=run.op != "write"
     )
     program = Program(
-        resources=pool.cluster.resources,
-        book=book,
-        streams=[planner],
-        groups=pool.cluster.groups,
+        resources=pool.cluster.resources, book=book, streams=[planner], groups=pool.cluster.groups,
         factor_tables=factor_tables(pool),
-    )
+    )  # fmt: skip
     engine = DeviceRecorder(replace(program, bin_ns=_ONE_BIN_NS))
     engine.execute()
     engine.finish()

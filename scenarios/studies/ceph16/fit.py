@@ -4,8 +4,6 @@ Run as ``python -m stripesim.scenarios.studies.ceph16.fit``; it prints the value
 holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot

@@ -165,12 +165,9 @@ def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[
     seconds = run.elapsed_ns / NS_PER_S
     base = {**_cell("traffic", code, op, None), "simulated_s": seconds, "requests": len(run.operations)}
     yield {
-        **base,
-        "throughput_bytes_per_s": float(bins.sum()) / seconds,
-        "peak_bin_bytes": int(bins.max()),
-        "mean_bin_bytes": float(bins.mean()),
-        "unreadable_rows": unreadable,
-    }
+        **base, "throughput_bytes_per_s": float(bins.sum()) / seconds, "peak_bin_bytes": int(bins.max()),
+        "mean_bin_bytes": float(bins.mean()), "unreadable_rows": unreadable,
+    }  # fmt: skip
     for index, size_bytes in enumerate(bins.tolist()):
         at_s = float(index * BIN_S["6"])
         yield {**base, "experiment": "traffic series", "at_s": at_s, "bin_bytes": size_bytes}

@@ -1,7 +1,5 @@
 """A second witness: what a real Ceph 16.2 measured for the ratios that this study gets wrong."""
 
-from __future__ import annotations
-
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Ledger

@@ -1,7 +1,5 @@
 """One claim per measured number, and the ledger that judges them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

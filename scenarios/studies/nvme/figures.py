@@ -1,7 +1,5 @@
 """The study's figures: measured beside simulated, each with its caption."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 

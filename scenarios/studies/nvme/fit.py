@@ -4,8 +4,6 @@ Run as ``python -m stripesim.scenarios.studies.nvme.fit``; it writes what it fin
 study's ``parameters.toml``. What is searched, from where and within which bounds stands in `STAGES`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,7 +102,7 @@ STAGES = (
         _rows("upstream-mako-5x6", "011", "015", "020", "045", "061", "069")
         + _rows("upstream-mako-10x6", "011", "019", "021", "026"),
     ),
-    # IBM's processor and how fast its drives take large writes; nothing else of them can be told from four
+    # IBM's processor and how fast its drives take large writes; nothing else of them can be found from four
     # rows, so the rest of the drive is that of the other cluster. Starts: the other cluster's, too.
     Stage(
         {
@@ -201,7 +199,7 @@ def write(fits: Sequence[Fit]) -> None:
                 _put(name, numbers[0], said, f"confidence_interval = [{numbers[1]}, {numbers[2]}]\n")
     said = (
         "in the ratio that a real Ceph 16.2.15 shows to what {}; fitted on RS(6,3) there (set pacific, a "
-        "stage told apart), on no row of this study"
+        "stage by itself), on no row of this study"
     )
     part = f"a replica's part of a write takes in all (ceph16: {CEPH16_RUN}, here: upstream-mako-5x6-020)"
     transaction_ns, copy_ns_per_byte = erasure_costs()

@@ -1,7 +1,5 @@
 """Measured rows of a folder: ``times.csv`` and the hardware of its clusters, ``clusters.toml``."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping
@@ -164,36 +162,20 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
     per_drive = row.whole("osds_per_drive", 1, 1)
     drives = row.whole("drives_per_node", 1, int(table.get("osds_per_node", 1)) // per_drive or 1)
     found = MeasuredRow(
-        id=row.text("id"),
-        cluster=row.cells.get("cluster", ""),
-        where=row.cells.get("where", ""),
-        source=row.cells.get("source", ""),
-        note=row.cells.get("note", ""),
-        role=role,
-        hardware=hardware,
-        generation=generation,
-        fast_ec=fast_ec,
-        direct=direct,
-        nodes=row.whole("nodes", 1),
-        osds_per_node=drives * per_drive,
-        osds_per_drive=per_drive,
-        threads_per_node=row.whole("osd_threads_per_node", 1, 0) or None,
-        scheme=scheme,
+        id=row.text("id"), cluster=row.cells.get("cluster", ""), where=row.cells.get("where", ""),
+        source=row.cells.get("source", ""), note=row.cells.get("note", ""), role=role, hardware=hardware,
+        generation=generation, fast_ec=fast_ec, direct=direct, nodes=row.whole("nodes", 1),
+        osds_per_node=drives * per_drive, osds_per_drive=per_drive,
+        threads_per_node=row.whole("osd_threads_per_node", 1, 0) or None, scheme=scheme,
         stripe_unit_bytes=row.whole("stripe_unit_bytes", 1, _STRIPE_UNIT_BYTES),
         block_bytes=row.whole("block_bytes", 1) if counted else 4096,
-        pg_num=row.whole("pg_num", 1, 0) or None,
-        op=op,
-        part=row.cells.get("part", ""),
+        pg_num=row.whole("pg_num", 1, 0) or None, op=op, part=row.cells.get("part", ""),
         pattern=row.text("pattern", ("rand", "seq")) if counted else "rand",
-        read_fraction=read_fraction or 0.0,
-        clients=clients,
-        depth_per_client=depth,
+        read_fraction=read_fraction or 0.0, clients=clients, depth_per_client=depth,
         op_shards=row.whole("op_shards", 1, 0) or None,
-        messenger_threads=row.whole("msgr_threads", 1, 0) or None,
-        measured=measured,
-        texts=texts,
+        messenger_threads=row.whole("msgr_threads", 1, 0) or None, measured=measured, texts=texts,
         tolerance=(row.number("tolerance_percent") or 25.0) / 100,
-    )
+    )  # fmt: skip
     if not counted:
         # What cannot be derived need not be complete.
         del faults[before:]

@@ -1,7 +1,5 @@
 """The claims of the study: how each is computed from result rows.
 
-Notes
------
 The profiles' ratios on the large cluster have the runs of the first source's host.
 """
 
