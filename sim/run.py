@@ -1,7 +1,7 @@
 """One run: a pool, a workload, an engine; and what came of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
 from stripesim.sim.observe.limits import ResourceUse, limits_of_run, limits_text, resource_use
+from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
 from stripesim.sim.observe.requested import Requested, join_parts, joined_requests, joined_streams
 from stripesim.sim.observe.window import Window, offered, window_of
@@ -54,6 +55,8 @@ class RunResult:
     window: Window | None  #: The part of the run that `row` measures; None if no request completed
     #: Of a run under faults, see `stripesim.sim.ceph.failures.report.describe_faults`
     timeline: dict[str, Any] | None = None
+    #: Use of processors; see `stripesim.sim.observe.processors.processor_use`
+    processors: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,4 +263,5 @@ def _result(
         limits=tuple(limits["limits"]),
         window=window,
         timeline=timeline,
+        processors={} if window is None else processor_use(pool.cluster, run, row, together),
     )

@@ -55,6 +55,8 @@ class ScenarioResult:
     limits: tuple[tuple[dict[str, Any], ...], ...] = ()  #: Of each row, the resources near their limit
     #: Of a run with advice, what each purchase brings; see `stripesim.scenarios.run.advise.Gain`
     advice: Rows = field(default_factory=list)
+    #: Of each cell, the use of processors; see `stripesim.sim.observe.processors.processor_use`
+    processors: Rows = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``stripesim run --json -`` prints."""
@@ -68,6 +70,7 @@ class ScenarioResult:
             "engine_wall_s": self.engine_wall_s,
             "warnings": [*self.warnings, *self.holes],
             "resources": self.resources,
+            "processors": self.processors,
             "sentences": load_sentences(rows),
         }
         stopped = "interrupted" if self.stopped else ""
@@ -91,6 +94,7 @@ def run_scenario(
     resources: Rows = []
     rows: Rows = []
     timelines: Rows = []
+    processors: Rows = []
     limits: list[tuple[dict[str, Any], ...]] = []
     fingerprint = hashlib.sha256()
     requests = uses = 0
@@ -106,6 +110,7 @@ def run_scenario(
             limits += [result.limits] * len(found)
             requests += int(row["requests"])
             resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
+            processors.append({**cell._asdict(), **result.processors})
             if result.timeline is not None:
                 timelines.append({**cell._asdict(), **result.timeline})
             fingerprint.update(bytes.fromhex(result.sha256))
@@ -132,6 +137,7 @@ def run_scenario(
         warnings=warnings_of(scenario),
         resources=resources,
         timelines=timelines,
+        processors=processors,
         holes=(*hole_warnings(scenario), *no_room, *kernel_warnings(scenario), *pristine_warnings(scenario)),
         stopped=stopped,
         limits=tuple(limits),

@@ -50,6 +50,8 @@ COUNTERS = (
     *("device_read_bytes", "device_write_bytes", "device_read_ops", "device_write_ops"),
     *("private_net_bytes", "public_net_bytes", "messages", "cpu_ns", "context_switches"),
     *("encode_bytes", "device_log_bytes", "coding_ns"),
+    # Parts of `cpu_ns`, by class of thread; the rest is worker threads'.
+    *("messenger_ns", "kv_ns"),
 )
 COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 

@@ -41,6 +41,14 @@ def run(
         bool,
         typer.Option("--advise", help="Simulate what doubling each resource brings, alone and in pairs."),
     ] = False,
+    cores: Annotated[
+        float | None,
+        typer.Option(
+            "--cores-at",
+            metavar="IOPS",
+            help="Print processor time by class of thread and host, and the cores that IOPS keep busy.",
+        ),
+    ] = None,
     out: options.OutOption = None,
     report: options.ReportOption = False,
     json_to: options.JsonOption = None,
@@ -75,6 +83,10 @@ def run(
         for line in result.holes:
             print(f"warning: {line}", file=sys.stderr)
         _print(result, costs=bool(costs))
+        if cores is not None:
+            from stripesim.cli.tables import print_processors
+
+            print_processors(result.processors, cores)
         list_written(written)
     # Interrupted after some of its cells: those are there, but the status says that not all are.
     raise typer.Exit(130 if result.stopped else 0)

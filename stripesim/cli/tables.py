@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from stripesim.cli.output import table
+from stripesim.cli.output import console, table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -194,3 +194,26 @@ def recorded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for row in rows
         if None not in (row.get("recorded_latency_mean_ns"), row.get("latency_mean_ns"))
     ]
+
+
+def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
+    """Print each cell's use of processors, and the cores that a rate of requests needs."""
+
+    def percent(share: float | None) -> str:
+        return "–" if share is None else f"{100 * share:.0f} %"
+
+    for cell in (cell for cell in cells if cell.get("threads")):
+        used = [host["utilisation"] for host in cell["hosts"]]
+        rows = [
+            [one["thread"], str(one["count_per_osd"] or "–"), f"{one['cpu_ns_per_op'] / 1e3:.1f}",
+             percent(one["in_use_mean"]), percent(one["in_use_highest"])]
+            for one in cell["threads"]
+        ]  # fmt: skip
+        all_us = f"{cell['cpu_ns_per_op'] / 1e3:.1f}"
+        rows.append(["cores of hosts", "", all_us, percent(sum(used) / len(used)), percent(max(used))])
+        words = [str(cell[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if cell.get(key)]
+        columns = ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest")
+        console().print(table(columns, rows, numbers=range(1, 5), caption=" ".join(words)))
+        busy, first = iops * cell["cpu_ns_per_op"] / 1e9, cell["saturates_first"]
+        full = "" if first["iops"] is None else f", at {first['iops']:,.0f} requests/s"
+        print(f"{iops:,.0f} requests/s keep {busy:.1f} cores busy; full first: {first['resource']}{full}")

@@ -179,13 +179,14 @@ class Stage:
         frames, label = self.models.private_nic.frames(size_bytes), f"messenger, {what}"
         cpu_ns = self.models.cpu.message_ns(size_bytes, frames)
         if not self.models.threads.messenger_threads_count:
-            return self.on_core(cpu, cpu_ns, [after], label, shard=shard)
+            return self.on_core(cpu, cpu_ns, [after], label, shard=shard, part="messenger_ns")
         thread = roles.PRIMARY_MESSENGER
         if cpu != roles.PRIMARY_CPU:
             thread = roles.shard_role(shard, roles.MESSENGER)
         return self.with_thread(
-            thread, cpu, cpu_ns, [after], label, phase=_phase_of(cpu), shard=shard, cpu_class=IMMEDIATE
-        )
+            thread, cpu, cpu_ns, [after], label, "messenger_ns",
+            phase=_phase_of(cpu), shard=shard, cpu_class=IMMEDIATE,
+        )  # fmt: skip
 
     def with_thread(
         self,
@@ -194,6 +195,7 @@ class Stage:
         cpu_ns: float,
         after: Iterable[int],
         label: str,
+        part: str,
         *,
         phase: Phase,
         shard: int = NO_SHARD,
@@ -202,7 +204,7 @@ class Stage:
         """Take a thread of a class, let it work on a core, give it back."""
         graph = self.graph
         taken = graph.acquire(thread, after=after, label=f"thread for {label}", phase=phase, shard=shard)
-        step = self.on_core(cpu, cpu_ns, [taken], label, phase=phase, shard=shard, thread=taken)
+        step = self.on_core(cpu, cpu_ns, [taken], label, phase=phase, shard=shard, thread=taken, part=part)
         if cpu_class:
             for piece in range(taken + 1, step + 1):
                 graph.in_class(piece, cpu_class, 1)
@@ -342,11 +344,13 @@ class Stage:
         phase: Phase | None = None,
         shard: int = NO_SHARD,
         thread: int | None = None,
+        part: str = "",
     ) -> int:
         """Stay on a core; no step at all if there is nothing to do.
 
-        `phase` None: that of the core's OSD. `thread`: the `acquire` of the thread that works, which may have
-        to be woken first. `wakes_count`: wake-ups of other threads that go with this work whatever the load.
+        `phase` None: that of the core's OSD. `part`: counter of the class of thread, if it is no worker.
+        `thread`: the `acquire` of the thread that works, which may have to be woken first. `wakes_count`:
+        wake-ups of other threads that go with this work whatever the load.
         """
         cpu_ns += wakes_count * self.models.threads.wake_ns
         cpu_ns += coding_ns
@@ -362,6 +366,7 @@ class Stage:
             "context_switches": round(switches),
             "encode_bytes": encode_bytes,
             "coding_ns": round(coding_ns),
+            **({part: round(cpu_ns)} if part else {}),
         }
         for piece in range(pieces):
             step = self.graph.use(

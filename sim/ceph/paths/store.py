@@ -235,8 +235,9 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     kv, core = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
     thread = graph.acquire(kv, after=[after], label="thread for kv submit", phase=Phase.LOG, shard=shard)
     submitted = step = stage.on_core(
-        core, cpu.kv_transaction_ns, [thread], "kv submit", phase=Phase.LOG, shard=shard, thread=thread
-    )
+        core, cpu.kv_transaction_ns, [thread], "kv submit",
+        phase=Phase.LOG, shard=shard, thread=thread, part="kv_ns",
+    )  # fmt: skip
     if not makes_syncs:
         step = graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
     committed = graph.use(
@@ -260,7 +261,9 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     finish_ns = cpu.kv_finish_ns * (cpu.ec_kv_finish_factor if stage.context.erasure else 1)
     if finish_ns:
         finisher = roles.shard_role(shard, roles.FINISHER) if makes_syncs else kv
-        stage.with_thread(finisher, core, finish_ns, [committed], "kv finish", phase=Phase.LOG, shard=shard)
+        stage.with_thread(
+            finisher, core, finish_ns, [committed], "kv finish", "kv_ns", phase=Phase.LOG, shard=shard
+        )
     return committed
 
 

@@ -1,0 +1,64 @@
+"""Who uses the processors: threads by class, hosts, and what of them is full first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stripesim.sim.ceph.cluster import Cluster
+from stripesim.sim.engine.program import EngineRun
+
+# Classes of threads of an OSD → the kinds of resources that they are, the first as a request meets it.
+THREADS = {"messenger": ("messenger",), "worker": ("worker", "aio", "reader"), "kv": ("kv", "finisher")}
+CORES = "cores"
+
+
+def processor_use(
+    cluster: Cluster, run: EngineRun, row: Mapping[str, Any], counted: Mapping[str, int]
+) -> dict[str, Any]:
+    """Say what each class of threads takes of the processors, how busy hosts are, and what is full first.
+
+    A class's threads are in use from being taken to being given back: also while they wait for a core, a lock
+    or a device. By the utilisation law what is used to u at a rate of x would be full at x / u.
+    """
+    resources, span_ns = cluster.resources, max(1, run.end_ns)
+    kinds = np.array(resources.kinds)
+    woken_ns = run.sleeps * resources.wake_ns - run.warm_ns
+    planned_ns = {"messenger": counted["messenger_ns"], "kv": counted["kv_ns"]}
+    planned_ns["worker"] = counted["cpu_ns"] - sum(planned_ns.values())
+    threads = []
+    for name, own in THREADS.items():
+        first = kinds == own[0]
+        in_use = run.held_ns[first] / (resources.capacities[first] * span_ns)
+        modelled = name != "messenger" or cluster.models.threads.messenger_threads_count > 0
+        threads.append(
+            {
+                "thread": name,
+                "count_per_osd": int(resources.capacities[first].sum()) // cluster.osds if modelled else None,
+                "cpu_ns_per_op": (planned_ns[name] + int(woken_ns[np.isin(kinds, own)].sum()))
+                / row["requests"],
+                "in_use_mean": float(in_use.mean()) if modelled else None,
+                "in_use_highest": float(in_use.max()) if modelled else None,
+            }
+        )
+    cores = cluster.host_resource(np.arange(cluster.hosts), "cpu")
+    busy = np.minimum(1.0, run.busy_ns[cores] / (resources.capacities[cores] * span_ns))
+    hosts = [
+        {"host": host, "cores": int(count), "utilisation": float(share)}
+        for host, (count, share) in enumerate(zip(resources.capacities[cores], busy, strict=True))
+    ]
+    full = {one["thread"]: one["in_use_mean"] for one in threads if one["in_use_mean"] is not None}
+    full[CORES] = float(np.average(busy, weights=resources.capacities[cores]))
+    first_full = max(full, key=lambda name: full[name])
+    return {
+        "cpu_ns_per_op": row["cpu_ns_per_op"],
+        "threads": threads,
+        "hosts": hosts,
+        "saturates_first": {
+            "resource": first_full,
+            "utilisation": full[first_full],
+            "iops": row["iops"] / full[first_full] if full[first_full] else None,
+        },
+    }
