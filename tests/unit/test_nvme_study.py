@@ -8,7 +8,6 @@ import pytest
 
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.nvme.claims import claims_of
-from stripesim.scenarios.studies.nvme.fit import erasure_costs
 from stripesim.scenarios.studies.nvme.hardware import drive_model, hardware_of
 from stripesim.scenarios.studies.nvme.measured import NvmeDataError, load
 from stripesim.scenarios.studies.nvme.runs import groups_of, models_of, predict, scenario_of, tasks_for
@@ -145,13 +144,6 @@ def test_a_slower_processor_is_slower_by_stage_and_frame_but_not_by_byte():
     assert models[1].cpu.message_ns_per_byte == models[0].cpu.message_ns_per_byte
     # One host alone has the loopback's frames of 64 KiB.
     assert [one.private_nic.frames(4 << 20) for one in models] == [2897, 65]
-
-
-def test_costs_of_erasure_codes_are_those_of_a_real_ceph_in_proportion():
-    listed = {row["name"]: row["value"] for row in STUDIES["nvme"].parameters()}
-    transaction_ns, copy_ns_per_byte = erasure_costs()
-    assert listed["cpu.ec_transaction_ns"] == pytest.approx(transaction_ns, rel=1e-3)
-    assert listed["cpu.ec_copy_ns_per_byte"] == pytest.approx(copy_ns_per_byte, rel=1e-3)
 
 
 def test_more_placement_groups_give_more_reads():
