@@ -5,13 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from stripesim.calibration.kernels.codec import (
-    BACKENDS,
-    Call,
-    Codec,
-    available_backends,
-    pyeclib_driver,
-)
+from stripesim.calibration.kernels.codec import BACKENDS, Call, Codec, available_backends, pyeclib_driver
 from stripesim.models.coding import LRC, CephLRC, Clay, CodecError, RedundancyScheme
 from stripesim.models.coding.clay_coder import coder_of
 

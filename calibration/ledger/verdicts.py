@@ -23,14 +23,7 @@ from rich.markup import escape
 from rich.table import Table
 from scipy.stats import spearmanr
 
-from stripesim.calibration.ledger.claims import (
-    COUNTED_ROLES,
-    ROLES,
-    Claim,
-    LedgerError,
-    Numbers,
-    load_claims,
-)
+from stripesim.calibration.ledger.claims import COUNTED_ROLES, ROLES, Claim, LedgerError, Numbers, load_claims
 
 __all__ = ["Claim", "Entry", "Ledger", "LedgerError", "Observation", "Simulated", "judge", "load_claims"]
 

@@ -21,14 +21,7 @@ from stripesim.scenarios.explain.layout import (
     time_axis,
     time_words,
 )
-from stripesim.scenarios.explain.text import (
-    LOCK_WORDS,
-    bars,
-    heading,
-    lane_words,
-    latency_words,
-    reply_word,
-)
+from stripesim.scenarios.explain.text import LOCK_WORDS, bars, heading, lane_words, latency_words, reply_word
 from stripesim.scenarios.explain.timeline import Hold, Timeline, TimelineStep
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 

@@ -12,9 +12,6 @@ import polars as pl
 
 from stripesim.scenarios.schema.units import format_size, number_text
 
-#: The name that studies know it by.
-three_digits: Final = number_text
-
 PATTERN_WORDS: Final[Mapping[str, str]] = MappingProxyType({"seq": "Sequential", "rand": "Random"})
 OP_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {"write": "writes", "read": "reads", "mixed": "mixed requests"}

@@ -241,27 +241,10 @@ class Study:
         progress: Progress | None = None,
         **options: Any,
     ) -> StudyResult:
-        """Run the study.
+        """Run the study; `stripesim.study` describes the arguments.
 
-        Parameters
-        ----------
-        engine : str
-            ``compiled`` or ``simpy``; both give the same rows.
-        sets : sequence of str
-            ``KEY=VALUE``: a parameter by the name that the ledger lists, or a key of the study's scenario.
-        ablate : sequence of str
-            Names from `ablations`, or ``all``.
-        jobs : int, optional
-            Worker processes [count]; left out: as the study prefers.
-        progress : callable, optional
-            Called after each task with a few words about it and the number of tasks in all.
-        **options
-            The study's own, see `options`.
-
-        Raises
-        ------
-        ValueError
-            If an option, a key or an ablation is unknown, or a task cannot be run.
+        `progress` is called after each task with a few words about it and the number of tasks in all. A
+        `ValueError` names an option, a key or an ablation that is unknown, or a task that cannot be run.
         """
         known = {option.name for option in self.options}
         given = {name: value for name, value in options.items() if value not in (None, (), [], False)}
@@ -338,10 +321,7 @@ class Study:
         from stripesim.scenarios.report.study import report_page
         from stripesim.scenarios.run.results import write_files, write_results
 
-        ledgers = {
-            "ledger.json": json.dumps(result.to_json(), indent=1),
-            "ledger.csv": _csv(result.ledger),
-        }
+        ledgers = {"ledger.json": json.dumps(result.to_json(), indent=1), "ledger.csv": _csv(result.ledger)}
         written = write_results(out, result.rows, result.provenance, ledgers)
         changed = f" Changed for this run: {', '.join(result.sets)}." if result.sets else ""
         with changes_applied(self.changes(result.sets)):

@@ -30,8 +30,7 @@ def ceph_report(
         typer.Option("--pool", help="Pool to make a scenario of; may be repeated. Left out: the largest."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Scenario to write; its CRUSH map is written beside it."),
+        Path | None, typer.Option("--out", help="Scenario to write; its CRUSH map is written beside it.")
     ] = None,
     report: ReportOption = False,
     json_to: JsonOption = None,
@@ -96,8 +95,7 @@ def fio(
 
 @import_app.command()
 def cbt(
-    folder: Annotated[Path, typer.Argument(help="Result folder of CBT.")],
-    json_to: JsonOption = None,
+    folder: Annotated[Path, typer.Argument(help="Result folder of CBT.")], json_to: JsonOption = None
 ) -> None:
     """Read the workloads that CBT ran, with what fio measured."""
     from stripesim.scenarios.importing.workload import import_cbt

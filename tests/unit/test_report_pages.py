@@ -158,12 +158,12 @@ def test_the_page_names_what_a_planner_compares(page):
 
 
 def test_numbers_on_the_page_are_those_of_the_rows(result, page):
-    from stripesim.scenarios.figures.captions import three_digits
+    from stripesim.scenarios.schema.units import number_text
 
     said = "".join(page.text)
     for row in result.rows.to_dicts():
-        assert three_digits(row["throughput_bytes_per_s"] / 1e6) in said
-        assert three_digits(row["latency_p99_ns"] / 1e6) in said
+        assert number_text(row["throughput_bytes_per_s"] / 1e6) in said
+        assert number_text(row["latency_p99_ns"] / 1e6) in said
     for parameter in result.parameters:
         assert parameter["name"] in said
         assert parameter["source"] in said

@@ -158,9 +158,7 @@ def build_pool(
         acting = np.where(acting == down, NO_OSD, acting)
     return Pool(
         cluster=OneMachine(
-            osd_hosts=np.arange(osds, dtype=np.int64),
-            acting=acting,
-            models=models or models_for(scheme),
+            osd_hosts=np.arange(osds, dtype=np.int64), acting=acting, models=models or models_for(scheme)
         ),
         scheme=scheme,
         stripe_unit_bytes=stripe_unit_bytes,

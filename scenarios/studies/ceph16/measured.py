@@ -20,11 +20,7 @@ RUN_METRICS = {
 }
 # The same for processors; a folder need not have them.
 CPU_METRICS = {"cpu_us_per_op": "N_cpu_us_per_op", "context_switches_per_op": "N_ctx_per_op"}
-REPAIR_METRICS = {
-    "device_read": "rd_per_lost",
-    "private_net": "cl_per_lost",
-    "device_write": "wr_per_lost",
-}
+REPAIR_METRICS = {"device_read": "rd_per_lost", "private_net": "cl_per_lost", "device_write": "wr_per_lost"}
 DEGRADED_METRICS = {"device_read": "dev_rd_x", "private_net": "cl_x"}
 
 _RUN_COLUMNS = (

@@ -6,16 +6,8 @@ from typing import Any
 import numpy as np
 
 from stripesim.scenarios.studies.ceph16.claims import degraded_id, repair_id
-from stripesim.scenarios.studies.ceph16.cluster import (
-    META_PG_NUM,
-    OBJECT_BYTES,
-    build_pool,
-)
-from stripesim.scenarios.studies.ceph16.measured import (
-    Measured,
-    MeasuredDegraded,
-    MeasuredRun,
-)
+from stripesim.scenarios.studies.ceph16.cluster import META_PG_NUM, OBJECT_BYTES, build_pool
+from stripesim.scenarios.studies.ceph16.measured import Measured, MeasuredDegraded, MeasuredRun
 from stripesim.scenarios.studies.ceph16.phases import phases_of, simulate_repair, timed
 from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.ceph.clients.workload import Replay, Requests, Synthetic

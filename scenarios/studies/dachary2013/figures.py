@@ -3,11 +3,10 @@
 import polars as pl
 from matplotlib.ticker import FuncFormatter
 
-from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.kernels import draw_copies
 from stripesim.scenarios.figures.panels import COLOURS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.studies.dachary2013.claims import STUDY, TIMES, simulate_claims
 from stripesim.scenarios.studies.dachary2013.runs import buffers as charged_buffers
 from stripesim.scenarios.studies.drawing import grouped_bars, legend_above, look, panels
@@ -74,7 +73,7 @@ def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
     return CaptionedFigure(
         figure,
         "Encoding with 6 + 2 on one core. Counting every byte read and written, ISA-L alone runs at "
-        f"{three_digits(shares[0])} to {three_digits(shares[-1])} times the speed of copying: "
+        f"{number_text(shares[0])} to {number_text(shares[-1])} times the speed of copying: "
         "memory is what it waits for. Through pyeclib the copies and headers cost several times "
         "the kernel. Whiskers: 10th to 90th percentile.",
     )

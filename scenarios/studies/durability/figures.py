@@ -61,8 +61,7 @@ def _over_pace() -> CaptionedFigure:
     axes.set_xscale("log")
     axes.legend()
     return CaptionedFigure(
-        figure,
-        "Nines over the pace of repair: pools on 60 drives of 20 TB, AFR 2 %, by the chain.",
+        figure, "Nines over the pace of repair: pools on 60 drives of 20 TB, AFR 2 %, by the chain."
     )
 
 

@@ -6,10 +6,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.figures.captions import scheme_label, three_digits
+from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.panels import COLOURS, MARKERS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
-from stripesim.scenarios.schema.units import format_size
+from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.scenarios.studies.drawing import grouped_bars, legend_above, look, panels
 from stripesim.scenarios.studies.ecfault2024.claims import STUDY, SWEPT, Lookup
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES
@@ -124,8 +124,8 @@ def draw_effects(rows: pl.DataFrame) -> CaptionedFigure:
             recovery, checking = times["recovery_s"][code], times["checking_s"][code]
             whole.bar(at, recovery, width=0.36, bottom=checking, color=COLOUR[code])
             for x, value in zip(at, recovery, strict=True):
-                alone.text(x, value + 2, three_digits(value), ha="center", va="bottom", fontsize=10)
-        effect = three_digits(found.effect(dimension))
+                alone.text(x, value + 2, number_text(value), ha="center", va="bottom", fontsize=10)
+        effect = number_text(found.effect(dimension))
         whole.set_title(f"({'abc'[column]}) {_NAMES[dimension]}: +{effect} %", fontsize=13)
         alone.set_xlabel(_NAMES[dimension])
         for axes in (whole, alone):
@@ -134,7 +134,7 @@ def draw_effects(rows: pl.DataFrame) -> CaptionedFigure:
     grid[1, 0].set_ylabel("recovery alone [s]")
     legend_above(figure, 3, [Patch(color=GREY, label="checking period"), *_code_handles()])
     apart = ", ".join(
-        f"{_NAMES[dimension]} +{three_digits(found.effect(dimension, 'recovery_s'))} %" for dimension in SWEPT
+        f"{_NAMES[dimension]} +{number_text(found.effect(dimension, 'recovery_s'))} %" for dimension in SWEPT
     )
     return CaptionedFigure(
         figure,
@@ -158,7 +158,7 @@ def draw_failures(rows: pl.DataFrame) -> CaptionedFigure:
         at = grouped_bars(axes, here["label"].unique(maintain_order=True).to_list(), times)
         for xs, rows_of in zip(at, mine.values(), strict=True):
             for x, row in zip(xs, rows_of.iter_rows(named=True), strict=True):
-                text = f"{three_digits(row['recovery_s'])} s\n{row['sent_bytes_per_lost_byte']:.1f} B/B"
+                text = f"{number_text(row['recovery_s'])} s\n{row['sent_bytes_per_lost_byte']:.1f} B/B"
                 axes.text(x, row["recovery_s"], text, ha="center", va="bottom", fontsize=9)
         axes.set_xlabel("OSDs that fail at once")
         axes.margins(y=0.14)
@@ -189,7 +189,7 @@ def draw_checking(rows: pl.DataFrame) -> CaptionedFigure:
             left += row[part]
         bars.barh(place, row["total_s"] - left, left=left, color=COLOUR[code], height=0.5)
         share = PERCENT * row["checking_share"]
-        text = f"{share:.1f} % checking, {three_digits(row['recovery_s'])} s recovery"
+        text = f"{share:.1f} % checking, {number_text(row['recovery_s'])} s recovery"
         bars.text(5, place + 0.32, text, ha="left", va="bottom", fontsize=11)
     bars.set_yticks(range(len(CODES)), [scheme_label(code) for code in reversed(CODES)])
     bars.set(ylim=(-0.5, len(CODES) - 0.25), xlabel="time since the failure [s]")
@@ -219,7 +219,7 @@ def draw_checking(rows: pl.DataFrame) -> CaptionedFigure:
         "at once), down to out (600 s), recovery. (b) Share of the checking period against the length of the "
         "recovery, RS(9,3): with 1, 4 and 16 times the data, and with pauses of 1 to 10 s between two "
         f"objects of an OSD. The published 53.7 % wants a recovery of {wanted:.0f} s; with Ceph's defaults "
-        f"and the volume of the source's script it takes {three_digits(base['recovery_s'])} s here.",
+        f"and the volume of the source's script it takes {number_text(base['recovery_s'])} s here.",
     )
 
 
@@ -235,7 +235,7 @@ def draw_configurations(rows: pl.DataFrame) -> CaptionedFigure:
             for row in mine.iter_rows(named=True):
                 colour = COLOUR.get(row["scheme"], COLOURS[2])
                 axes.barh(place, row["recovery_s"], color=colour, height=0.8)
-                text = three_digits(row["recovery_s"])
+                text = number_text(row["recovery_s"])
                 axes.text(row["recovery_s"] + 1, place, text, va="center", fontsize=10)
                 place -= 0.85
             ticks.append(place + 0.85 * (1 + (mine.height - 1) / 2))

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from stripesim.models.coding import padded_amplification, parse_scheme
-from stripesim.scenarios.figures.captions import scheme_label, three_digits
+from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.ecfault2024.parameters import study_model
 from stripesim.scenarios.studies.ecfault2024.profiles import CODES
 
@@ -72,10 +73,10 @@ def profile_table(rows: pl.DataFrame) -> Table:
     return columns, [
         (
             *(row["dimension"], row["label"], scheme_label(row["scheme"])),
-            *(three_digits(row[name]) for name in ("checking_s", "recovery_s")),
+            *(number_text(row[name]) for name in ("checking_s", "recovery_s")),
             f"{PERCENT * row['checking_share']:.1f} %",
-            three_digits(row["rebuilt_bytes"] / 1e9),
-            *(three_digits(row[f"{name}_bytes_per_lost_byte"]) for name in ("read", "written", "sent")),
+            number_text(row["rebuilt_bytes"] / 1e9),
+            *(number_text(row[f"{name}_bytes_per_lost_byte"]) for name in ("read", "written", "sent")),
         )
         for row in found.iter_rows(named=True)
     ]

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.drawing import DASH, POINT, grouped_bars, legend_above, panels
 from stripesim.scenarios.studies.erasurebench2016.codes import explanations
 from stripesim.scenarios.studies.erasurebench2016.fit import FILE_MB
@@ -217,14 +217,14 @@ def draw_replay(rows: pl.DataFrame) -> CaptionedFigure:
     figure.legend(*grid[1, 0].get_legend_handles_labels(), loc="outside upper left", ncols=len(KINDS))
     runs = {row["code"]: row for row in select(rows, experiment="replay").iter_rows(named=True)}
     read = {code: row["read_after_bytes"] for code, row in runs.items()}
-    repair_s = {code: three_digits(row["repair_mean_s"]) for code, row in runs.items()}
+    repair_s = {code: number_text(row["repair_mean_s"]) for code, row in runs.items()}
     return CaptionedFigure(
         figure,
         "Traffic at the storage nodes while nodes leave and join, the write of httpd at the left cut off. A "
         f"repair takes {repair_s['RS']} s under RS and {repair_s['LRC']} s under LRC, nearly all of it "
         "looking for keys and writing empty ones. Repairs read "
-        f"{three_digits(read['RS'] / read['LRC'])} times as much under RS as under LRC, "
-        f"{three_digits(read['RS'] / read['LRC as run'])} times as much as under LRC with groups of two; "
+        f"{number_text(read['RS'] / read['LRC'])} times as much under RS as under LRC, "
+        f"{number_text(read['RS'] / read['LRC as run'])} times as much as under LRC with groups of two; "
         "the published runs say 4.5 to 5.6 per finished repair. The source's RS run stops mending after "
         "minute 28.",
     )

@@ -4,13 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from stripesim.scenarios.studies.base import (
-    Ablation,
-    Option,
-    Setting,
-    Study,
-    experiments_option,
-)
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, experiments_option
 from stripesim.scenarios.studies.tasks import Task
 
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from stripesim.scenarios.figures.captions import three_digits
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.erasurebench2016.codes import codes, explanations
 from stripesim.scenarios.studies.erasurebench2016.fit import ENCODE, FILE_MB
@@ -59,6 +59,6 @@ def decoder_table(rows: pl.DataFrame) -> Table:
         code = codes().get(name) or explanations()[name]
         survived = ", ".join(str(count) for count in code.decodable[2:7])
         words = "any decodable pattern (ours)" if name == "LRC" else name
-        lines.append((words, survived, *map(three_digits, distances.values())))
+        lines.append((words, survived, *map(number_text, distances.values())))
     heads = [f"largest distance, {archive}" for archive in ARCHIVES]
     return ("decoder", "sets of 2 … 6 losses survived", *heads), lines

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.panels import COLOURS, MARKERS, log_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.drawing import POINT, grouped_bars, legend_above, look, panels
 from stripesim.scenarios.studies.exstorus2019 import source as tables
 from stripesim.scenarios.studies.exstorus2019.claims import simulate_claims
@@ -249,7 +249,7 @@ def draw_beyond(rows: pl.DataFrame) -> CaptionedFigure:
     _draw_scale(scale, rows)
     here = select(rows, experiment="scale", encode_at="master", network_gbit_per_s=100.0).sort("servers")
     first, last = here.row(0, named=True), here.row(-1, named=True)
-    per = [three_digits(row["throughput_bytes_per_s"] / row["servers"] * 1e-6) for row in (first, last)]
+    per = [number_text(row["throughput_bytes_per_s"] / row["servers"] * 1e-6) for row in (first, last)]
     return CaptionedFigure(
         figure,
         "(a) Throughput of one writer of 128 KiB records; beyond 100 Gb/s no step that a faster network "
@@ -308,8 +308,8 @@ def draw_layout(rows: pl.DataFrame) -> CaptionedFigure:
     _draw_disks(disks, select(rows, experiment="disks"))
     return CaptionedFigure(
         figure,
-        f"(a) The source's Figure 3 on 10 Gb/s: {three_digits(min(rate))} to {three_digits(max(rate))} MB/s "
-        f"a file, {three_digits(alone)} MB/s alone: files 1 and 3 share a master, which has time to spare. "
+        f"(a) The source's Figure 3 on 10 Gb/s: {number_text(min(rate))} to {number_text(max(rate))} MB/s "
+        f"a file, {number_text(alone)} MB/s alone: files 1 and 3 share a master, which has time to spare. "
         "(b) A record that does not fill its last encoding unit of 4 KiB is stored with zeros: "
         f"{stored[0]:g} bytes a byte at {sizes[0]} bytes, "
         "1.5 where it fills (dotted). (c) One writer, slaves on ten disks each (assumed 150 MB/s, 12.7 ms): "
@@ -326,7 +326,7 @@ def _draw_disks(axes: Axes, rows: pl.DataFrame) -> None:
     places = grouped_bars(axes, [f"{rate:g}" for rate in rates], by_disk)
     for at, values in zip(places, by_disk.values(), strict=True):
         for place, value in zip(at, values, strict=True):
-            axes.annotate(three_digits(value), (place, value), xytext=(0, 3), textcoords="offset points",
+            axes.annotate(number_text(value), (place, value), xytext=(0, 3), textcoords="offset points",
                           ha="center", fontsize=10)  # fmt: skip
     axes.margins(y=0.1)
     axes.set(xlabel="network [Gb/s]", ylabel="[MB/s]")

@@ -3,7 +3,7 @@
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Ledger
-from stripesim.scenarios.figures.captions import three_digits
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import COLUMNS, CPU_COLUMNS
@@ -37,6 +37,6 @@ def witness_table(ledger: Ledger) -> Table:
     for entry in wrong:
         claim, value = entry.claim, measured.get(entry.claim.id)
         what = " ".join(word for word in (claim.metric.replace("_", " "), claim.pattern, claim.op) if word)
-        texts = [three_digits(one) if isinstance(one, float) else "–" for one in (entry.simulated, value)]
+        texts = [number_text(one) if isinstance(one, float) else "–" for one in (entry.simulated, value)]
         rows.append((claim.id, what, claim.scheme, f"{claim.published_text} {claim.unit}", *texts))
     return columns, rows

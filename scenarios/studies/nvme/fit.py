@@ -105,10 +105,7 @@ STAGES = (
     # IBM's processor and how fast its drives take large writes; nothing else of them can be found from four
     # rows, so the rest of the drive is that of the other cluster. Starts: the other cluster's, too.
     Stage(
-        {
-            "cpu_factor.ibm_fastec_1x8": (1.0, 0.3, 6.0),
-            "ibm_drive.write_mb_s": (1_900, 500, 20_000),
-        },
+        {"cpu_factor.ibm_fastec_1x8": (1.0, 0.3, 6.0), "ibm_drive.write_mb_s": (1_900, 500, 20_000)},
         _rows("ibm-fastec-1x8", "052", "067", "085", "087"),
         evaluations=12,
     ),

@@ -93,19 +93,9 @@ class MeasuredRow:
 
 
 def load(data: Path | None = None) -> tuple[tuple[MeasuredRow, ...], dict[str, dict[str, Any]]]:
-    """Read a folder of measurements.
+    """Return the rows of a folder of measurements (None: the one that ships) and its tables of clusters.
 
-    `data`: none: the one that ships.
-
-    Returns
-    -------
-    tuple
-        The rows, and the tables of ``clusters.toml``.
-
-    Raises
-    ------
-    NvmeDataError
-        With one line for each problem.
+    `NvmeDataError` has one line for each problem.
     """
     if data is None:
         return _shipped()

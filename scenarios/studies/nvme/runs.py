@@ -79,10 +79,7 @@ def models_of(scenario: Scenario, row: MeasuredRow, hardware: Hardware) -> Model
 
 
 def predict(
-    rows: Sequence[MeasuredRow],
-    hardware: Hardware,
-    engine: str = "compiled",
-    rounds: int = ROUNDS,
+    rows: Sequence[MeasuredRow], hardware: Hardware, engine: str = "compiled", rounds: int = ROUNDS
 ) -> list[Row]:
     """Simulate rows that share a run, and return a result row for each."""
     first = rows[0]

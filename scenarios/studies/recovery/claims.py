@@ -14,11 +14,7 @@ from stripesim.scenarios.studies.lookup import claims_of
 OBJECTS_2022 = 18_000
 NOT_SIMULATED = "not simulated: the study has no run for it yet"
 PERCENT = 100.0
-COLUMNS = {
-    "client_iops": "iops",
-    "client_latency_mean": "latency_mean_ms",
-    "recovery_rate": "objects_per_s",
-}
+COLUMNS = {"client_iops": "iops", "client_latency_mean": "latency_mean_ms", "recovery_rate": "objects_per_s"}
 
 
 def _of_scheduler(claim: Claim, rows: Mapping[str, Mapping[str, Any]]) -> Simulated:

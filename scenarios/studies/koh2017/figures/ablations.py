@@ -5,8 +5,9 @@ from typing import Final
 import polars as pl
 from matplotlib.axes import Axes
 
-from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label, three_digits
+from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.base import Table
 from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, KINDS, PRISTINE_DURATION_S, SCHEMES
 
@@ -84,7 +85,7 @@ def _draw_factor(axes: Axes, value: float | None, scheme: str, line: int) -> Non
         label="" if line else scheme_label(scheme),
     )  # fmt: skip
     axes.annotate(
-        f"{three_digits(value)}×", (value, line + step), xytext=(7 if value >= 1 else -7, 0),
+        f"{number_text(value)}×", (value, line + step), xytext=(7 if value >= 1 else -7, 0),
         textcoords="offset points", va="center", ha="left" if value >= 1 else "right", fontsize=9,
     )  # fmt: skip
 
@@ -95,7 +96,7 @@ def _caption(factors: Factors, names: list[str], title: str) -> str:
         parts = []
         for op, pattern, image in KINDS:
             found = [factors.get((name, scheme, op, pattern, image)) for scheme in SCHEMES]
-            text = " and ".join("–" if f is None else f"{three_digits(f)}×" for f in found)
+            text = " and ".join("–" if f is None else f"{number_text(f)}×" for f in found)
             parts.append(f"{PATTERN_WORDS[pattern].lower()} {OP_WORDS[op]} {text}")
         sentences.append(f"{ABLATIONS[name].says}: {', '.join(parts)}.")
     return (
@@ -115,11 +116,11 @@ def ablation_table(ablations: pl.DataFrame) -> Table:
             ABLATIONS[row["ablation"]].says,
             scheme_label(row["scheme"]),
             f"{PATTERN_WORDS[row['pattern']].lower()} {OP_WORDS[row['op']]}, {row['image']}",
-            three_digits(row["throughput_bytes_per_s"] / 1e6),
-            f"{three_digits(row['throughput_bytes_per_s_over_baseline'])}×",
-            three_digits(row["latency_mean_ns"] / 1e6),
-            three_digits(row["private_net_bytes_per_client_byte"]),
-            three_digits(100 * row["cpu_utilisation"]),
+            number_text(row["throughput_bytes_per_s"] / 1e6),
+            f"{number_text(row['throughput_bytes_per_s_over_baseline'])}×",
+            number_text(row["latency_mean_ns"] / 1e6),
+            number_text(row["private_net_bytes_per_client_byte"]),
+            number_text(100 * row["cpu_utilisation"]),
         )
         for row in compare(ablations).iter_rows(named=True)
     ]

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from stripesim.calibration.ledger.verdicts import Entry
-from stripesim.scenarios.figures.captions import three_digits
+from stripesim.scenarios.schema.units import number_text
 
 # Blue and vermilion of Okabe and Ito, distinguishable by every kind of eye; the mark's shape says it again.
 RIGHT: Final = ("#0072B2", "o", "right")
@@ -31,7 +31,7 @@ def numbers_text(entry: Entry) -> str:
     unit = f" {entry.claim.unit}" if entry.claim.unit else ""
     found = entry.simulated
     parts = () if found is None else found if isinstance(found, tuple) else (found,)
-    return f"{entry.claim.published_text} → {'–'.join(map(three_digits, parts)) or '–'}{unit}"
+    return f"{entry.claim.published_text} → {'–'.join(map(number_text, parts)) or '–'}{unit}"
 
 
 def ratio_of(entry: Entry) -> float | None:

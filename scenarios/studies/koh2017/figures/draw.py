@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from stripesim.calibration.ledger.verdicts import Entry
-from stripesim.scenarios.figures.captions import Overlay, scheme_label, scheme_names, three_digits
+from stripesim.scenarios.figures.captions import Overlay, scheme_label, scheme_names
 from stripesim.scenarios.figures.panels import LATENCY, THROUGHPUT, Panel
 from stripesim.scenarios.figures.results import CaptionedFigure
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.koh2017.cells import BARE, STORAGE
 from stripesim.scenarios.studies.koh2017.claims import figures_asked
 from stripesim.scenarios.studies.koh2017.figures.ablations import draw_ablations
@@ -179,7 +180,7 @@ def _means(panels: Sequence[SheetPanel]) -> str:
             values = select(panel.rows, scheme=scheme)[quantity.metric].drop_nulls()
             if len(values):
                 mean = float(values.cast(pl.Float64).to_numpy().mean()) * quantity.factor
-                parts.append(f"{scheme_label(scheme)} {three_digits(mean)}")
+                parts.append(f"{scheme_label(scheme)} {number_text(mean)}")
         zeros = panel.rows.filter(pl.col(quantity.metric) == 0).height
         words = f" ({panel.words})" if panel.words else ""
         sentences.append(

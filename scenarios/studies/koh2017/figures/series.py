@@ -8,8 +8,8 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from stripesim.calibration.ledger.verdicts import Entry
-from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, styled
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.koh2017.figures.claims import claims_caption
 from stripesim.scenarios.studies.koh2017.figures.sheet import sheet
 from stripesim.scenarios.studies.koh2017.series import (
@@ -39,11 +39,7 @@ def needed_pause_ns(series: pl.DataFrame) -> int | None:
 
 
 def _courses(
-    axes: Axes,
-    series: pl.DataFrame,
-    names: Sequence[str],
-    quantity: tuple[str, str, str, float],
-    room: float,
+    axes: Axes, series: pl.DataFrame, names: Sequence[str], quantity: tuple[str, str, str, float], room: float
 ) -> None:
     """Draw one quantity of some runs, with room above for a legend."""
     column, title, unit, factor = quantity
@@ -79,14 +75,14 @@ def draw_figure_19(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
 
 def _caption_19(series: pl.DataFrame, pause_ns: int | None) -> str:
     def mean(name: str) -> str:
-        return three_digits(course(series, name).mean() / 1e6)
+        return number_text(course(series, name).mean() / 1e6)
 
     parts = []
     for name in ("fig19-rs", "fig19-rep", "fig19-object-map", "fig19-fill-object"):
         found = dips_of(series, name)
         parts.append(
             f"{RUNS[name].says}: {mean(name)} MB/s, dips {found.says}, "
-            f"lowest second {three_digits(100 * found.numbers[0])} % of the level between dips"
+            f"lowest second {number_text(100 * found.numbers[0])} % of the level between dips"
         )
     update_ms = course(series, "fig19-object-map", "pause_ns")[0] / 1e6
     entries = int(course(series, "fig19-rs", "pg_log_entries_max")[0])
@@ -98,7 +94,7 @@ def _caption_19(series: pl.DataFrame, pause_ns: int | None) -> str:
         )
     return (
         f"Figure 19 of the paper: throughput per second. {'; '.join(parts)}. One update of the object map "
-        f"takes {three_digits(update_ms)} ms. Trimming cannot be it: no placement group's log reaches more "
+        f"takes {number_text(update_ms)} ms. Trimming cannot be it: no placement group's log reaches more "
         f"than {entries:,} entries, and trimming begins at 3,000. {needed}"
     )
 
@@ -120,7 +116,7 @@ def draw_figure_20(series: pl.DataFrame, entries: Sequence[Entry]) -> CaptionedF
     parts = []
     for column, title, unit, factor in QUANTITIES:
         first, second = (course(series, name, column)[:COMPARED_S].mean() * factor for name in names)
-        parts.append(f"{title} {three_digits(first)} against {three_digits(second)} {unit}")
+        parts.append(f"{title} {number_text(first)} against {number_text(second)} {unit}")
     return CaptionedFigure(
         figure,
         f"Figure 20 of the paper: a pristine image against overwrites, means of the first {COMPARED_S} s: "

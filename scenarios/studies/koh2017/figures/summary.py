@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from stripesim.calibration.ledger.verdicts import Entry
-from stripesim.scenarios.figures.captions import three_digits
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
+from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.koh2017.figures.claims import BAND, RIGHT, WRONG
 
 # Claim → what it compares, and how it becomes a factor of 3-replication.
@@ -63,7 +63,7 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
             )  # fmt: skip
             axes.plot([place], [simulated], marker=marker, color=colour, markersize=11, linestyle="none")
             axes.annotate(
-                f"{word}\n{three_digits(published)} → {three_digits(simulated)}", (place, 0.02),
+                f"{word}\n{number_text(published)} → {number_text(simulated)}", (place, 0.02),
                 xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=10, color=colour,
             )  # fmt: skip
         axes.axhline(1.0, color="#444444", linewidth=1)
@@ -78,7 +78,7 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
             axes.plot([], [], marker=marker, color=colour, linestyle="none", label=f"simulated, {word}")
         axes.legend(loc="upper left", ncols=4, fontsize=10)
     words = "; ".join(
-        f"{words} {three_digits(p)}, simulated {three_digits(s)} ({e.verdict}, {e.claim.role})"
+        f"{words} {number_text(p)}, simulated {number_text(s)} ({e.verdict}, {e.claim.role})"
         for words, p, s, _, e in listed
     )
     return CaptionedFigure(
