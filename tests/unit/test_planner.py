@@ -121,8 +121,8 @@ def test_in_the_pipeline_too_a_shared_template_is_the_one_of_each_request(
     book = Book(pool.bindings())
     planner = RequestPlanner(pool, book, listed(requests), prefilled=False)
     planner.take(len(requests))
-    for key, index in planner._templates.items():
-        assert same(book.templates[index], planner._compile(key)), key
+    for key, index in planner.templates.items():
+        assert same(book.templates[index], planner.compiled(key)), key
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
