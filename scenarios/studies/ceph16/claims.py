@@ -38,19 +38,9 @@ SHARED_CALIBRATION = (
     "qd-rep3-write-seq-4096-q16",
 )
 CALIBRATION = (*SHARED_CALIBRATION, *ERASURE_CALIBRATION)
-# Reads of 3-replication, of whose processor time a good half is what idle daemons take: they weigh a quarter.
-READ_CPU_CALIBRATION = (
-    "main-rep3-read-seq-4096-q256",
-    "main-rep3-read-seq-16384-q256",
-    "main-rep3-read-seq-65536-q256",
-    "main-rep3-read-rand-4096-q64",
-    "main-rep3-read-rand-16384-q64",
-    "main-rep3-read-rand-65536-q64",
-)
 # Runs whose processor time and context switches were fitted, first on 3-replication: at random and
 # sequential, of every depth.
 SHARED_CPU_CALIBRATION = (
-    *READ_CPU_CALIBRATION,
     "main-rep3-write-rand-4096-q64",
     "main-rep3-write-rand-16384-q64",
     "main-rep3-write-rand-65536-q64",

@@ -13,7 +13,6 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.claims import (
     ERASURE_CALIBRATION,
     ERASURE_CPU_CALIBRATION,
-    READ_CPU_CALIBRATION,
     SHARED_CALIBRATION,
     SHARED_CPU_CALIBRATION,
 )
@@ -27,9 +26,8 @@ from stripesim.sim.ceph.cluster import Models
 # replication best wins.
 FLUSH = "ssd.flush_base_ns"
 FLUSHES_NS = (5e5, 1e6)
-# Weight of a row, the same for all but reads' processors: counts repeat within a few per cent.
+# Weight of a row, the same for all: counts repeat within a few per cent.
 TOLERANCE = 0.02
-READ_TOLERANCE = 0.08
 
 # Processor times of the stages relative to each other, as the set `koh2017` assumes them [ns]: two factors
 # are fitted, one on operations and messages, one on transactions of the store, each named by its first.
@@ -85,7 +83,6 @@ SHARED_CPU_STAGES = (
             "threads.sync_wakes_count",
             "threads.sync_ns",
             "threads.wake_ns",
-            "threads.cool_ns",
             "cpu.op_prepare_ns",
             "cpu.store_transaction_ns",
             "cpu.message_ns_per_byte",
@@ -143,7 +140,7 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
                 for metric in stage.metrics
             },
             tolerance={
-                f"{run_id}:{metric}": READ_TOLERANCE if run_id in READ_CPU_CALIBRATION else TOLERANCE
+                f"{run_id}:{metric}": TOLERANCE
                 for run_id in stage.runs
                 for metric in stage.metrics
             },
