@@ -44,8 +44,10 @@ SET_SUFFIX: Final = ".toml"
 #: Streams that the engine's records can number, with room for the background.
 CLIENTS_MAX = 100_000
 
-#: What a scenario that names no parameter set has where it says nothing: AMD EPYC 7742, a PM983 for each OSD
-#: (scenarios/studies/nvme/data/clusters.toml). The defaults of the keys are those of Koh et al. (2017).
+#: The parameter set of scenarios that name none, and what a scenario with it has where it says nothing: AMD
+#: EPYC 7742, a PM983 for each OSD (scenarios/studies/nvme/data/clusters.toml). The defaults of the keys are
+#: those of Koh et al. (2017).
+TODAY_PARAMETERS: Final = "nvme"
 TODAY_GENERATION: Final = "reef"
 TODAY_CLUSTER: Final = {
     "ssd": "samsung-pm983",
@@ -185,9 +187,9 @@ class ClusterSpec(Table):
     out to take that of the device parameter set."""
     drive_rated_days: PositiveFloat = 1825.0
     """Life that drive_rated_write_bytes is rated for [days]."""
-    parameters: str = Field(default="nvme", min_length=1)
-    """Name of the calibrated parameter set. A scenario that names none is of today: what it leaves out of
-    generation, ssd, cores_per_host and network rates is as nvme was measured, not as written here."""
+    parameters: str = Field(default=TODAY_PARAMETERS, min_length=1)
+    """Name of the calibrated parameter set. With nvme, what a scenario leaves out of generation, ssd,
+    cores_per_host and network rates is as that set was measured, not as written here."""
     kernel_table: str = ""
     """Name of the table of encode and decode costs; empty takes the one that ships."""
     kernel_backend: str | None = Field(default=None, min_length=1)

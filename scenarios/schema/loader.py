@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
-from stripesim.scenarios.schema.keys import TODAY_CLUSTER, TODAY_GENERATION, Scenario
+from stripesim.scenarios.schema.keys import TODAY_CLUSTER, TODAY_GENERATION, TODAY_PARAMETERS, Scenario
 from stripesim.scenarios.schema.problems import (
     Problem,
     is_list_key,
@@ -195,8 +195,8 @@ def _finished(document: _Document, base_dir: Path | None, sets: Sequence[str], s
                 if isinstance(table, dict):
                     table.pop(other[-1], None)
     cluster = document.values.setdefault("cluster", {})
-    if isinstance(cluster, dict) and "parameters" not in cluster:
-        # What a scenario of today leaves out is the hardware of the set that it takes.
+    if isinstance(cluster, dict) and cluster.get("parameters", TODAY_PARAMETERS) == TODAY_PARAMETERS:
+        # What a scenario of today leaves out is the hardware that its set was measured on.
         document.values.setdefault("generation", TODAY_GENERATION)
         cluster |= {key: value for key, value in TODAY_CLUSTER.items() if key not in cluster}
     scenario = _validate(document)

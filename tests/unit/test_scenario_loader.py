@@ -157,3 +157,13 @@ def test_a_client_that_waits_for_its_newest_request_is_not_simulated_under_failu
     text = f'schemes = ["rep:3"]\n[workload]\nrequests = 10\ncompletions = "newest"\n{table}\n'
     with pytest.raises(ScenarioError, match=r's\.toml:4: workload\.completions: got "newest" with \['):
         parse_scenario(text, label="s.toml")
+
+
+def test_naming_the_set_of_today_changes_nothing():
+    text = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n[cluster]\n'
+    plain, named, other = (
+        parse_scenario(text + line) for line in ("", 'parameters = "nvme"', 'parameters = "koh2017"')
+    )
+    assert plain.cluster == named.cluster and plain.generation == named.generation == "reef"
+    assert (named.cluster.ssd, named.cluster.public_gbit_per_s) == ("samsung-pm983", 100.0)
+    assert other.cluster.public_gbit_per_s != 100.0

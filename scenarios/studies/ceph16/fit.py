@@ -139,11 +139,7 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
                 for run_id in stage.runs
                 for metric in stage.metrics
             },
-            tolerance={
-                f"{run_id}:{metric}": TOLERANCE
-                for run_id in stage.runs
-                for metric in stage.metrics
-            },
+            tolerance={f"{run_id}:{metric}": TOLERANCE for run_id in stage.runs for metric in stage.metrics},
         )
         found |= {one.name: one.value for one in fit.parameters}
         fits.append((stage, fit))
