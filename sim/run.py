@@ -15,10 +15,10 @@ from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import EngineRun, Program, RequestSource, StreamRun
+from stripesim.sim.observe.client_requests import ClientRequests, join_parts, joined_requests, joined_streams
 from stripesim.sim.observe.limits import ResourceUse, limits_of_run, limits_text, resource_use
 from stripesim.sim.observe.processors import processor_use
 from stripesim.sim.observe.recording import account, completions_sha256, describe
-from stripesim.sim.observe.requested import Requested, join_parts, joined_requests, joined_streams
 from stripesim.sim.observe.window import Window, offered, window_of
 
 AnyWorkload = Workload | SyntheticLoops
@@ -40,8 +40,8 @@ class RunResult:
 
     row: dict[str, Any]  #: The numbers of the result row, see `stripesim.sim.observe.recording.describe`
     load_rows: tuple[dict[str, Any], ...]  #: The same of each workload, where there are several
-    requested: Requested  #: Every foreground request, of all clients, in order of issue
-    first: Requested  #: Those of the first stream, whose steps can be followed
+    requested: ClientRequests  #: Every foreground request, of all clients, in order of issue
+    first: ClientRequests  #: Those of the first stream, whose steps can be followed
     engine_run: EngineRun
     book: Book  #: Templates and bindings that the run's requests name
     foreground: Foreground  #: The first of the clients' streams, as it planned
@@ -64,8 +64,8 @@ class Load:
     """What came of one workload."""
 
     sources: tuple[Foreground, ...]  # Its streams.
-    requested: Requested  # Its requests, of all its clients.
-    first: Requested  # Those of its first stream.
+    requested: ClientRequests  # Its requests, of all its clients.
+    first: ClientRequests  # Those of its first stream.
     stream: StreamRun  # What the engine noted of all its streams.
     spawned: StreamRun | None  # The same of what its requests spawned.
     is_closed: bool  # Whether its clients keep requests in flight rather than issue them by the clock.
@@ -221,7 +221,7 @@ def _result(
     counts = [account(load.stream, book, spawned=load.spawned) for load in loads]
     requested = joined_requests([load.requested for load in loads])
 
-    def window_for(own: Requested, is_closed: bool, dry_ns: int) -> Window | None:
+    def window_for(own: ClientRequests, is_closed: bool, dry_ns: int) -> Window | None:
         """Choose the part of the run that is measured; None if nothing completed."""
         is_steady = timeline is None and is_closed
         if not own.done.any():

@@ -126,7 +126,7 @@ def _sample(result: RunResult) -> IntArray:
 
 
 def _owners(result: RunResult) -> IntArray:
-    """Number of the client's request that each part issued belongs to, as in `Requested`."""
+    """Number of the client's request that each part issued belongs to, as in `ClientRequests`."""
     owners = result.foreground.planned.owners[: len(result.engine_run.streams[0].issued_ns)]
     numbers: IntArray = np.cumsum(np.r_[False, owners[1:] != owners[:-1]])
     return numbers

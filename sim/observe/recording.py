@@ -9,8 +9,8 @@ from stripesim.sim.ceph.cluster import THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTERS, IntArray
 from stripesim.sim.engine.program import ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
+from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
-from stripesim.sim.observe.requested import Requested
 from stripesim.sim.observe.window import Window
 
 
@@ -48,7 +48,7 @@ def account(
     return {**dict(zip(COUNTERS, totals.tolist(), strict=True)), "uses": uses}
 
 
-def completions_sha256(requested: Requested) -> str:
+def completions_sha256(requested: ClientRequests) -> str:
     """Fingerprint of every completion time, in order of issue."""
     return hashlib.sha256(requested.completed_ns.astype("<i8").tobytes()).hexdigest()
 
@@ -76,7 +76,7 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
 def describe(
     cluster: Cluster,
     run: EngineRun,
-    requested: Requested,
+    requested: ClientRequests,
     counted: dict[str, int],
     window: Window | None,
     *,
@@ -111,7 +111,7 @@ def describe(
     }
 
 
-def _measured(requested: Requested, window: Window, *, is_drawn: bool) -> dict[str, Any]:
+def _measured(requested: ClientRequests, window: Window, *, is_drawn: bool) -> dict[str, Any]:
     done = requested.done
     order = np.argsort(requested.completed_ns[done], kind="stable")
     times = requested.completed_ns[done][order].astype(np.float64)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import mser5
-from stripesim.sim.observe.requested import Requested
 
 #: Share of a closed loop's run that is left out at its start, the same for all schemes.
 WARM_UP = 0.2
@@ -28,7 +28,7 @@ class Window:
     is_whole: bool
     transient_ns: float  # End of the transient by MSER-5 [ns]; 0 where nothing may be left out.
 
-    def holds(self, requested: Requested) -> npt.NDArray[np.bool_]:
+    def holds(self, requested: ClientRequests) -> npt.NDArray[np.bool_]:
         """Tell which requests the latencies are of."""
         if self.is_whole:
             return requested.done
@@ -38,7 +38,7 @@ class Window:
 
 
 def window_of(
-    requested: Requested,
+    requested: ClientRequests,
     run_end_ns: int,
     *,
     is_steady: bool,
@@ -75,7 +75,7 @@ def window_of(
 SATURATED_BELOW = 0.97
 
 
-def offered(requested: Requested, end_ns: int, *, is_closed: bool) -> dict[str, Any]:
+def offered(requested: ClientRequests, end_ns: int, *, is_closed: bool) -> dict[str, Any]:
     """Return the rate that an open loop offered and whether the cluster kept up.
 
     Until the last request has arrived, arrivals and completions are counted over the same time. The cluster

@@ -8,7 +8,7 @@ from stripesim.sim.ceph.failures.groups import State
 from stripesim.sim.ceph.failures.report import BLOCKED_BY, held_ns
 from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.engine.program import PENDING
-from stripesim.sim.observe.requested import Requested
+from stripesim.sim.observe.client_requests import ClientRequests
 
 
 def test_a_request_was_held_for_what_it_shares_with_the_states_of_its_group():
@@ -20,7 +20,7 @@ def test_a_request_was_held_for_what_it_shares_with_the_states_of_its_group():
     completed = np.array([405, 150, 410, 402, 401, 510, PENDING])
     groups = np.array([0, 1, 1, 1, 1, 1, 0])
     flags = np.zeros(7, dtype=bool)
-    held = held_ns(timeline, Requested(issued, completed, groups, flags, groups), 1000)
+    held = held_ns(timeline, ClientRequests(issued, completed, groups, flags, groups), 1000)
     by_reason = {name: held[:, index].tolist() for index, name in enumerate(BLOCKED_BY)}
     assert by_reason == {
         # The second ran although its group had a dead member; the third needed that member.

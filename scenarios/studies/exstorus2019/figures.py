@@ -196,7 +196,7 @@ def draw_networks(rows: pl.DataFrame) -> CaptionedFigure:
     )
 
 
-def _table_3() -> list[tables.Cell]:
+def _table_3() -> list[tables.TableEntry]:
     return [
         cell for cell in tables.cells() if cell.record_bytes == tables.LARGE_BYTES and cell.table == "Table 3"
     ]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.scenarios.studies.exstorus2019.parameters import system_at, write_model
-from stripesim.scenarios.studies.exstorus2019.source import Cell, calibration_cells
+from stripesim.scenarios.studies.exstorus2019.source import TableEntry, calibration_cells
 from stripesim.sim.systems.striped_fs.costs import StripedWriteModel
 from stripesim.sim.systems.striped_fs.participants import StripedSystem
 from stripesim.sim.systems.striped_fs.write import STEPS, step_times
@@ -52,7 +52,7 @@ class StepFit:
     freedom: int
 
 
-def simulated(model: StripedWriteModel, cells: Sequence[Cell], engine: str) -> list[float]:
+def simulated(model: StripedWriteModel, cells: Sequence[TableEntry], engine: str) -> list[float]:
     """Simulate the cells' steps: time of one record [ns]."""
     sizes = sorted({cell.record_bytes for cell in cells})
     times = {

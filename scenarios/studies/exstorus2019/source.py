@@ -15,7 +15,7 @@ RECORD_SIZES_BYTES = tuple(size << 10 for size in (4, 16, 32, 64, 128))
 SMALL_BYTES, LARGE_BYTES = RECORD_SIZES_BYTES[0], RECORD_SIZES_BYTES[-1]
 
 
-class Cell(NamedTuple):
+class TableEntry(NamedTuple):
     """One number of Tables 1 to 3: where it stands and what it says, as the time of one record."""
 
     claim: str
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 
 @cache
-def cells() -> tuple[Cell, ...]:
+def cells() -> tuple[TableEntry, ...]:
     """All numbers of Tables 1 to 3."""
     step_of = {f"time_50000_writes: {name}": step for step, name in STEP_NAMES.items()}
     found = []
@@ -39,7 +39,7 @@ def cells() -> tuple[Cell, ...]:
         size = re.fullmatch(r"(\d+)K", claim.block_size)
         assert rate is not None and size is not None
         time_ns = published(STUDY)[claim.id] * NS_PER_S / WRITES
-        cell = Cell(
+        cell = TableEntry(
             *(claim.id, claim.locus, step_of[claim.metric], float(rate[1]), int(size[1]) << 10, time_ns),
             claim.role,
         )
@@ -47,6 +47,6 @@ def cells() -> tuple[Cell, ...]:
     return tuple(found)
 
 
-def calibration_cells() -> tuple[Cell, ...]:
+def calibration_cells() -> tuple[TableEntry, ...]:
     """Tables 1 and 2, each number once: what the fit may see."""
     return tuple(cell for cell in cells() if cell.table in ("Table 1", "Table 2"))

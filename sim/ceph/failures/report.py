@@ -13,9 +13,9 @@ from stripesim.sim.ceph.failures.timeline import Timeline
 from stripesim.sim.ceph.pool import Book
 from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray, Template
 from stripesim.sim.engine.program import FAILED, PENDING, EngineRun, StreamRun, bound_rows
+from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.critical_path import predecessors_of
 from stripesim.sim.observe.recording import account
-from stripesim.sim.observe.requested import Requested
 
 # State of a placement group → why its requests wait: for a dead member to be noticed, for peering, for
 # the last read lease of a member that may still run, for `min_size` members.
@@ -29,7 +29,13 @@ _CROWDED = 2.0
 
 
 def describe_faults(
-    director: FaultDirector, plan: FaultPlan, run: EngineRun, requested: Requested, book: Book, *, feed: int
+    director: FaultDirector,
+    plan: FaultPlan,
+    run: EngineRun,
+    requested: ClientRequests,
+    book: Book,
+    *,
+    feed: int,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what faults add to a result row, and the timeline.
 
@@ -51,7 +57,7 @@ def describe_faults(
     return row, document | {"blocked": blocked, "recovery_waits": waits}
 
 
-def _endings(streams: Sequence[StreamRun], requested: Requested) -> dict[str, Any]:
+def _endings(streams: Sequence[StreamRun], requested: ClientRequests) -> dict[str, Any]:
     """Count how requests ended; every one ended in one of three ways."""
     completed = requested.completed_ns
     row = {
@@ -119,7 +125,7 @@ def _moments(timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def held_ns(timeline: Timeline, requested: Requested, end_ns: int) -> IntArray:
+def held_ns(timeline: Timeline, requested: ClientRequests, end_ns: int) -> IntArray:
     """Return how long the state of its placement group held each request [ns].
 
     Shape (requests, reasons), by `BLOCKED_BY`. Before a dead member is noticed only those requests wait that
@@ -139,7 +145,7 @@ def held_ns(timeline: Timeline, requested: Requested, end_ns: int) -> IntArray:
 
 
 def _phases(
-    timeline: Timeline, requested: Requested, end_ns: int
+    timeline: Timeline, requested: ClientRequests, end_ns: int
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Rates and latencies by phase of the requests that ran, and apart from them those that were blocked."""
     completed, issued = requested.completed_ns, requested.issued_ns
@@ -312,7 +318,7 @@ def _reach(director: FaultDirector, end_ns: int) -> dict[str, Any]:
 
 
 def _document(
-    director: FaultDirector, plan: FaultPlan, run: EngineRun, requested: Requested, book: Book, feed: int
+    director: FaultDirector, plan: FaultPlan, run: EngineRun, requested: ClientRequests, book: Book, feed: int
 ) -> dict[str, Any]:
     timeline = director.timeline
     times_ns, counts = timeline.series()
@@ -352,7 +358,7 @@ def _bins(end_ns: int, width_ns: int) -> IntArray:
     return np.arange(-(-max(1, end_ns) // width_ns), dtype=np.int64)
 
 
-def _foreground_series(requested: Requested, width_ns: int, end_ns: int) -> dict[str, Any]:
+def _foreground_series(requested: ClientRequests, width_ns: int, end_ns: int) -> dict[str, Any]:
     """Rate and latency of the requests completed in each bin."""
     bins = _bins(end_ns, width_ns)
     done = requested.completed_ns >= 0

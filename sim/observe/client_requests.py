@@ -13,7 +13,7 @@ from stripesim.sim.engine.program import StreamRun
 
 
 @dataclass(frozen=True)
-class Requested:
+class ClientRequests:
     """The client's requests, parts joined, in order of issue."""
 
     # Shape (n,). First part issued, last part completed [ns]; else the worst that a part came to: `FAILED`,
@@ -36,20 +36,20 @@ class Requested:
         return (self.completed_ns - self.issued_ns)[self.done]
 
 
-def join_parts(stream: StreamRun, planned: Planned) -> Requested:
+def join_parts(stream: StreamRun, planned: Planned) -> ClientRequests:
     """Join the parts of requests that crossed objects."""
     issued = len(stream.issued_ns)
     owners = planned.owners[:issued]
     if not issued:
         empty = np.empty(0, dtype=np.int64)
-        return Requested(empty, empty, empty, np.empty(0, dtype=bool), empty)
+        return ClientRequests(empty, empty, empty, np.empty(0, dtype=bool), empty)
     first = np.flatnonzero(np.r_[True, owners[1:] != owners[:-1]])
     last, worst = (pick.reduceat(stream.completed_ns, first) for pick in (np.maximum, np.minimum))
     groups = stream.groups
     if len(first) < issued:
         latest = np.lexsort((stream.completed_ns, owners))
         groups = groups[latest[np.append(first[1:], issued) - 1]]
-    return Requested(
+    return ClientRequests(
         issued_ns=stream.issued_ns[first],
         completed_ns=np.where(worst < 0, worst, last),
         lengths_bytes=np.add.reduceat(planned.lengths_bytes[:issued], first),
@@ -58,13 +58,13 @@ def join_parts(stream: StreamRun, planned: Planned) -> Requested:
     )
 
 
-def joined_requests(parts: Sequence[Requested]) -> Requested:
+def joined_requests(parts: Sequence[ClientRequests]) -> ClientRequests:
     """Join the requests of several streams, in order of issue; at one moment in the order of the streams."""
     if len(parts) == 1:
         return parts[0]
     issued_ns = np.concatenate([part.issued_ns for part in parts])
     order = np.argsort(issued_ns, kind="stable")
-    return Requested(
+    return ClientRequests(
         issued_ns[order],
         np.concatenate([part.completed_ns for part in parts])[order],
         np.concatenate([part.lengths_bytes for part in parts])[order],
