@@ -247,10 +247,11 @@ def _result(
         | shared
         | offered(load.requested, run.end_ns, is_closed=load.is_closed)
         for load, counted, own in zip(loads, counts, windows, strict=True)
+        if len(loads) > 1
     ]
     return RunResult(
         row=row,
-        load_rows=tuple(rows) if len(rows) > 1 else (),
+        load_rows=tuple(rows),
         requested=requested,
         first=loads[0].first,
         engine_run=run,

@@ -22,9 +22,7 @@ class TimelineStep:
 
     step: RecordedStep
     lane: str  # where it runs: client, primary or shard N
-    branch: (
-        int | None
-    )  # shard whose sub-operation it belongs to, also on the primary; None: the whole request
+    branch: int | None  # shard whose sub-operation it is, also on the primary; None: of the whole request
     category: str  # one of CATEGORIES, or empty for a step that only orders others
     coding_ns: int  # the part of a stay on a core that encodes, decodes or rebuilds
     shares: tuple[Share, ...]  # parameters behind its duration, the greatest first
@@ -61,7 +59,6 @@ class Hold:
 class Timeline:
     """One request, explained."""
 
-    #: `scheme`, `op`, `state`, `generation`:
     scheme: str
     op: Op
     state: str

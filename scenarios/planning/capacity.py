@@ -104,9 +104,8 @@ class Capacity:
     """What a cluster holds under one scheme; no bytes where the drives' capacity is unknown."""
 
     scheme: str
-    stored_per_client_byte: (
-        float  # on all drives for each byte of an object, padding to whole stripes included
-    )
+    # On all drives for each byte of an object, padding to whole stripes included.
+    stored_per_client_byte: float
     failures_tolerated: int  # shards of any object that may be lost
     osds: int
     raw_bytes: float | None  # of all OSDs

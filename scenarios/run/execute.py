@@ -44,9 +44,8 @@ class ScenarioResult:
     engine_wall_s: float  #: Wall-clock time inside the engine [s]
     parameters: Rows  #: Every number with its provenance
     warnings: list[str]  #: Where the scenario lies outside what its parameter set was calibrated on
-    resources: (
-        Rows  #: For each cell and class of resource: utilisation of its busiest member, share of waiting
-    )
+    #: For each cell and class of resource: utilisation of its busiest member, share of waiting
+    resources: Rows
     #: Of a scenario with faults, one for each row; see `stripesim.sim.ceph.failures.report.describe_faults`
     timelines: Rows = field(default_factory=list)
     #: Warnings of placement groups for which CRUSH has not found enough OSDs, and of reads of nothing

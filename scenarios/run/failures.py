@@ -21,15 +21,13 @@ _SECOND_NS = 10**9
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
 FAILURES_MAX = 1_000_000
 
-_GIVEN = (
-    *(
-        "heartbeat_interval_s",
-        "heartbeat_grace_s",
-        "down_out_interval_s",
-        "recovery_sleep_s",
-        "scrub_interval_s",
-    ),
-    *("min_in_fraction", "recovery_chunk_bytes"),
+_GIVEN = ("min_in_fraction", "recovery_chunk_bytes")
+_TIMES = (
+    "heartbeat_interval_s",
+    "heartbeat_grace_s",
+    "down_out_interval_s",
+    "recovery_sleep_s",
+    "scrub_interval_s",
 )
 _COUNTS = ("min_down_reporters", "max_backfills", "recovery_max_active")
 
@@ -98,10 +96,10 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
     limits = scenario.faults or scenario.repair
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
     given = {}
-    for key in (*_GIVEN, *_COUNTS):
+    for key in (*_GIVEN, *_TIMES, *_COUNTS):
         if (value := getattr(limits, key, None)) is not None:
-            if key.endswith("_s"):
-                given[f"{key}_ns".replace("_s_ns", "_ns")] = _ns(value)
+            if key in _TIMES:
+                given[f"{key.removesuffix('_s')}_ns"] = _ns(value)
             else:
                 given[f"{key}_count" if key in _COUNTS else key] = value
     return model.given(**given) if given else model

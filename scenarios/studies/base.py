@@ -110,8 +110,11 @@ class StudyResult:
         before = {entry.claim.id: entry.simulated for entry in self.ledger.entries}
         return [
             {
-                **{"id": entry.claim.id, "baseline": before[entry.claim.id], "simulated": entry.simulated},
-                **{"ratio": _ratio(entry.simulated, before[entry.claim.id]), "verdict": entry.verdict},
+                "id": entry.claim.id,
+                "baseline": before[entry.claim.id],
+                "simulated": entry.simulated,
+                "ratio": _ratio(entry.simulated, before[entry.claim.id]),
+                "verdict": entry.verdict,
             }
             for entry in other.ledger.entries
             if isinstance(entry.simulated, int | float)

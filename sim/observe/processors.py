@@ -9,6 +9,7 @@ import numpy as np
 
 from stripesim.sim.ceph.cluster import Cluster
 from stripesim.sim.engine.program import EngineRun
+from stripesim.sim.observe.recording import woken_ns
 
 # Classes of threads of an OSD → the kinds of resources that they are, the first as a request meets it.
 THREADS = {"messenger": ("messenger",), "worker": ("worker", "aio", "reader"), "kv": ("kv", "finisher")}
@@ -25,7 +26,7 @@ def processor_use(
     """
     resources, span_ns = cluster.resources, max(1, run.end_ns)
     kinds = np.array(resources.kinds)
-    woken_ns = run.sleeps * resources.wake_ns - run.warm_ns
+    woken = woken_ns(cluster, run)
     planned_ns = {"messenger": counted["messenger_ns"], "kv": counted["kv_ns"]}
     planned_ns["worker"] = counted["cpu_ns"] - sum(planned_ns.values())
     threads = []
@@ -37,8 +38,7 @@ def processor_use(
             {
                 "thread": name,
                 "count_per_osd": int(resources.capacities[first].sum()) // cluster.osds if modelled else None,
-                "cpu_ns_per_op": (planned_ns[name] + int(woken_ns[np.isin(kinds, own)].sum()))
-                / row["requests"],
+                "cpu_ns_per_op": (planned_ns[name] + int(woken[np.isin(kinds, own)].sum())) / row["requests"],
                 "in_use_mean": float(in_use.mean()) if modelled else None,
                 "in_use_highest": float(in_use.max()) if modelled else None,
             }

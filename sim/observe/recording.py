@@ -53,6 +53,12 @@ def completions_sha256(requested: ClientRequests) -> str:
     return hashlib.sha256(requested.completed_ns.astype("<i8").tobytes()).hexdigest()
 
 
+def woken_ns(cluster: Cluster, run: EngineRun) -> IntArray:
+    """Return what waking threads took of the processors, by resource [ns]."""
+    found: IntArray = run.sleeps * cluster.resources.wake_ns - run.warm_ns
+    return found
+
+
 def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> dict[str, int]:
     """Add to what the plans account what the run counted: threads that went to sleep and had to be woken.
 
@@ -69,7 +75,7 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
     return {
         **counted,
         "context_switches": voluntary + round(voluntary * threads.preemptions_per_wake_count),
-        "cpu_ns": counted["cpu_ns"] + int((run.sleeps * cluster.resources.wake_ns - run.warm_ns).sum()),
+        "cpu_ns": counted["cpu_ns"] + int(woken_ns(cluster, run).sum()),
     }
 
 

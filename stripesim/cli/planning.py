@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stripesim.cli import options
-from stripesim.cli.options import DaskOption, JsonOption, OutOption, SeedOption, SetOption
 from stripesim.cli.output import check_out, console, list_written, progress, table, warn_outside, write_json
 
 if TYPE_CHECKING:
@@ -75,14 +74,14 @@ def durability(
         Literal["markov", "splitting", "burst", "all"],
         typer.Option(help="markov: exact chain; splitting: simulation of rare events; burst: combinatorics."),
     ] = "all",
-    sets: SetOption = None,
-    seed: SeedOption = None,
+    sets: options.SetOption = None,
+    seed: options.SeedOption = None,
     walks: Annotated[
         int, typer.Option(min=10, help="Walks that each of 20 batches begins at every level.")
     ] = 1000,
-    dask: DaskOption = None,
-    out: OutOption = None,
-    json_to: JsonOption = None,
+    dask: options.DaskOption = None,
+    out: options.OutOption = None,
+    json_to: options.JsonOption = None,
 ) -> None:
     """How many nines: the probability that any data is lost within a horizon, and how."""
     from stripesim.scenarios.planning.durability import answer
@@ -154,7 +153,7 @@ def serve(
         str | None, typer.Argument(help="What to start from: a TOML file, or one that ships; left out: plan.")
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 8323,
-    sets: SetOption = None,
+    sets: options.SetOption = None,
 ) -> None:
     """Serve a page to compare two options as you type; on this machine alone (extra: web)."""
     try:

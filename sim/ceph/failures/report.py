@@ -20,10 +20,14 @@ from stripesim.sim.observe.recording import account
 # State of a placement group → why its requests wait: for a dead member to be noticed, for peering, for
 # the last read lease of a member that may still run, for `min_size` members.
 _HOLDS = {
-    **{State.STALE: "detection", State.PEERING: "peering", State.WAIT: "lease"},
-    **{State.INACTIVE: "min_size", State.INCOMPLETE: "min_size"},
+    State.STALE: "detection",
+    State.PEERING: "peering",
+    State.WAIT: "lease",
+    State.INACTIVE: "min_size",
+    State.INCOMPLETE: "min_size",
 }
 BLOCKED_BY = tuple(dict.fromkeys(_HOLDS.values()))
+Spans = dict[str, list[tuple[int, int]]]
 # Objects that take this many times what they take alone are held up by other work.
 _CROWDED = 2.0
 
@@ -43,17 +47,18 @@ def describe_faults(
     ``recovery_waits``, ``unavailable`` and ``lost``; `feed` is the stream of recovery operations.
     """
     timeline = director.timeline
+    spans = phase_spans(timeline, run.end_ns)
     row = _endings(run.streams[:feed], requested)
     row |= _moments(timeline)
-    phases, blocked = _phases(timeline, requested, run.end_ns)
+    phases, blocked = _phases(timeline, spans, requested, run.end_ns)
     row |= phases
     row |= _recovered(director, run, book, feed)
-    limited_by, waits = _pace(director, run, book, feed)
+    limited_by, waits = _pace(director, spans, run, book, feed)
     row |= limited_by
     row |= _reach(director, run.end_ns)
     if plan.lost_osds:
         row |= _repaired(director, run, book, feed)
-    document = _document(director, plan, run, requested, book, feed)
+    document = _document(director, plan, spans, run, requested, book, feed)
     return row, document | {"blocked": blocked, "recovery_waits": waits}
 
 
@@ -77,7 +82,7 @@ def _first(timeline: Timeline, what: str, after_ns: int = 0) -> int | None:
     return next((event.time_ns for event in events if event.what == what and event.time_ns >= after_ns), None)
 
 
-def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, int]]]:
+def phase_spans(timeline: Timeline, end_ns: int) -> Spans:
     """Return when each phase held, as spans [ns]; a phase that did not come is left out.
 
     ``before`` the first failure; then ``degraded`` while some placement group is not clean and none
@@ -90,7 +95,7 @@ def phase_spans(timeline: Timeline, end_ns: int) -> dict[str, list[tuple[int, in
     clean = counts[:, STATES.index(State.CLEAN)] >= timeline.groups - timeline.narrow
     begun = {event.time_ns for event in timeline.events if event.what == "recovering"}
     borders = sorted({failed, end_ns, *times_ns.tolist(), *begun})
-    spans: dict[str, list[tuple[int, int]]] = {}
+    spans: Spans = {}
     recovering = False
     for start_ns, stop_ns in pairwise([0, *(border for border in borders if 0 < border <= end_ns)]):
         is_clean = bool(clean[np.searchsorted(times_ns, start_ns, side="right") - 1])
@@ -145,7 +150,7 @@ def held_ns(timeline: Timeline, requested: ClientRequests, end_ns: int) -> IntAr
 
 
 def _phases(
-    timeline: Timeline, requested: ClientRequests, end_ns: int
+    timeline: Timeline, phases: Spans, requested: ClientRequests, end_ns: int
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Rates and latencies by phase of the requests that ran, and apart from them those that were blocked."""
     completed, issued = requested.completed_ns, requested.issued_ns
@@ -154,7 +159,7 @@ def _phases(
     waits_ns = np.where(requested.done, completed, end_ns) - issued
     row: dict[str, Any] = {}
     blocked: dict[str, dict[str, Any]] = {}
-    for phase, spans in phase_spans(timeline, end_ns).items():
+    for phase, spans in phases.items():
         inside, asked = np.zeros(len(completed), dtype=bool), np.zeros(len(completed), dtype=bool)
         for start_ns, stop_ns in spans:
             inside |= (completed > start_ns) & (completed <= stop_ns)
@@ -192,7 +197,7 @@ def _alone_ns(template: Template, wakes_ns: IntArray) -> int:
 
 
 def _pace(
-    director: FaultDirector, run: EngineRun, book: Book, feed: int
+    director: FaultDirector, phases: Spans, run: EngineRun, book: Book, feed: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Say what limits the recovery: what its placement groups wait for, and what slows its objects.
 
@@ -207,8 +212,7 @@ def _pace(
     done = stream.completed_ns >= 0
     if not done.any():
         return {}, {}
-    spans = phase_spans(director.timeline, run.end_ns).get("recovery", [])
-    span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in spans))
+    span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in phases.get("recovery", [])))
     groups = {what: waited_ns / span_ns for what, waited_ns in recovery.waited_ns.items()}
     object_ns = float((stream.completed_ns - stream.issued_ns)[done].mean())
     templates, firsts, counts = np.unique(stream.templates[done], return_index=True, return_counts=True)
@@ -277,9 +281,9 @@ def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) ->
     such as the log of a sync, rebuilds have their share by number of operations.
     """
     stream = run.streams[feed]
-    rebuilds = np.array([operation.kind == "rebuild" for operation in director.recovery.log], dtype=bool)
-    done = (stream.completed_ns >= 0) & rebuilds[: len(stream.completed_ns)]
     log = director.recovery.log
+    rebuilds = np.array([operation.kind == "rebuild" for operation in log], dtype=bool)
+    done = (stream.completed_ns >= 0) & rebuilds[: len(stream.completed_ns)]
     objects = {(log[index].group, log[index].item) for index in np.flatnonzero(done).tolist()}
     pending = director.lost_objects - len(objects)
     lost_bytes = director.lost_shards * director.shard_bytes
@@ -318,7 +322,13 @@ def _reach(director: FaultDirector, end_ns: int) -> dict[str, Any]:
 
 
 def _document(
-    director: FaultDirector, plan: FaultPlan, run: EngineRun, requested: ClientRequests, book: Book, feed: int
+    director: FaultDirector,
+    plan: FaultPlan,
+    phases: Spans,
+    run: EngineRun,
+    requested: ClientRequests,
+    book: Book,
+    feed: int,
 ) -> dict[str, Any]:
     timeline = director.timeline
     times_ns, counts = timeline.series()
@@ -333,7 +343,7 @@ def _document(
         },
         "phases": {
             phase: [[start_ns / 1e9, stop_ns / 1e9] for start_ns, stop_ns in spans]
-            for phase, spans in phase_spans(timeline, run.end_ns).items()
+            for phase, spans in phases.items()
         },
         "end_s": run.end_ns / 1e9,
         "foreground": _foreground_series(requested, plan.series_ns, run.end_ns),
