@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import optimize, stats
+import scipy
 
 from stripesim.traces.failures.columns import FailureTrace
 
@@ -20,8 +20,6 @@ ENDS_MIN = 20
 
 SHORTEST_S = 0.5
 """Clocks of failure traces count seconds; a span of 0 lasted about half a one."""
-
-_NORMAL_95 = float(stats.norm.ppf(0.975))
 
 
 class SurvivalError(ValueError):
@@ -193,7 +191,11 @@ class _Family:
 
     name: str
     names: tuple[str, ...]
-    law: Any
+    distribution: str
+
+    @property
+    def law(self) -> Any:
+        return getattr(scipy.stats, self.distribution)
 
     def at(self, logarithms: Floats) -> dict[str, Any]:
         """Return scipy's arguments for logarithms of the parameters."""
@@ -204,9 +206,9 @@ class _Family:
 # Above it exp() overflows.
 _LOG_MAX = 700.0
 _FAMILIES = (
-    _Family("exponential", ("scale_s",), stats.expon),
-    _Family("weibull", ("scale_s", "shape"), stats.weibull_min),
-    _Family("lognormal", ("median_s", "sigma"), stats.lognorm),
+    _Family("exponential", ("scale_s",), "expon"),
+    _Family("weibull", ("scale_s", "shape"), "weibull_min"),
+    _Family("lognormal", ("median_s", "sigma"), "lognorm"),
 )
 
 
@@ -231,11 +233,11 @@ def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
         "lognormal": [float(np.log(ended).mean()), np.log(max(spread, 1e-3))],
     }[family.name]
     options = {"xatol": 1e-7, "fatol": 1e-7, "maxiter": 4000}
-    best = optimize.minimize(loss, start, method="Nelder-Mead", options=options).x
+    best = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options).x
     curvature = _hessian(loss, best)
     if not np.isfinite(curvature).all() or np.linalg.eigvalsh(curvature).min() <= 0:
         return None
-    half = _NORMAL_95 * np.sqrt(np.diag(np.linalg.inv(curvature)))
+    half = scipy.special.ndtri(0.975) * np.sqrt(np.diag(np.linalg.inv(curvature)))
     units = np.array([unit_s if key.endswith("_s") else 1.0 for key in family.names])
     with np.errstate(over="ignore"):
         value, low, high = (np.exp(p) * units for p in (best, best - half, best + half))

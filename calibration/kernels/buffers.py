@@ -7,7 +7,6 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.buffers import EncodeBufferModel
@@ -43,6 +42,8 @@ def fit_buffers(
     # Columns of like size keep the solver's tolerances meaningful.
     weighted = design / measured[:, None]
     norms = np.linalg.norm(weighted, axis=0)
+    from scipy.optimize import nnls
+
     found = nnls(weighted / norms, (measured - kernels) / measured)[0] / norms
     errors = (kernels + design @ found) / measured - 1
     return dict(zip(("shard_ns", "output_ns_per_byte"), found.tolist(), strict=True)), {

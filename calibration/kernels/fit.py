@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar, nnls
+import scipy
 
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable
 
@@ -120,7 +120,7 @@ def _solve(x: Floats, y_ns: Floats, scale_ns: Floats, knee_bytes: float) -> tupl
     # Columns of like size keep the solver's tolerances meaningful.
     norms = np.linalg.norm(design, axis=0)
     norms[norms == 0] = 1.0
-    coefficients, norm = nnls(design / norms, y_ns / scale_ns)
+    coefficients, norm = scipy.optimize.nnls(design / norms, y_ns / scale_ns)
     return coefficients / norms, float(norm) ** 2
 
 
@@ -134,5 +134,5 @@ def _best_knee(x: Floats, y_ns: Floats, scale_ns: Floats) -> float:
     grid = np.linspace(low, high, 25)
     best = int(np.argmin([loss(point) for point in grid]))
     bounds = (grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)])
-    found = minimize_scalar(loss, bounds=bounds, method="bounded")
+    found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     return math.exp(found.x if found.fun < loss(grid[best]) else grid[best])

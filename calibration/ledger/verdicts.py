@@ -21,7 +21,6 @@ import polars as pl
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from scipy.stats import spearmanr
 
 from stripesim.calibration.ledger.claims import COUNTED_ROLES, ROLES, Claim, LedgerError, Numbers, load_claims
 
@@ -289,6 +288,8 @@ def _spearman(entries: Iterable[Entry]) -> tuple[float | None, int]:
     pairs = [pair for pair in pairs if all(isinstance(number, float) for number in pair)]
     if len(pairs) < 3 or any(len(set(side)) == 1 for side in zip(*pairs, strict=True)):
         return None, len(pairs)
+    from scipy.stats import spearmanr
+
     return float(spearmanr(*zip(*pairs, strict=True)).statistic), len(pairs)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from stripesim.models.hdd import DeviceModel, HddModel, HddWithLogModel
 from stripesim.models.provenance import MeasuredModel, Provenance
@@ -105,10 +106,8 @@ class ParameterSet:
 
 def lognormal_factors(sigma: float) -> tuple[float, ...]:
     """Return `FACTOR_POINTS` equally likely lognormal factors of mean 1; sigma is that of the logarithm."""
-    from scipy.stats import norm
-
     centres = (np.arange(FACTOR_POINTS) + 0.5) / FACTOR_POINTS
-    factors = np.exp(sigma * norm.ppf(centres))
+    factors = np.exp(sigma * ndtri(centres))
     return tuple((factors / factors.mean()).tolist())
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special, stats
+import scipy
 
 from stripesim.traces import BlockTrace
 
@@ -101,16 +101,16 @@ def _channels(
         servers = np.minimum(levels, c)
         service_s = (servers * seconds).sum() / completions.sum()
         # The term linear in time is constant once the service time is at its maximum.
-        return -float(special.xlogy(completions, servers / service_s).sum())
+        return -float(scipy.special.xlogy(completions, servers / service_s).sum())
 
     grid = np.linspace(1.0, top, 64 * len(levels))
     best = float(grid[int(np.argmin([loss(c) for c in grid]))])
     step = grid[1] - grid[0]
-    found = optimize.minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         loss, bounds=(max(1.0, best - step), min(top, best + step)), method="bounded", options={"xatol": 1e-4}
     )
     best = min((best, float(found.x)), key=loss)
-    allowed = loss(best) + float(stats.chi2.ppf(0.95, 1)) / 2
+    allowed = loss(best) + float(scipy.stats.chi2.ppf(0.95, 1)) / 2
     inside = [float(c) for c in grid if loss(c) <= allowed]
     interval = (min([*inside, best]), max([*inside, best]))
     return best, interval, bool(top - best < step)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.calibration.ssd.fit import FitError, sample_of
@@ -68,7 +68,7 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> dict[str, di
     base_ns, slope_ns = line.base_ns, line.ns_per_byte
     if split:
         design = np.column_stack((np.ones(len(parts)), parts)) * _slowest(fit.factor_table, together)[:, None]
-        (base_ns, slope_ns), _ = optimize.nnls(design, line.mean_ns(sizes))
+        (base_ns, slope_ns), _ = scipy.optimize.nnls(design, line.mean_ns(sizes))
     company = "overlapped no other" if fit.isolated_line else "may have waited for others inside the device"
     source = f"{fit.source}: {line.commands} {fit.operation}s that {company}, soft L1 of log(time / line)"
     if split:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats
+import scipy
 
 from stripesim.calibration.ssd.concurrency import fit_concurrency
 from stripesim.calibration.ssd.result import Candidate, Floats, Line, Operation, Quantity, Score, ServiceFit
@@ -141,9 +141,9 @@ def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
     # In units of the median time and the largest size both parameters are near 1.
     unit_ns, unit_bytes = float(np.median(times)), float(size.max())
     x, y = size / unit_bytes, np.log(times / unit_ns)
-    spread = float(stats.median_abs_deviation(y, scale="normal")) or 1.0
+    spread = float(scipy.stats.median_abs_deviation(y, scale="normal")) or 1.0
 
-    base, slope = optimize.least_squares(
+    base, slope = scipy.optimize.least_squares(
         lambda parameters: y - np.log(parameters[0] + parameters[1] * x),
         **{"x0": [0.9, 0.1], "bounds": ([1e-6, 0.0], [np.inf, np.inf]), "loss": "soft_l1", "f_scale": spread},
     ).x
@@ -168,11 +168,11 @@ def _fit_line(size: Floats, times: Floats, seed: int, bootstrap: int) -> Line:
 
 def _candidates(train: Floats, held_out: Floats) -> tuple[Candidate, ...]:
     found = []
-    for name, family in (("lognormal", stats.lognorm), ("gamma", stats.gamma)):
+    for name, family in (("lognormal", scipy.stats.lognorm), ("gamma", scipy.stats.gamma)):
         shape, _, scale = family.fit(train, floc=0)
         fitted = family(shape, scale=scale)
         aic = float(2 * 2 - 2 * fitted.logpdf(train).sum())
-        distances = [float(stats.kstest(part, fitted.cdf).statistic) for part in (train, held_out)]
+        distances = [float(scipy.stats.kstest(part, fitted.cdf).statistic) for part in (train, held_out)]
         found.append(Candidate(name, float(shape), float(scale), aic, *distances))
     return tuple(found)
 
@@ -181,7 +181,7 @@ def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) ->
     model = model_times_ns(line, table, size)
     levels = [0.5, 0.9, 0.99]
     errors = (np.quantile(model, levels) / np.quantile(times, levels) - 1).tolist()
-    distance = float(stats.ks_2samp(times, model, method="asymp").statistic)
+    distance = float(scipy.stats.ks_2samp(times, model, method="asymp").statistic)
     critical = float(KS_CRITICAL_5_PERCENT / np.sqrt(len(times)))
     return Score(part, len(times), distance, critical, float(model.mean() / times.mean() - 1), *errors)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import signal
+import scipy
 
 from stripesim.models.jit import compiled
 from stripesim.traces import REQUEST_SCHEMA, BlockTrace
@@ -100,7 +100,8 @@ def _synthetic_arrivals(model: WorkloadModel, n: int, rng: np.random.Generator) 
     epochs = int(epoch[-1]) + 1
     noise = rng.normal(size=epochs)
     fresh = np.sqrt(1 - model.rate_memory**2)
-    later = signal.lfilter([fresh], [1, -model.rate_memory], noise[1:], zi=[model.rate_memory * noise[0]])[0]
+    memory = model.rate_memory
+    later = scipy.signal.lfilter([fresh], [1, -memory], noise[1:], zi=[memory * noise[0]])[0]
     level = np.concatenate((noise[:1], later))
     # By rank, so that each regime has its share of the epochs and the mean rate does not rest on few draws.
     regime = np.argsort(np.argsort(level)) * regimes // epochs

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from stripesim.traces import BlockTrace
 from stripesim.traces.locality import reuse
@@ -57,7 +57,7 @@ def score_workload(first: BlockTrace, rest: BlockTrace, synthetic: BlockTrace) -
     gaps = [np.diff(trace.requests["issue_ns"].to_numpy()).astype(np.float64) for trace in three]
     sizes = [trace.requests["length_bytes"].to_numpy().astype(np.float64) for trace in three]
     for name, (base, *others) in (("gaps, KS", gaps), ("sizes, KS", sizes)):
-        distances = [float(stats.ks_2samp(base, other, method="asymp").statistic) for other in others]
+        distances = [float(scipy.stats.ks_2samp(base, other, method="asymp").statistic) for other in others]
         scores.append(WorkloadScore(name, 0.0, distances[0], distances[1], 0.05, True))
     return tuple(scores)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 from typing import Any, Final
 
+from scipy.special import stdtrit
+
 from stripesim._version import __version__
 from stripesim.models.drive import drive_writes_per_day
 from stripesim.scenarios.planning.candidates import (
@@ -216,10 +218,8 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
 
 def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Mean of several values and the ends of its 95 % confidence interval."""
-    from scipy.stats import t
-
     mean = fmean(values)
-    half = float(t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
+    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / len(values) ** 0.5
     return mean, mean - half, mean + half
 
 

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cell
@@ -206,11 +207,9 @@ def _gain(cell: Cell, bought: tuple[Purchase, ...], base: Rows, rows: Rows) -> G
 
 def _change(before: list[float], after: list[float]) -> Change:
     """Return the mean relative change of pairs of runs, with Student's interval."""
-    from scipy.stats import t as student
-
     changes = np.array(after, dtype=np.float64) / np.array(before, dtype=np.float64) - 1
     mean = float(changes.mean())
     if len(changes) < 2:
         return mean, None, None
-    half = float(student.ppf(0.975, len(changes) - 1) * changes.std(ddof=1) / np.sqrt(len(changes)))
+    half = float(stdtrit(len(changes) - 1, 0.975) * changes.std(ddof=1) / np.sqrt(len(changes)))
     return mean, mean - half, mean + half

@@ -248,7 +248,7 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(listed, infer_schema_length=None) if named else rows
 
 
-def print_table(rows: pl.DataFrame, console: Console, *, width: int | None = None) -> None:
+def print_table(rows: pl.DataFrame, console: Console) -> None:
     """Print result rows as a table for people.
 
     Throughput is in MB/s of 10⁶ bytes, ± half the width of its confidence interval; latency is the mean, and
@@ -261,11 +261,10 @@ def print_table(rows: pl.DataFrame, console: Console, *, width: int | None = Non
     optional = {"workload", "phase", "blocked"} - set(rows.columns)
     columns = every = [column for column in _SHOWN if column.header not in optional]
     unlimited = console.options.update(width=10_000)
-    width = min(console.width, width or console.width)
     while True:
         table = _table(rows, columns, left_out=len(every) - len(columns))
         rank = max(column.rank for column in columns)
-        if rank == 0 or Measurement.get(console, unlimited, table).maximum <= width:
+        if rank == 0 or Measurement.get(console, unlimited, table).maximum <= console.width:
             break
         columns = [column for column in columns if column.rank != rank]
     console.print(table)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.special import stdtrit
 
 from stripesim.sim.observe.intervals import mser5
 
@@ -106,8 +107,6 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
 
 
 def _student(values: pl.Series) -> tuple[float | None, float | None, float | None]:
-    from scipy.stats import t as student
-
     observed = values.drop_nulls().cast(pl.Float64).to_numpy()
     if len(observed) == 0:
         return None, None, None
@@ -116,5 +115,5 @@ def _student(values: pl.Series) -> tuple[float | None, float | None, float | Non
     if len(observed) == 1:
         return mean, None, None
     deviation = math.sqrt(float(((observed - mean) ** 2).sum()) / (len(observed) - 1))
-    half = float(student.ppf((1 + _CONFIDENCE) / 2, len(observed) - 1)) * deviation / math.sqrt(len(observed))
+    half = float(stdtrit(len(observed) - 1, (1 + _CONFIDENCE) / 2)) * deviation / math.sqrt(len(observed))
     return mean, mean - half, mean + half

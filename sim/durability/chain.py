@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse, stats
+import scipy
 
 from stripesim.sim.durability.system import Code, Floats, System, group_bytes
 
@@ -54,7 +54,7 @@ class PatternChain(Chain):
         """The rate of steps, what is lost by each, what is left after each, and the final shape."""
         exits = np.asarray(self.rates.sum(axis=1)).ravel()
         q = 2 * float(exits.max())
-        jump = (self.rates[:, :-1] / q + sparse.diags(1 - exits / q)).T.tocsr()
+        jump = (self.rates[:, :-1] / q + scipy.sparse.diags(1 - exits / q)).T.tocsr()
         lethal = self.rates[:, -1].toarray().ravel() / q
         shape = np.zeros(len(exits))
         shape[0] = 1.0
@@ -83,7 +83,7 @@ class PatternChain(Chain):
         beyond = gone[-1] - left[-1] * np.expm1(np.maximum(steps - last, 0) * np.log1p(-losses[-1]))
         known = gone[np.minimum(steps, last).astype(np.int64)]
         lost = np.where(steps <= last, known, beyond)
-        return any_of(float(stats.poisson.pmf(steps, mean) @ lost), self.copies)
+        return any_of(float(scipy.stats.poisson.pmf(steps, mean) @ lost), self.copies)
 
     @property
     def mttdl_s(self) -> float:
@@ -301,5 +301,6 @@ def _pattern_chain(code: Code, fail: float, mend: float, copies: float, *, paral
     mending = mend * np.ones(size) if parallel else mend / np.maximum(missing, 1)
     rates = np.where(flips > masks[:, None], fail, mending[:, None])
     rows = np.repeat(np.arange(size), code.width)
-    table = sparse.coo_matrix((rates.ravel(), (rows, index[flips].ravel())), shape=(size, size + 1)).tocsr()
+    entries = (rates.ravel(), (rows, index[flips].ravel()))
+    table = scipy.sparse.coo_matrix(entries, shape=(size, size + 1)).tocsr()
     return PatternChain(table, missing, copies)

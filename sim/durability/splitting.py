@@ -10,7 +10,7 @@ from math import inf, log10
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from stripesim.sim.durability import walk_groups, walk_pool
 from stripesim.sim.durability.chain import any_of, level_times
@@ -279,7 +279,7 @@ def estimate(batches: list[Batch], copies: int) -> Estimate:
         high = any_of(min(1.0, 3 * reached / (walks / len(batches[0].steps))), copies)
         return Estimate(0.0, 0.0, high, walks, events, 0.0, ())
     error = float(values.std(ddof=1)) / len(values) ** 0.5 / mean
-    half = float(stats.t.ppf(0.975, len(values) - 1)) * error
+    half = float(scipy.special.stdtrit(len(values) - 1, 0.975)) * error
     paths: Counter[tuple[int, ...]] = Counter()
     for batch in batches:
         for path, share in batch.paths.items():

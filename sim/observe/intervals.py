@@ -5,6 +5,7 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,13 +58,11 @@ class Interval:
 
 def batch_means(values: npt.ArrayLike) -> Interval:
     """Return the mean of a series of batch values with a Student-t interval."""
-    from scipy.stats import t as student
-
     observed = np.asarray(values, dtype=np.float64)
     mean = float(observed.mean())
     if len(observed) < 3:
         return Interval(mean, None, None)
-    half = float(student.ppf(0.975, len(observed) - 1) * observed.std(ddof=1) / np.sqrt(len(observed)))
+    half = float(stdtrit(len(observed) - 1, 0.975) * observed.std(ddof=1) / np.sqrt(len(observed)))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -107,8 +106,6 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
 
     See Law: Simulation Modeling and Analysis, 5th ed., 2015, section 9.5.3.
     """
-    from scipy.stats import t as student
-
     mean = float(totals.sum() / sizes.sum()) if len(sizes) and sizes.sum() > 0 else 0.0
     residuals = totals - mean * sizes
     good: Floats | None = None
@@ -123,7 +120,7 @@ def ratio_interval(totals: Floats, sizes: Floats) -> Interval:
     if good is None or mean <= 0 or last < _SHRUNK_BELOW * first:
         return Interval(mean, None, None)
     size = sizes.sum() / len(good)
-    half = float(student.ppf(0.975, len(good) - 1) * good.std(ddof=1) / sqrt(len(good)) / size)
+    half = float(stdtrit(len(good) - 1, 0.975) * good.std(ddof=1) / sqrt(len(good)) / size)
     return Interval(mean, mean - half, mean + half) if half < mean else Interval(mean, None, None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -32,12 +33,11 @@ def _plain(value: object) -> object:
     raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
-def console() -> Console:
-    """Return a console as wide as the terminal."""
+def console(width: int = 160) -> Console:
+    """Return a console as wide as the terminal, or as COLUMNS says; `width` is that of a pipe or a file."""
     from rich.console import Console
 
-    # Into a pipe or a file a table needs a width of its own: rich would assume 80 columns.
-    return Console(width=None if sys.stdout.isatty() else 160)
+    return Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else width)
 
 
 def table(

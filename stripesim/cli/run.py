@@ -117,7 +117,7 @@ def _print(result: ScenarioResult, *, costs: bool) -> None:
     from stripesim.scenarios.run.results import print_table
 
     terminal = console()
-    print_table(result.rows, terminal, width=None if terminal.is_terminal else 100)
+    print_table(result.rows, console(100))
     rows = result.rows.to_dicts()
     if costs:
         print_costs(rows, terminal)

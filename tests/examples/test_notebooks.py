@@ -9,6 +9,7 @@ import math
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -16,32 +17,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from stripesim.notebooks import teach
-from stripesim.notebooks.files import cells_of, execute, lessons, name_of, notebook_of, pictures
+from stripesim.notebooks.files import cells_of, execute, lessons, name_of, notebook_of, pictures, solve
 
 LESSONS = lessons()
 
-# Solves a lesson in a process of its own, as a student's kernel would be.
-RUN = """
-import json, sys
-from pathlib import Path
-from stripesim.notebooks.files import solve
-lesson = solve(Path(sys.argv[1]), int(sys.argv[2]))
-found = [[q.name, q.text, q.value, q.help(), q.reveal(), q.check(q.value)] for q in lesson.questions.values()]
-print("\\n" + json.dumps([found, lesson.progress(), lesson.marking_sheet(), lesson.sheet()]))
-"""
 
-
-def solved(lesson: Path, seed: int) -> list[list[object]]:
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(lesson), str(seed)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, f"{lesson.name}\n{done.stderr[-2000:]}"
-    document: list[list[object]] = json.loads(done.stdout.splitlines()[-1])
-    return document
+@cache
+def solved(lesson: Path, seed: int) -> teach.Lesson:
+    """Run a lesson's program; several tests look at what it gave."""
+    return solve(lesson, seed)
 
 
 def test_there_are_twelve_lessons_each_with_its_answers() -> None:
@@ -54,27 +38,31 @@ def test_there_are_twelve_lessons_each_with_its_answers() -> None:
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)
 def test_a_lesson_runs_and_computes_its_answers(lesson: Path) -> None:
-    found, progress, marking, sheet = solved(lesson, 1)
-    assert len(found) >= 7, "a lesson of 90 minutes has questions"
-    for name, text, value, hint, revealed, judged in found:
-        assert judged == "right", f"{name}: its own answer {value} is {judged}"
+    opened = solved(lesson, 1)
+    assert len(opened.questions) >= 7, "a lesson of 90 minutes has questions"
+    sheet = opened.sheet()
+    for name, question in opened.questions.items():
+        value = question.value
+        hint, revealed = question.help(), question.reveal()
+        assert question.check(value) == "right", f"{name}: its own answer {value} is not"
         assert "no hint" not in hint, name
         assert str(revealed).strip()
         assert not isinstance(value, float) or math.isfinite(value)
-        assert text in sheet
-    count = len(found)
-    assert progress == f"{count} of {count} right, {count} with a hint, {count} revealed"
-    assert str(marking).count("| Exercise:") >= 3
-    assert re.search(r"Total: \d+ points", str(marking))
+        assert question.text in sheet
+    count = len(opened.questions)
+    assert opened.progress() == f"{count} of {count} right, {count} with a hint, {count} revealed"
+    marking = opened.marking_sheet()
+    assert marking.count("| Exercise:") >= 3
+    assert re.search(r"Total: \d+ points", marking)
     # What is handed out gives nothing away.
-    assert "points" not in str(sheet)
+    assert "points" not in sheet
 
 
 def test_another_seed_asks_for_other_numbers() -> None:
     lesson = next(path for path in LESSONS if name_of(path) == "queueing-theory")
-    values = {seed: solved(lesson, seed)[0] for seed in (1, 4)}
-    assert [row[0] for row in values[1]] == [row[0] for row in values[4]]
-    assert [row[1:3] for row in values[1]] != [row[1:3] for row in values[4]]
+    first, other = (solved(lesson, seed).questions for seed in (1, 4))
+    assert list(first) == list(other)
+    assert [(q.text, q.value) for q in first.values()] != [(q.text, q.value) for q in other.values()]
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=name_of)

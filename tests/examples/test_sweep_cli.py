@@ -42,7 +42,7 @@ SLOW = (
     "--engine",
     "simpy",
     "--set",
-    "workload.requests=2500",
+    "workload.requests=700",
     "--over",
     "workload.queue_depth=4,5,6,7,8,9,10",
 )
@@ -155,23 +155,24 @@ def test_a_killed_sweep_goes_on_where_it_was(
     tiny: Path, tmp_path: Path, uninterrupted: dict[str, Any], jobs: str
 ) -> None:
     out = tmp_path / "out"
-    arguments = (*SLOW, "--jobs", jobs, "--out", str(out))
+    arguments = (*SLOW, "--out", str(out), "--jobs")
     process = subprocess.Popen(
-        command(tiny, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command(tiny, *arguments, jobs), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     wait_for_parts(out, 3, process)
     process.kill()
     process.communicate()
     before = parts(out)
     assert 3 <= len(before) < SLOW_ROWS
-    resumed = sweep(tiny, *arguments, "--resume")
+    # What is missing runs in this process, which spares the start of two workers.
+    resumed = sweep(tiny, *arguments, "1", "--resume")
     counts = resumed["provenance"]["sweep"]
     assert (counts["kept"], counts["executed"]) == (len(before), SLOW_ROWS - len(before))
     after = parts(out)
     assert len(after) == SLOW_ROWS
     # The rows that were there are the same files still: nothing was run or written twice.
     assert before.items() <= after.items()
-    again = sweep(tiny, *arguments, "--resume")
+    again = sweep(tiny, *arguments, "1", "--resume")
     assert again["provenance"]["sweep"]["executed"] == 0
     assert parts(out) == after
     # Its own wall times too: no row was computed anew.
@@ -182,9 +183,9 @@ def test_a_killed_sweep_goes_on_where_it_was(
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sweep_leaves_a_valid_result(tiny: Path, tmp_path: Path, sent: signal.Signals) -> None:
     out = tmp_path / "out"
-    arguments = (*SLOW, "--jobs", "2", "--out", str(out))
+    arguments = (*SLOW, "--out", str(out), "--jobs")
     process = subprocess.Popen(
-        [*command(tiny, *arguments), "--json", "-"],
+        [*command(tiny, *arguments, "2"), "--json", "-"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     wait_for_parts(out, 2, process)
@@ -204,7 +205,7 @@ def test_an_interrupted_sweep_leaves_a_valid_result(tiny: Path, tmp_path: Path, 
     assert document["rows"] == rows.to_dicts()
     assert document["provenance"] == json.loads((out / "provenance.json").read_text())
     assert document["provenance"]["sweep"]["stopped"] == "interrupted"
-    resumed = sweep(tiny, *arguments, "--resume")
+    resumed = sweep(tiny, *arguments, "1", "--resume")
     assert resumed["provenance"]["sweep"]["kept"] == rows.height
     assert len(resumed["rows"]) == SLOW_ROWS
 
@@ -408,7 +409,7 @@ def test_a_sweep_widened_later_runs_only_what_is_new(tiny: Path, tmp_path: Path)
 
 def test_a_sweep_survives_the_death_of_all_its_workers(tiny: Path, uninterrupted: dict[str, Any]) -> None:
     plan = plan_sweep(
-        tiny, engine="simpy", sets=["workload.requests=2500"], over=["workload.queue_depth=4,5,6,7,8,9,10"]
+        tiny, engine="simpy", sets=["workload.requests=700"], over=["workload.queue_depth=4,5,6,7,8,9,10"]
     )
     killed: list[int] = []
 
