@@ -1,6 +1,7 @@
 """Record the ledgers that the page "How far to trust it" shows: ``python docs/record.py [STUDY...]``.
 
-``python docs/record.py readme`` rewrites the tables of the README, as recording does in the end.
+``python docs/record.py readme`` rewrites the tables of the README, as recording does in the end; ``… pages
+[PAGE...]`` runs the commands that pages show with their output and writes what they print now.
 
 A study that takes minutes cannot run whenever the documentation is built, so its verdicts are kept in
 docs/ledgers/, each with the version that gave it and the day.
@@ -13,6 +14,7 @@ import json
 import sys
 from typing import Any
 
+from generate.ran import rewrite_pages
 from generate.readme import README, rewritten
 from generate.trust import FOLDER
 from stripesim import __version__, studies, study
@@ -43,7 +45,11 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def main(names: list[str]) -> None:
-    """Record the named studies, or all."""
+    """Record the named studies, or all; or the outputs that pages show."""
+    if names[:1] == ["pages"]:
+        for page in rewrite_pages(names[1:]):
+            print(f"wrote {page}")
+        return
     FOLDER.mkdir(exist_ok=True)
     for name in names or studies():
         if name == "readme":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,8 @@ ROOT = DOCS.parent
 RUN_BLOCK = re.compile(r"^```\{run\}\n(.*?)^```\n", flags=re.MULTILINE | re.DOTALL)
 # Longer output is cut: a page shows what to look for.
 OUTPUT_LINES_MAX = 28
+# As wide as the widest table of results.
+COLUMNS = "160"
 
 # A line in a table of contents: the pages of the folder that the others do not name.
 REST = "<!-- rest -->"
@@ -83,7 +86,10 @@ def run_commands(block: str, folder: Path) -> str:
     shown = []
     for line in block.replace("\\\n", " ").strip().splitlines():
         words = f'"{sys.executable}" -m ' + line.strip().removeprefix("$ ")
-        done = subprocess.run(words, shell=True, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            words, shell=True, cwd=folder, capture_output=True, text=True, check=False,
+            env={**os.environ, "COLUMNS": COLUMNS},
+        )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"docs: {line}: exit status {done.returncode}\n{done.stderr[-1500:]}")
         printed = [text.rstrip() for text in done.stdout.strip("\n").splitlines()]
