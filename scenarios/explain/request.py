@@ -348,7 +348,7 @@ class _Explanation:
         group.up = group.aligned(targets[0].tolist(), is_up)
         group.add_empty_copies()
         group.members = group.decide(is_up)
-        operations = OperationBook(pool, book, Layout(pool))
+        operations = OperationBook(pool, book, Layout(pool), whole=True)
         found = [one for one in operations.operations(group, 0, is_up) if one.kind == "rebuild"]
         if not found:
             raise ExplainError(
@@ -356,7 +356,12 @@ class _Explanation:
                 "wanted a spare failure domain"
             )
         feed = RecoveryFeed(1)
-        feed.push(*operations.plan(group, found[0], is_up), 0)
+        try:
+            (template,), binding = operations.plan(group, found[0], is_up)
+        except ValueError as error:
+            wanted = "a smaller object, a larger stripe unit or faults.recovery_chunk_bytes"
+            raise ExplainError(f"--size: {error} to draw: {wanted}") from None
+        feed.push(template, binding, 0)
         return feed
 
     def _planner(

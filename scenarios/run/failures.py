@@ -149,6 +149,7 @@ def plan_of(
         osd_racks=places.osd_racks,
         prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
+        log_covers=faults.log_covers,
         series_ns=_ns(faults.series_s),
     )
     try:

@@ -140,6 +140,9 @@ class FaultsSpec(Table):
     """Pause between starts of recovery on an OSD [s] (osd_recovery_sleep)."""
     scrub_interval_s: IntervalS | None = None
     """Time in which every PG is scrubbed once [s] (osd_deep_scrub_interval)."""
+    log_covers: bool = False
+    """Whether the logs of PGs still hold every write of the image, as where it was written lately [true or
+    false]: then OSDs are recovered by log, not by backfill."""
     series_s: SpanS = 1.0
     """Width of the bins of the series [s]."""
 

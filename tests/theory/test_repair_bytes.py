@@ -90,7 +90,7 @@ def test_devices_read_what_theory_says(models, make_context, counted, text, unit
         primary = 1 if shard == 0 else 0
         context = make_context(models, text, unit_bytes=unit, primary=primary)
         size = 2 * context.geometry.stripe_bytes
-        found = counted(repair_path(context, lost=[shard], object_size_bytes=size), code.width)
+        found = counted(repair_path(context, lost=[shard], sizes_bytes=[size]), code.width)
         assert Fraction(found["device_read_bytes"], 2 * unit) == ratio
         assert found["encode_bytes"] == ratio * 2 * unit
 
@@ -100,7 +100,7 @@ def test_separate_runs_are_separate_reads(models, make_context, counted):
     reads = []
     for shard in (0, 3, 6, 9):
         context = make_context(models, "clay:9,3,11", unit_bytes=81 * 4 * KIB, primary=1)
-        path = repair_path(context, lost=[shard], object_size_bytes=2 * context.geometry.stripe_bytes)
+        path = repair_path(context, lost=[shard], sizes_bytes=[2 * context.geometry.stripe_bytes])
         found = counted(path, 12)
         assert found["device_read_bytes"] == 11 * 2 * 27 * 4 * KIB
         reads.append(found["device_read_ops"])
@@ -111,7 +111,7 @@ def test_sub_chunks_below_an_allocation_unit_save_the_device_nothing(models, mak
     """A stripe unit of 4 KiB gives sub-chunks of 64 bytes: the device reads nearly the whole chunk."""
     context = make_context(models, "clay:9,3,11", unit_bytes=4 * KIB, primary=1)
     size = 80 * context.geometry.stripe_bytes
-    found = counted(repair_path(context, lost=[9], object_size_bytes=size), 12)
+    found = counted(repair_path(context, lost=[9], sizes_bytes=[size]), 12)
     shard_bytes = 80 * 5184
     blocks_bytes = -(-shard_bytes // 4096) * 4096
     assert found["device_read_bytes"] == 11 * blocks_bytes

@@ -11,7 +11,7 @@ from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures import FaultPlan
-from stripesim.sim.ceph.paths import repair_path
+from stripesim.sim.ceph.paths import repair_path, rounds_bytes
 from stripesim.sim.run import simulate
 
 KIB = 1024
@@ -23,7 +23,9 @@ def traffic(nic, *sizes_bytes):
 
 
 def repair(make_context, models, scheme, lost, *, size=4 * MIB, **found):
-    return repair_path(make_context(models, scheme, **found), lost=lost, object_size_bytes=size)
+    context = make_context(models, scheme, **found)
+    rounds = rounds_bytes(size, context.recovery_chunk_bytes, context.geometry.stripe_bytes)
+    return repair_path(context, lost=lost, sizes_bytes=rounds)
 
 
 @pytest.mark.parametrize(("scheme", "k", "width"), [("rs:6,3", 6, 9), ("rs:10,4", 10, 14), ("rs:4,2", 4, 6)])
@@ -136,6 +138,37 @@ def test_two_lost_osds_whose_targets_cross_do_not_block_each_other(models, make_
     # Every object loses two shards of 64 stripes.
     assert row["repair_lost_bytes"] == 64 * 2 * 64 * 4 * KIB
     assert row["repair_device_read_bytes_per_lost_byte"] == pytest.approx(4 / 2)
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+def test_rounds_of_an_object_are_graphs_of_their_own(models, make_pool, scheme):
+    """Many rounds need no larger graph, and both engines take them alike."""
+    acting = [[0, 1, 2, 3, 4, 5][: 3 if scheme == "rep:3" else 6]]
+    targets = [[6, *acting[0][1:]]]
+    pool = make_pool(models, scheme, osds=8, acting=acting, object_bytes=MIB)
+    rows, steps = [], []
+    for chunk in (MIB, 64 * KIB):
+        plan = losing(acting, targets, lost=(0,), objects=8, recovery_chunk_bytes=chunk)
+        one, other = (simulate(pool, reads(), faults=plan, engine=engine) for engine in ("compiled", "simpy"))
+        assert one.sha256 == other.sha256 and one.timeline == other.timeline
+        rows.append(one.row)
+        steps.append(max(template.steps for template in one.book.templates))
+    assert steps[1] == steps[0]
+    assert [row["recovery_operations"] for row in rows] == [8, 8]
+    assert rows[0]["recovery_bytes"] == rows[1]["recovery_bytes"] == rows[0]["repair_lost_bytes"]
+    assert rows[1]["repair_s"] > rows[0]["repair_s"]
+
+
+def test_what_the_log_covers_takes_a_reservation_at_every_member(models, make_pool):
+    """Two groups that share a member, not a target: by log one after the other, as backfill together."""
+    acting, targets = [[0, 1, 2], [3, 4, 2]], [[5, 1, 2], [6, 4, 2]]
+    pool = make_pool(models, "rep:3", osds=8, acting=acting, object_bytes=MIB)
+    plan = losing(acting, targets, lost=(0, 3), objects=16)
+    backfill, log = (
+        simulate(pool, reads(), faults=replace(plan, log_covers=covers)).row["repair_s"]
+        for covers in (False, True)
+    )
+    assert log > 1.5 * backfill
 
 
 def test_osds_that_only_stay_down_are_not_rebuilt(models, make_pool):

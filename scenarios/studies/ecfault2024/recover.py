@@ -139,7 +139,8 @@ def recover(
     pool = build_pool(scenario, parse_scheme(code), models)
     osds = failing_osds(pool, profile.failures)
     event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="{FAILURE_KIND}"}}]'
-    failing = profile.scenario(code, *sets, f"faults.events={event}")
+    # At most 5,000 writes in a placement group, of which a log of so few groups holds 10,000.
+    failing = profile.scenario(code, "faults.log_covers=true", *sets, f"faults.events={event}")
     row, times = _run(failing, engine, profile.backend, models.lookup)
     lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
     return {

@@ -156,7 +156,15 @@ class FaultDirector:
             for item, number in enumerate(pool.groups_of(np.zeros_like(objects), objects).tolist()):
                 items[number].append(item)
         groups = [
-            Group(number, pool.scheme, row, items[number], pool.leaders, plan.log_deletions_count)
+            Group(
+                number,
+                pool.scheme,
+                row,
+                items[number],
+                pool.leaders,
+                plan.log_deletions_count,
+                log_covers=plan.log_covers,
+            )
             for number, row in enumerate(pool.cluster.acting.tolist())
         ]
         for group in groups:
@@ -362,7 +370,7 @@ class FaultDirector:
         if osd == NO_OSD:
             return False
         copy = group.copy_of(osd, shard)
-        if copy.missed_writes > self._model.log_entries_count:
+        if copy.missed_writes > self._model.log_entries_count and not self._plan.log_covers:
             copy.backfill = True
         return copy.backfill or len(copy.missing) > self._model.async_recovery_min_count
 
@@ -420,7 +428,7 @@ class FaultDirector:
         return State.DEGRADED if group.members.missing else State.CLEAN
 
     def _backfills(self, group: Group) -> bool:
-        return not self._plan.log_covers and any(
+        return any(
             osd != NO_OSD and group.copy_of(osd, shard).backfill
             for shard, osd in enumerate(group.members.joining)
         )

@@ -76,7 +76,8 @@ class Members:
 class Group:
     """A placement group: its objects, the copies of its shards, and its interval.
 
-    `leaders` are the shards whose OSD may be the primary; None: all.
+    `leaders` are the shards whose OSD may be the primary; None: all. `log_covers`: its log reaches back to
+    its first write, so that nobody has to be backfilled.
     """
 
     def __init__(
@@ -87,9 +88,11 @@ class Group:
         objects: Iterable[int],
         leaders: tuple[int, ...] | None = None,
         deletions: int = 0,
+        *,
+        log_covers: bool = False,
     ) -> None:
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
-        self.number = number
+        self.number, self._log_covers = number, log_covers
         self.objects = set(objects)
         # Objects that are gone but stand in the log: whoever gets that log has to note each.
         self.deleted = set(range(-deletions, 0))
@@ -155,7 +158,7 @@ class Group:
         for shard, osd in enumerate(self.up):
             if osd != NO_OSD and (osd, self.content(shard)) not in self.copies:
                 missing = self.objects | self.deleted
-                self.copies[osd, self.content(shard)] = Copy(missing=missing, backfill=True)
+                self.copies[osd, self.content(shard)] = Copy(missing, backfill=not self._log_covers)
 
     def copy_of(self, osd: int, shard: int) -> Copy:
         """Return an OSD's copy of a shard."""
@@ -216,7 +219,8 @@ class Group:
         """An OSD comes back with an empty device."""
         for (holder, _), copy in self.copies.items():
             if holder == osd:
-                copy.missing, copy.corrupt, copy.backfill = set(self.objects), set(), True
+                copy.missing, copy.corrupt = set(self.objects), set()
+                copy.backfill = not self._log_covers
 
     def drop_strays(self, is_up: Callable[[int], bool]) -> None:
         """A clean placement group deletes the copies that OSDs hold beyond its members."""

@@ -30,6 +30,15 @@ WAITS = ("max_backfills", "max_active", "sleep", "object")
 
 
 @dataclass
+class Flight:
+    """An operation under way: the templates of the rounds that are yet to start, None: not planned yet."""
+
+    operation: Operation
+    rounds: list[int] | None = None
+    binding: int = 0
+
+
+@dataclass
 class Work:
     """What one placement group has to recover in its interval.
 
@@ -42,7 +51,7 @@ class Work:
     priority: int
     items: deque[int] = field(default_factory=deque)
     queued: deque[Operation] = field(default_factory=deque)
-    starting: list[Operation] = field(default_factory=list)
+    starting: list[Flight] = field(default_factory=list)
     in_flight: set[int] = field(default_factory=set)
     # What it waits for, one of `WAITS`, and since when [ns].
     waits: str = "max_backfills"
@@ -89,11 +98,11 @@ class Recovery:
         self._active = [0] * osds
         self._free_ns = [0] * osds
         self._timer = [False] * osds
-        self._flying: dict[int, tuple[int, Operation]] = {}
+        self._flying: dict[int, tuple[int, Flight]] = {}
         self._starting: list[Work] = []
         self._notes: list[tuple[Group, int]] = []
-        # What each operation brought about: for the series and the bytes per byte lost.
-        self.log: list[Operation] = []
+        # The operation of each round, and whether it was its last: for series and bytes per byte lost.
+        self.log: list[tuple[Operation, bool]] = []
         # How long groups waited for each of `WAITS`, all together [ns].
         self.waited_ns = dict.fromkeys(WAITS, 0)
 
@@ -148,10 +157,14 @@ class Recovery:
             self._queues[work.lead].remove(number)
 
     def done(self, now_ns: int, index: int) -> None:
-        """An operation has completed."""
-        number, operation = self._flying.pop(index)
-        work = self._works[number]
+        """A round of an operation has completed."""
+        number, flight = self._flying.pop(index)
+        work, operation = self._works[number], flight.operation
         work.in_flight.discard(index)
+        if flight.rounds:
+            work.starting.append(flight)
+            self._starting.append(work)
+            return
         self._active[work.lead] -= 1
         for shard in operation.shards:
             work.group.copy_of(work.group.members.joining[shard], shard).missing.discard(operation.item)
@@ -248,7 +261,7 @@ class Recovery:
             if not self._more(work):
                 queue.remove(work.group.number)
                 continue
-            work.starting.append(work.queued.popleft())
+            work.starting.append(Flight(work.queued.popleft()))
             self._starting.append(work)
             self._active[osd] += 1
             self._free_ns[osd] = now_ns + self._model.recovery_sleep_ns
@@ -266,11 +279,14 @@ class Recovery:
         fed = self._feed.given
         for work in works:
             starting, work.starting = work.starting, []
-            for operation in starting:
-                template, binding = self._operations.plan(work.group, operation, self._is_up)
-                index = self._feed.push(template, binding, work.group.number + self._groups_count)
-                self._flying[index] = (work.group.number, operation)
-                self.log.append(operation)
+            for flight in starting:
+                if flight.rounds is None:
+                    planned = self._operations.plan(work.group, flight.operation, self._is_up)
+                    flight.rounds, flight.binding = planned
+                template = flight.rounds.pop(0)
+                index = self._feed.push(template, flight.binding, work.group.number + self._groups_count)
+                self._flying[index] = (work.group.number, flight)
+                self.log.append((flight.operation, not flight.rounds))
                 work.in_flight.add(index)
         return [self._noted] * bool(notes) + [self._feed] * (self._feed.given > fed)
 

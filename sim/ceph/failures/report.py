@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from stripesim.sim.ceph.failures.director import FaultDirector
 from stripesim.sim.ceph.failures.groups import STATES, State
@@ -214,12 +215,14 @@ def _pace(
         return {}, {}
     span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in phases.get("recovery", [])))
     groups = {what: waited_ns / span_ns for what, waited_ns in recovery.waited_ns.items()}
-    object_ns = float((stream.completed_ns - stream.issued_ns)[done].mean())
+    # The rounds of an object follow one another without a pause.
+    objects = _ended(director, done).sum() or 1
+    object_ns = float((stream.completed_ns - stream.issued_ns)[done].sum() / objects)
     templates, firsts, counts = np.unique(stream.templates[done], return_index=True, return_counts=True)
     rows = bound_rows(book, stream.bindings[done][firsts])
     wakes_ns = np.where(rows >= 0, director.wake_ns[rows], 0)
     alone = [_alone_ns(book.templates[one], wakes_ns[n]) for n, one in enumerate(templates.tolist())]
-    alone_ns = float(np.average(alone, weights=counts))
+    alone_ns = float(np.dot(alone, counts) / objects)
     limit = max(("sleep", "max_active", "object"), key=groups.__getitem__)
     if limit == "object":
         queued = groups["max_backfills"] >= 1
@@ -256,7 +259,7 @@ def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -
     done = stream.completed_ns >= 0
     rebuilt_bytes = int(_shards(director)[: len(done)][done].sum()) * director.shard_bytes
     row: dict[str, Any] = {
-        "recovery_operations": int(done.sum()),
+        "recovery_operations": int(_ended(director, done).sum()),
         "recovery_operations_cut": int((~done).sum()),
         "recovery_bytes": rebuilt_bytes,
     }
@@ -269,9 +272,15 @@ def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -
 
 
 def _shards(director: FaultDirector) -> IntArray:
-    """Return how many shards each recovery operation rebuilt or copied."""
+    """Return how many shards each round of recovery completed: those of its operation in the last."""
     log = director.recovery.log
-    return np.array([len(one.shards) * (one.kind != "delete") for one in log], dtype=np.int64)
+    return np.array([len(one.shards) * (last and one.kind != "delete") for one, last in log], dtype=np.int64)
+
+
+def _ended(director: FaultDirector, done: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Tell which rounds, of those that are done, completed an operation."""
+    last = np.array([last for _, last in director.recovery.log], dtype=np.bool_)
+    return np.logical_and(done, last[: len(done)])
 
 
 def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
@@ -282,9 +291,10 @@ def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) ->
     """
     stream = run.streams[feed]
     log = director.recovery.log
-    rebuilds = np.array([operation.kind == "rebuild" for operation in log], dtype=bool)
+    rebuilds = np.array([operation.kind == "rebuild" for operation, _ in log], dtype=bool)
     done = (stream.completed_ns >= 0) & rebuilds[: len(stream.completed_ns)]
-    objects = {(log[index].group, log[index].item) for index in np.flatnonzero(done).tolist()}
+    ended = [log[index][0] for index in np.flatnonzero(_ended(director, done)).tolist()]
+    objects = {(operation.group, operation.item) for operation in ended}
     pending = director.lost_objects - len(objects)
     lost_bytes = director.lost_shards * director.shard_bytes
     row: dict[str, Any] = {

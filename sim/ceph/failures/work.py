@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.layout import Layout
-from stripesim.sim.ceph.paths import move_path, note_path, repair_path
+from stripesim.sim.ceph.paths import move_path, note_path, repair_path, rounds_bytes
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk
@@ -19,6 +20,10 @@ from stripesim.sim.engine.program import RequestChunk
 # (``try_mark_clean``); and a deletion: the object's, then its place in the log
 # (``PrimaryLogPG::remove_missing_object``).
 NOTES = {"interval": 1, "activation": 2, "clean": 1, "deletion": 2}
+
+
+# The template of each round of an operation, and the binding row of all.
+Planned = tuple[list[int], int]
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,10 @@ class RecoveryFeed:
 
 
 class OperationBook:
-    """Makes operations and compiles them, each kind once."""
+    """Makes operations and compiles them, each kind once; `whole`: all rounds of an object as one graph."""
 
-    def __init__(self, pool: Pool, book: Book, layout: Layout) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, book: Book, layout: Layout, *, whole: bool = False) -> None:
+        self._pool, self._whole = pool, whole
         self._book = book
         self._layout = layout
         self._templates: dict[tuple[object, ...], int] = {}
@@ -106,8 +111,8 @@ class OperationBook:
         if rebuilt and self._pool.scheme.can_decode(frozenset(range(width)).difference(holders)):
             yield Operation(group.number, item, rebuilt, "rebuild")
 
-    def plan(self, group: Group, operation: Operation, is_up: Callable[[int], bool]) -> tuple[int, int]:
-        """Return template and binding row of an operation, as things are now."""
+    def plan(self, group: Group, operation: Operation, is_up: Callable[[int], bool]) -> Planned:
+        """Return the template of each round of an operation, and its binding row, as things are now."""
         holders = group.holders(operation.item, is_up)
         targets = [group.members.joining[shard] for shard in operation.shards]
         lead = group.members.primary
@@ -115,7 +120,8 @@ class OperationBook:
             lead = min(holders)
         if operation.kind == "delete":
             row = [holders[lead], *targets]
-            return self._note(group.number, row, range(1, len(row)), NOTES["deletion"], recovers=True)
+            one, binding = self._note(group.number, row, range(1, len(row)), NOTES["deletion"], recovers=True)
+            return [one], binding
         if self._pool.scheme.kind == "replicated":
             return self._push(group, holders, targets)
         if operation.kind == "move":
@@ -146,7 +152,7 @@ class OperationBook:
         template = self._known(key, lambda: note_path(context, shards, count, recovers=recovers))
         return template, self._layout.row(self._book, row + [NO_OSD] * (width - len(row)), 0, group)
 
-    def _push(self, group: Group, holders: dict[int, int], targets: list[int]) -> tuple[int, int]:
+    def _push(self, group: Group, holders: dict[int, int], targets: list[int]) -> Planned:
         width = len(group.up)
         row = [holders[min(holders)], *targets]
         lost = tuple(range(1, len(row)))
@@ -156,17 +162,17 @@ class OperationBook:
 
     def _rebuild(
         self, group: int, row: list[int], lead: int, missing: frozenset[int], lost: tuple[int, ...]
-    ) -> tuple[int, int]:
+    ) -> Planned:
         context = self._layout.context(lead, missing)
 
-        def compiled() -> Template:
-            return repair_path(context, lost=lost, object_size_bytes=self._pool.object_bytes)
-
-        return self._known(("rebuild", lead, missing, lost), compiled), self._layout.row(
-            self._book, row, lead, group
+        unit_bytes = context.geometry.stripe_bytes
+        rounds = rounds_bytes(self._pool.object_bytes, context.recovery_chunk_bytes, unit_bytes)
+        templates = self._rounds(
+            ("rebuild", lead, missing, lost), partial(repair_path, context, lost=lost), rounds
         )
+        return templates, self._layout.row(self._book, row, lead, group)
 
-    def _move(self, group: Group, lead: int, source: int, target: int) -> tuple[int, int]:
+    def _move(self, group: Group, lead: int, source: int, target: int) -> Planned:
         width = len(group.up)
         row = [lead, target] if source == lead else [lead, target, source]
         place = 0 if source == lead else 2
@@ -174,10 +180,16 @@ class OperationBook:
         row += [NO_OSD] * (width - len(row))
         context = self._layout.context(0, missing)
 
-        def compiled() -> Template:
-            return move_path(context, source=place, target=1, shard_bytes=self.shard_bytes)
+        path = partial(move_path, context, source=place, target=1)
+        rounds = rounds_bytes(self.shard_bytes, context.recovery_chunk_bytes)
+        return self._rounds(("move", place), path, rounds), self._layout.row(self._book, row, 0, group.number)
 
-        return self._known(("move", place), compiled), self._layout.row(self._book, row, 0, group.number)
+    def _rounds(
+        self, key: tuple[object, ...], path: Callable[..., Template], sizes_bytes: list[int]
+    ) -> list[int]:
+        """Return the template of each round, or of all in one."""
+        parts = [sizes_bytes] if self._whole else [[size_bytes] for size_bytes in sizes_bytes]
+        return [self._known((*key, *part), partial(path, sizes_bytes=part)) for part in parts]
 
     def _known(self, key: tuple[object, ...], compiled: Callable[[], Template]) -> int:
         if key not in self._templates:

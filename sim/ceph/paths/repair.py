@@ -11,15 +11,15 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
-def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes: int) -> Template:
-    """Compile the repair of the lost shards of one object.
+def repair_path(context: PathContext, *, lost: Sequence[int], sizes_bytes: Iterable[int]) -> Template:
+    """Compile rounds of the repair of the lost shards of one object, each of so many bytes of it.
 
     `missing` of the context names shards that are neither sources nor targets; those in `lost` have their
     new OSDs in the binding.
 
-    The object moves in rounds of at most `recovery_chunk_bytes` of it, one after another, as ``RecoveryOp``
-    does: read, decode, push, commit. When it may begin is decided by reservations, limits and sleeps, which
-    are the director's (`stripesim.sim.ceph.failures.recovery`).
+    Rounds (`rounds_bytes`) come one after another, as ``RecoveryOp`` does it: read, decode, push, commit.
+    When one may begin is decided by reservations, limits and sleeps, which are the director's
+    (`stripesim.sim.ceph.failures.recovery`).
 
     See Ceph v11.2.0, ``src/osd/ECBackend.cc`` (``continue_recovery_op``),
     ``src/osd/ReplicatedBackend.cc`` (``start_pushes``), ``get_recovery_chunk_size``.
@@ -27,13 +27,13 @@ def repair_path(context: PathContext, *, lost: Sequence[int], object_size_bytes:
     graph = GraphBuilder(f"repair {context.name} of shards {sorted(lost)}")
     stage = Stage(graph, context)
     step = graph.issue
-    for size_bytes in _rounds(context, object_size_bytes):
+    for size_bytes in sizes_bytes:
         step = _round(stage, frozenset(lost), size_bytes, step)
     return graph.finish(reply=step)
 
 
-def move_path(context: PathContext, *, source: int, target: int, shard_bytes: int) -> Template:
-    """Compile the move of one shard of an object from an OSD that still serves it to its new one.
+def move_path(context: PathContext, *, source: int, target: int, sizes_bytes: Iterable[int]) -> Template:
+    """Compile rounds of the move of one shard of an object from an OSD that still has it to its new one.
 
     The binding has primary, source and target in their places; the source may be the primary.
 
@@ -42,9 +42,7 @@ def move_path(context: PathContext, *, source: int, target: int, shard_bytes: in
     """
     graph = GraphBuilder(f"move {context.name}")
     stage, cpu, step = Stage(graph, context), context.models.cpu, graph.issue
-    most = context.recovery_chunk_bytes
-    for start_bytes in range(0, shard_bytes, most):
-        piece_bytes = min(most, shard_bytes - start_bytes)
+    for piece_bytes in sizes_bytes:
         stage.recovers(piece_bytes)
         work_ns = cpu.op_prepare_ns + context.remote((source, target)) * cpu.sub_op_send_ns
         step = stage.primary_cpu(work_ns, [step], "start move")
@@ -79,12 +77,14 @@ def note_path(context: PathContext, shards: Iterable[int], count: int, *, recove
     return graph.finish(reply=graph.join(known, label="all noted"))
 
 
-def _rounds(context: PathContext, object_size_bytes: int) -> list[int]:
-    """Split an object into rounds of whole stripes [B]."""
-    unit = context.geometry.stripe_bytes
-    most = -(-context.recovery_chunk_bytes // unit) * unit
-    whole, rest = divmod(object_size_bytes, most)
-    return [most] * whole + ([rest] if rest else [])
+def rounds_bytes(size_bytes: int, most_bytes: int, unit_bytes: int = 1) -> list[int]:
+    """Split what has to move into rounds of whole units [B].
+
+    >>> rounds_bytes(20, 8), rounds_bytes(20, 8, 6)
+    ([8, 8, 4], [12, 8])
+    """
+    most = -(-most_bytes // unit_bytes) * unit_bytes
+    return [min(most, size_bytes - start) for start in range(0, size_bytes, most)]
 
 
 def _round(stage: Stage, lost: frozenset[int], size_bytes: int, after: int) -> int:
