@@ -6,7 +6,7 @@ from stripesim.models.kernel.cost import AffineKnee, KernelTable
 
 
 def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:
-    """Return a table in which one family of codes takes another time.
+    """Return a table in which one family of codes, or one code, takes another time.
 
     The NumPy kernel looks products up in tables; Ceph's plugin calls jerasure's vectorised code on the same
     sub-chunks. The factor is measured for encoding; that repair and decode shrink alike is assumed.
@@ -20,7 +20,7 @@ def scaled_table(table: KernelTable, family: str, factor: float) -> KernelTable:
         table,
         costs=tuple(
             replace(cost, total=scaled(cost.total), net=cost.net and scaled(cost.net))
-            if cost.scheme.partition(":")[0] == family
+            if cost.scheme.startswith(family)
             else cost
             for cost in table.costs
         ),

@@ -208,45 +208,61 @@ def repair_rows() -> list[Row]:
     return found
 
 
-# Repairs of one lost OSD in idle clusters: code and its rival, and hosts.
-# Assumed of both: links of 1 Gb/s, objects of 16 MiB (a template of Clay has no room for more).
 CLAY_OVER_RS = 17.7 / 10.5
-PAIRS = {"clay2018": ("rs:16,4", "clay:16,4,19", 26), "xorbas2013": ("rs:10,4", "lrc:10,6,5", 35)}
+
+
+class Pair(NamedTuple):
+    """A repair of one lost OSD in an idle cluster, with a code and with its rival."""
+
+    rival: str
+    code: str
+    hosts: int
+    pg_num: int
+    objects: int
+    object_bytes: int
+    stripe_unit_bytes: int
+
+
+# Clay's is that of its paper (tables 4 and 5, section 5.2): 25 OSDs, 8,192 objects of 64 MB in stripes of 64 MB, one
+# placement group. Assumed of both: links of 1 Gb/s; of the other: placement groups, objects, stripe unit.
+PAIRS = {
+    "clay2018": Pair("rs:16,4", "clay:16,4,19", 25, 1, 8192, 64 << 20, 4 << 20),
+    "xorbas2013": Pair("rs:10,4", "lrc:10,6,5", 35, 128, 1280, 16 << 20, 64 << 10),
+}
 
 
 def pair_row(paper: str, engine: str) -> list[Row]:
     """Rebuild one lost OSD with Reed-Solomon and with the other code, and compare the times."""
-    *codes, hosts = PAIRS[paper]
+    pair = PAIRS[paper]
     sets = (
         'generation="pacific"',
         'cluster.parameters="pacific"',
-        f"schemes={list(codes)}".replace("'", '"'),
-        f"cluster.hosts={hosts}",
+        f'schemes=["{pair.rival}", "{pair.code}"]',
+        f"cluster.hosts={pair.hosts}",
         "cluster.osds_per_host=1",
-        "cluster.pg_num=128",
+        f"cluster.pg_num={pair.pg_num}",
         "cluster.cores_per_host=4",
         "cluster.public_gbit_per_s=1.0",
         "cluster.private_gbit_per_s=1.0",
         'cluster.ssd="ebs-gp3"',
-        "cluster.object_bytes=16777216",
-        "cluster.stripe_unit_bytes=65536",
+        f"cluster.object_bytes={pair.object_bytes}",
+        f"cluster.stripe_unit_bytes={pair.stripe_unit_bytes}",
         "workload.queue_depth=1",
-        "workload.duration_s=3000",
+        "workload.duration_s=30000",
         'workload.ops=["read"]',
-        "workload.image_bytes=21474836480",
+        f"workload.image_bytes={pair.objects * pair.object_bytes}",
         "faults.down_out_interval_s=0",
         "faults.events=[{osds=[0], at_s=0.0}]",
     )
     scenario = load_scenario(BASE, sets=sets)
     seconds = {cell.scheme: _until_clean(scenario, cell, engine) for cell in cells(scenario)}
-    rival, code = codes
     return [
         {
             "experiment": "pairs",
             "configuration": paper,
-            "scheme": code,
-            "recovery_s": seconds[code],
-            "time_ratio": seconds[code] / seconds[rival],
+            "scheme": pair.code,
+            "recovery_s": seconds[pair.code],
+            "time_ratio": seconds[pair.code] / seconds[pair.rival],
         }
     ]
 
@@ -258,9 +274,9 @@ def _models(scenario: Scenario) -> Models:
     (study.clay_kernel_factor of ecfault2024).
     """
     models = build_models(scenario)
-    rival, code, _ = PAIRS["clay2018"]
-    borrowed = tuple(replace(cost, scheme=code) for cost in models.kernel.costs if cost.scheme == rival)
-    table = replace(models.kernel, costs=models.kernel.costs + borrowed)
+    costs = models.kernel.costs
+    borrowed = tuple(replace(cost, scheme="clay:16,4,19") for cost in costs if cost.scheme == "rs:16,4")
+    table = replace(models.kernel, costs=costs + borrowed)
     return replace(models, kernel=scaled_table(table, "clay:16,4,19", CLAY_OVER_RS))
 
 
