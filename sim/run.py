@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from stripesim.sim.ceph.clients.loops import ClientLoops
 from stripesim.sim.ceph.clients.workload import Synthetic, SyntheticLoops, Workload
 from stripesim.sim.ceph.failures import FaultDirector, FaultPlan, describe_faults
 from stripesim.sim.ceph.layout import Layout
-from stripesim.sim.ceph.planner import Planned, RequestPlanner
+from stripesim.sim.ceph.planner import Foreground, RequestPlanner
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS, factor_table
 from stripesim.sim.engine.graph import IntArray
@@ -24,14 +24,6 @@ from stripesim.sim.observe.window import Window, offered, window_of
 AnyWorkload = Workload | SyntheticLoops
 
 ENGINES = ("compiled", "simpy")
-
-
-class Foreground(RequestSource, Protocol):
-    """The client's stream, which remembers what it planned."""
-
-    @property
-    def planned(self) -> Planned:
-        """All that was planned so far."""
 
 
 @dataclass(frozen=True, kw_only=True)

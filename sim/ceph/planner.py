@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import lcm
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from stripesim.sim.ceph.paths.pipeline import PARTIAL, WRITTEN
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.conditions import KEY_RANGES
 from stripesim.sim.engine.graph import IntArray, Template
-from stripesim.sim.engine.program import RequestChunk
+from stripesim.sim.engine.program import RequestChunk, RequestSource
 
 # Columns of a geometry key.
 _WRITE, _VIEW, _OFFSET, _LENGTH, _SIZE, _HEAD, _TAIL = range(7)
@@ -59,6 +59,14 @@ class Planned:
     def at(self, places: IntArray | slice) -> Planned:
         """Return some of the rows."""
         return Planned(*(column[places] for column in self.columns))
+
+
+class Foreground(RequestSource, Protocol):
+    """The client's stream, which remembers what it planned."""
+
+    @property
+    def planned(self) -> Planned:
+        """All that was planned so far."""
 
 
 class RequestPlanner:

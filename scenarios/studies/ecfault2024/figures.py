@@ -1,7 +1,5 @@
 """The study's figures: each turns result rows into a picture and a caption, and does nothing else."""
 
-from typing import Any
-
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
@@ -18,19 +16,11 @@ from stripesim.scenarios.studies.lookup import published, select
 COLOUR = dict(zip(CODES, COLOURS, strict=False))
 GREY = "#BBBBBB"
 PERCENT = 100.0
-PUBLISHED: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "D",
-    "color": "black",
-    "fillstyle": "none",
-    "markersize": 9,
-}
 PARTS = (
     ("redundancy", "n / k", COLOURS[0]),
     ("padding", "division and padding", COLOURS[1]),
     ("log", "log files of the OSDs", COLOURS[2]),
 )
-_NAMES = {"stripe unit": "stripe unit", "placement groups": "placement groups", "cache": "cache scheme"}
 
 
 def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
@@ -77,7 +67,8 @@ def draw_storage(rows: pl.DataFrame) -> CaptionedFigure:
                 bars.text(place, middle, f"{height:.2f}", ha="center", va="center", color="white")
             bottom += height
         bars.text(place, bottom + 0.03, f"{row['stored_total']:.2f}", ha="center", va="bottom", weight="bold")
-        bars.plot(place + 0.38, stated[code], label="" if place else "published", **PUBLISHED)
+        words = "" if place else "published"
+        bars.plot(place + 0.38, stated[code], "kD", fillstyle="none", markersize=9, label=words)
         bars.text(place + 0.38, stated[code] - 0.14, f"{stated[code]:.2f}", ha="center", va="top")
     bars.set_xticks(range(len(values)), ["RS(12,9)", "RS(15,12)"])
     bars.set(xlim=(-0.5, len(values) - 0.3), ylim=(0, 3.2))
@@ -126,15 +117,15 @@ def draw_effects(rows: pl.DataFrame) -> CaptionedFigure:
             for x, value in zip(at, recovery, strict=True):
                 alone.text(x, value + 2, number_text(value), ha="center", va="bottom", fontsize=10)
         effect = number_text(found.effect(dimension))
-        whole.set_title(f"({'abc'[column]}) {_NAMES[dimension]}: +{effect} %", fontsize=13)
-        alone.set_xlabel(_NAMES[dimension])
+        whole.set_title(f"({'abc'[column]}) {dimension}: +{effect} %", fontsize=13)
+        alone.set_xlabel(dimension)
         for axes in (whole, alone):
             axes.margins(y=0.1)
     grid[0, 0].set_ylabel("failure to clean [s]")
     grid[1, 0].set_ylabel("recovery alone [s]")
     legend_above(figure, 3, [Patch(color=GREY, label="checking period"), *_code_handles()])
     apart = ", ".join(
-        f"{_NAMES[dimension]} +{number_text(found.effect(dimension, 'recovery_s'))} %" for dimension in SWEPT
+        f"{dimension} +{number_text(found.effect(dimension, 'recovery_s'))} %" for dimension in SWEPT
     )
     return CaptionedFigure(
         figure,
@@ -200,8 +191,8 @@ def draw_checking(rows: pl.DataFrame) -> CaptionedFigure:
     }
     for index, (label, here) in enumerate(parts.items()):
         shares = here["checking_share"] * PERCENT
-        curve.plot(here["recovery_s"], shares, color=COLOURS[index], marker=MARKERS[index],
-                   linestyle="none", markersize=9, label=label)  # fmt: skip
+        (line,) = curve.plot(here["recovery_s"], shares, MARKERS[index], color=COLOURS[index])
+        line.set(markersize=9, label=label)
         for row in here.iter_rows(named=True):
             words = f"{row['recovery_sleep_s']:g} s" if index else f"{row['volume_factor']} ×"
             point = (row["recovery_s"], row["checking_share"] * PERCENT)

@@ -1,6 +1,6 @@
 """One failure and its recovery under a profile: which OSDs fail, when recovery begins, when all is clean."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache as remember
 from typing import Any
@@ -25,7 +25,8 @@ Row = dict[str, Any]
 FAILURE_KIND = "process"
 """A virtual disk that is taken away ends the daemon on it; peers see the connection refused at once."""
 FAILS_AT_S = 1.0
-_MOMENTS = ("failed", "down", "out", "recovering", "clean")
+TAKEN = ("detection_s", "down_out_s", "checking_s", "recovery_s")
+"""Columns of a run's row that stay."""
 
 
 def models_of(profile: Profile, scenario: Scenario, *, cache_bytes: int | None = None) -> Models:
@@ -96,32 +97,12 @@ def failing_osds(pool: Pool, failures: Failures) -> list[int]:
 
 
 @remember
-def _run(
-    scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup | None
-) -> tuple[dict[str, Any], dict[str, float]]:
+def _run(scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup | None) -> Row:
     """Run one scenario with failures; profiles that come to the same run share it."""
     (cell,) = cells(scenario)
-    models = _models(scenario, backend, lookup)
-    result = run_cell(scenario, cell, engine, models)
-    assert result.timeline is not None
-    assert result.row["clean_at_end"], "a recovery did not end"
-    return result.row, _phases(result.timeline["events"])
-
-
-def _phases(events: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Read the length of each phase from a timeline's events [s]; all must be clean in the end."""
-    when = {what: [event["time_s"] for event in events if event["what"] == what] for what in _MOMENTS}
-    failed, down, out = (when[what][0] for what in ("failed", "down", "out"))
-    # Several OSDs go out one after another; recovery begins with the first of them.
-    started, clean = when["recovering"][0], when["clean"][-1]
-    return {
-        "detection_s": down - failed,
-        "down_out_s": out - down,
-        "checking_s": started - failed,
-        "recovery_s": clean - started,
-        "total_s": clean - failed,
-        "checking_share": (started - failed) / (clean - failed),
-    }
+    row = run_cell(scenario, cell, engine, _models(scenario, backend, lookup)).row
+    assert row["clean_at_end"], "a recovery did not end"
+    return row
 
 
 def recover(
@@ -141,29 +122,27 @@ def recover(
     event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="{FAILURE_KIND}"}}]'
     # At most 5,000 writes in a placement group, of which a log of so few groups holds 10,000.
     failing = profile.scenario(code, "faults.log_covers=true", *sets, f"faults.events={event}")
-    row, times = _run(failing, engine, profile.backend, models.lookup)
+    row = _run(failing, engine, profile.backend, models.lookup)
     lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
     return {
-        **times,
+        **{name: row[name] for name in TAKEN},
+        "total_s": row["failure_to_clean_s"],
+        "checking_share": row["checking_s"] / row["failure_to_clean_s"],
         "rebuilt_bytes": row["recovery_bytes"],
         "operations": row["recovery_operations"],
         "objects_lost": row["objects_lost"],
         "read_bytes_per_lost_byte": row["recovery_device_read_bytes_per_lost_byte"],
         "written_bytes_per_lost_byte": row["recovery_device_write_bytes_per_lost_byte"],
         "sent_bytes_per_lost_byte": row["recovery_private_net_bytes_per_lost_byte"],
-        "bottleneck": row["bottleneck"],
-        "engine_wall_s": row["engine_wall_s"],
         "scheme": code,
         "profile": profile.name,
         "dimension": profile.dimension,
         "label": profile.label,
         "failures": profile.failures.count,
         "failure_hosts": profile.failures.hosts,
-        "failure_domain": scenario.cluster.failure_domain_erasure,
         "pg_num": scenario.cluster.pg_num,
         "stripe_unit_bytes": scenario.cluster.stripe_unit_bytes,
         "object_bytes": scenario.cluster.object_bytes,
-        "image_bytes": scenario.workload.image_bytes,
         "pgs_hurt": int((lost > 0).sum()),
         "pgs_hurt_more_than_once": int((lost > 1).sum()),
         "lookup_miss_fraction": 0.0 if models.lookup is None else models.lookup.miss_fraction,

@@ -14,6 +14,11 @@ from stripesim.scenarios.studies.lookup import claims_of
 OBJECTS_2022 = 18_000
 NOT_SIMULATED = "not simulated: the study has no run for it yet"
 PERCENT = 100.0
+RATIOS = {
+    "repair_network_ratio": "recovery_private_net_bytes_per_lost_byte_ratio",
+    "repair_bytes_ratio": "recovery_device_read_bytes_per_lost_byte_ratio",
+    "repair_time_ratio": "recovery_s_ratio",
+}
 COLUMNS = {"client_iops": "iops", "client_latency_mean": "latency_mean_ms", "recovery_rate": "objects_per_s"}
 
 
@@ -31,7 +36,7 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], dict[str,
     by: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows.iter_rows(named=True):
         by.setdefault(row["experiment"], {})[row["configuration"]] = row
-    schedulers, hung, repair = by["mclock2021"], by["hung"], by["repair"]
+    schedulers, hung, pairs = by["mclock2021"], by["hung"], by["pairs"]
     found: dict[str, Simulated] = {}
     for claim in claims_of("recovery"):
         if claim.paper.startswith("mclock"):
@@ -41,13 +46,10 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], dict[str,
             found[claim.id] = schedulers[over]["objects_per_s"] / schedulers[under]["objects_per_s"]
         elif claim.metric == "acknowledgement":
             found[claim.id] = hung[claim.baseline]["acknowledgement_ms"]
-        elif claim.metric in ("repair_network_ratio", "repair_bytes_ratio"):
-            column = "sent_per_lost" if claim.metric == "repair_network_ratio" else "read_per_lost"
-            found[claim.id] = repair[claim.scheme][column] / repair[claim.baseline][column]
-        elif claim.metric == "repair_time_ratio":
-            found[claim.id] = by["pairs"][claim.paper]["time_ratio"]
+        elif claim.metric in RATIOS:
+            found[claim.id] = pairs[claim.paper][RATIOS[claim.metric]]
         elif claim.metric == "repair_time_saved":
-            found[claim.id] = PERCENT * (1 - by["pairs"][claim.paper]["time_ratio"])
+            found[claim.id] = PERCENT * (1 - pairs[claim.paper]["recovery_s_ratio"])
     return found, {
         claim.id: claim.note if claim.role == "not-derivable" else NOT_SIMULATED
         for claim in claims_of("recovery")

@@ -34,21 +34,15 @@ WPQ_RUNS_S = 8.0
 
 
 class Source(NamedTuple):
-    """A test of schedulers: its objects of 4 MiB, placement groups of its recovery pool, and where from."""
+    """A test of schedulers: its objects of 4 MiB, and placement groups of its recovery pool."""
 
     objects: int
     pg_num: int
-    basis: str
 
 
-SOURCES = {
-    "mclock2021": Source(
-        100_000,
-        32,
-        "figure 4: the recovery slows down where multiples of 3,125 objects are left; Ceph's default",
-    ),
-    "mclock2022": Source(30_000, 64, "text: 64 for the clients' pool; steps of 469 objects in figure 15"),
-}
+# 2021, figure 4: recovery slows down where multiples of 3,125 objects are left; it is the default too.
+# 2022: 64 for the pool of the clients; steps of 469 objects in figure 15.
+SOURCES = {"mclock2021": Source(100_000, 32), "mclock2022": Source(30_000, 64)}
 HANGS_AT_S = 2.0
 # Claim's words → generation, whether the pool is optimised, shard whose OSD hangs. Clients write shard 0 and
 # 1 in turn, or shard 1 alone where it is the one that hangs.
@@ -182,33 +176,12 @@ def hung_row(name: str, engine: str) -> list[Row]:
     ]
 
 
-def repair_rows() -> list[Row]:
-    """Bytes that the repair of one shard reads and sends, by the codes' plans."""
-    found: list[Row] = []
-    for name in ("rs:16,4", "clay:16,4,19", "rs:10,4", "lrc:10,6,5"):
-        scheme = parse_scheme(name)
-        geometry = scheme.geometry(65536)
-        size = 64 * geometry.stripe_bytes
-        plan = scheme.plan_repair(
-            lost=frozenset({1}), object_size_bytes=size, geometry=geometry, unavailable=frozenset()
-        )
-        read = sum(extent.length_bytes for extent in plan.reads)
-        written = sum(extent.length_bytes for extent in plan.writes)
-        # The primary is one of those read, and not the one rebuilt.
-        own = sum(extent.length_bytes for extent in plan.reads if extent.shard == 0)
-        found.append(
-            {
-                "experiment": "repair",
-                "configuration": name,
-                "scheme": name,
-                "read_per_lost": read / written,
-                "sent_per_lost": (read - own + written) / written,
-            }
-        )
-    return found
-
-
 CLAY_OVER_RS = 17.7 / 10.5
+COMPARED = (
+    "recovery_s",
+    "recovery_device_read_bytes_per_lost_byte",
+    "recovery_private_net_bytes_per_lost_byte",
+)
 
 
 class Pair(NamedTuple):
@@ -223,8 +196,8 @@ class Pair(NamedTuple):
     stripe_unit_bytes: int
 
 
-# Clay's is that of its paper (tables 4 and 5, section 5.2): 25 OSDs, 8,192 objects of 64 MB in stripes of 64 MB, one
-# placement group. Assumed of both: links of 1 Gb/s; of the other: placement groups, objects, stripe unit.
+# Clay and RS as in the paper (tables 4 and 5, section 5.2): 25 OSDs, 8,192 objects and stripes of 64 MB, one
+# placement group. Assumed of both pairs: links of 1 Gb/s; of the other also placement groups and objects.
 PAIRS = {
     "clay2018": Pair("rs:16,4", "clay:16,4,19", 25, 1, 8192, 64 << 20, 4 << 20),
     "xorbas2013": Pair("rs:10,4", "lrc:10,6,5", 35, 128, 1280, 16 << 20, 64 << 10),
@@ -232,7 +205,7 @@ PAIRS = {
 
 
 def pair_row(paper: str, engine: str) -> list[Row]:
-    """Rebuild one lost OSD with Reed-Solomon and with the other code, and compare the times."""
+    """Rebuild one lost OSD with Reed-Solomon and with the other code, and compare times and bytes."""
     pair = PAIRS[paper]
     sets = (
         'generation="pacific"',
@@ -255,16 +228,10 @@ def pair_row(paper: str, engine: str) -> list[Row]:
         "faults.events=[{osds=[0], at_s=0.0}]",
     )
     scenario = load_scenario(BASE, sets=sets)
-    seconds = {cell.scheme: _until_clean(scenario, cell, engine) for cell in cells(scenario)}
-    return [
-        {
-            "experiment": "pairs",
-            "configuration": paper,
-            "scheme": pair.code,
-            "recovery_s": seconds[pair.code],
-            "time_ratio": seconds[pair.code] / seconds[pair.rival],
-        }
-    ]
+    rival, code = (_until_clean(scenario, cell, engine) for cell in cells(scenario))
+    ratios = {f"{name}_ratio": code[name] / rival[name] for name in COMPARED}
+    row = {"experiment": "pairs", "configuration": paper, "scheme": pair.code}
+    return [row | {"recovery_s": code["recovery_s"]} | ratios]
 
 
 def _models(scenario: Scenario) -> Models:
@@ -280,8 +247,8 @@ def _models(scenario: Scenario) -> Models:
     return replace(models, kernel=scaled_table(table, "clay:16,4,19", CLAY_OVER_RS))
 
 
-def _until_clean(scenario: Scenario, cell: Any, engine: str) -> float:
-    """Return the seconds from the first recovery operation to a clean cluster; clients read once."""
+def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
+    """Return the result of a run to a clean cluster; clients read once."""
     from stripesim.scenarios.run.build import build_cell
     from stripesim.sim.ceph.clients.workload import Synthetic
     from stripesim.sim.run import simulate
@@ -296,5 +263,4 @@ def _until_clean(scenario: Scenario, cell: Any, engine: str) -> float:
         requests=1,
         queue_depth=1,
     )
-    result = simulate(setting.pool, once.start(), faults=setting.faults, engine=engine)
-    return float(result.row["recovery_s"])
+    return simulate(setting.pool, once.start(), faults=setting.faults, engine=engine).row

@@ -28,7 +28,6 @@ class Recovery(Study):
             PAIRS,
             hung_row,
             pair_row,
-            repair_rows,
             scheduler_row,
             schedulers,
         )
@@ -40,7 +39,6 @@ class Recovery(Study):
                 for source, name, *rest in schedulers()
             ),
             *(Call(name, hung_row, (name, engine)) for name in HUNG),
-            Call("repair of one shard", repair_rows, ()),
             *(Call(f"repair of {paper}", pair_row, (paper, engine)) for paper in PAIRS),
         ]
 

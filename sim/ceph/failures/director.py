@@ -1,7 +1,6 @@
 """The director: from a failure to a clean cluster, placement group by placement group."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
 from stripesim.sim.ceph.failures.work import NOTES, OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
-from stripesim.sim.ceph.planner import Planned
+from stripesim.sim.ceph.planner import Foreground
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import PENDING, Action, Progress, Report, SetGroup, Wake
@@ -25,19 +24,10 @@ from stripesim.sim.engine.program import PENDING, Action, Progress, Report, SetG
 _NOTES_MAX = 8
 
 
-class Client(Protocol):
-    """The client's stream, which remembers what it planned."""
-
-    @property
-    def planned(self) -> Planned:
-        """All that was planned so far."""
-        ...
-
-
 class _Writer:
     """Finds what one stream of the foreground has written since the last look."""
 
-    def __init__(self, client: Client, stream: int) -> None:
+    def __init__(self, client: Foreground, stream: int) -> None:
         self._client, self._stream = client, stream
         self._seen = np.zeros(0, dtype=bool)
         self._ended = 0
@@ -79,7 +69,7 @@ class FaultDirector:
         book: Book,
         plan: FaultPlan,
         layout: Layout,
-        clients: Sequence[Client],
+        clients: Sequence[Foreground],
         *,
         feed_stream: int,
     ) -> None:

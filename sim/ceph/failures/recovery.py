@@ -250,7 +250,9 @@ class Recovery:
         queue, busy = self._queues[osd], 0
         while busy < len(queue) and self._active[osd] < self._model.recovery_max_active_count:
             if self._free_ns[osd] > now_ns:
-                self._wait(osd)
+                if not self._timer[osd]:
+                    self._timer[osd] = True
+                    self._agenda.at(self._free_ns[osd], self._slept, osd)
                 return
             work = self._works[queue[0]]
             queue.rotate(-1)
@@ -289,11 +291,6 @@ class Recovery:
                 self.log.append((flight.operation, not flight.rounds))
                 work.in_flight.add(index)
         return [self._noted] * bool(notes) + [self._feed] * (self._feed.given > fed)
-
-    def _wait(self, osd: int) -> None:
-        if not self._timer[osd]:
-            self._timer[osd] = True
-            self._agenda.at(self._free_ns[osd], self._slept, osd)
 
     def _slept(self, now_ns: int, osd: int) -> None:
         self._timer[osd] = False

@@ -37,7 +37,5 @@ class Reserver:
     def cancel(self, group: int) -> None:
         """Take a placement group out, whether it has its reservation or waits for it."""
         self._granted.discard(group)
-        kept = [entry for entry in self._waiting if entry[2] != group]
-        if len(kept) != len(self._waiting):
-            heapq.heapify(kept)
-            self._waiting = kept
+        self._waiting = [entry for entry in self._waiting if entry[2] != group]
+        heapq.heapify(self._waiting)
