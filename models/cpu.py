@@ -1,7 +1,5 @@
 """Processor time of a storage daemon's work, by what is done."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ The names of `stripesim.api` are reached from here, as ``stripesim.run``. The mo
 them is used, so that importing the package costs nothing; ``__init__.pyi`` lists them for type checkers.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any

@@ -1,7 +1,5 @@
 """Entry point: errors that a user can mend become one line each and exit status 2."""
 
-from __future__ import annotations
-
 import os
 import sys
 

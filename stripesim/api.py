@@ -4,8 +4,6 @@
 op graphs and engines, for programs that bring their own system, are in `stripesim.blocks`.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the latency of a cell's requests consists of: a sample of them followed step by step, and a table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

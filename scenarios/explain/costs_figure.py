@@ -1,7 +1,5 @@
 """The cost of requests by step as stacked bars: which step dominates, for each scheme and block size."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

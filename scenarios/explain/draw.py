@@ -1,7 +1,5 @@
 """The timeline of a request as a figure: client, primary, locks and shards on one time axis."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final, cast
 

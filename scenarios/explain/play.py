@@ -1,7 +1,5 @@
 """A page that plays requests step by step, for a lecture hall: lanes, queues, the PG lock, bytes so far."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

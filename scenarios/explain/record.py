@@ -1,7 +1,5 @@
 """What happened to one request: its steps with times, and the parameters that each duration comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

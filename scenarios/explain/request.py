@@ -1,7 +1,5 @@
 """One request alone on the reference engine: every step with its time, its bytes and its source."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

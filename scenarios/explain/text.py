@@ -1,7 +1,5 @@
 """A timeline as text: a drawing of character cells, a table of steps, and where the latency went."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What an explanation is made of: steps and where they run, holds, the critical path, the timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

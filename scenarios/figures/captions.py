@@ -1,7 +1,5 @@
 """Captions written from the data they stand under, and the words figures use for schemes and cells."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Figures of failures: the timeline of a run under faults, and nines of durability with their intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Figures of kernels: what the simulator charges for a call beside what was measured, and speed by size."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """One panel of a figure: a quantity against block size for each scheme, with published values beside."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType

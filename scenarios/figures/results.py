@@ -1,7 +1,5 @@
 """Figures drawn from result rows: against block size, side by side, the headline comparison."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What a cluster that exists holds: the waterfall, stranded bytes, room to heal, what a balancer brings."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A cluster as its report describes it: pools, OSDs, and the placement groups that each OSD has."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files that Ceph's commands printed: which kind each is, and the parts that they make together."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

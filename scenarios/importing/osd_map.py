@@ -1,7 +1,5 @@
 """From the JSON of a cluster's OSD map and CRUSH map to what computes placement."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar

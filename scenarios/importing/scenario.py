@@ -1,7 +1,5 @@
 """A scenario that runs, made from a pool of a cluster: its CRUSH map beside it, hardware as presets."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

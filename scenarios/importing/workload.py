@@ -1,7 +1,5 @@
 """Workloads from what fio measured: a fio JSON, or the result folder of CBT (the Ceph benchmarking tool)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

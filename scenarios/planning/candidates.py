@@ -1,7 +1,5 @@
 """The candidates of a plan: each a scenario of its own, with what closed forms say of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

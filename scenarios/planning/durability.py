@@ -1,7 +1,5 @@
 """From a scenario's `[durability]` to answers: systems, methods, the document that is printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """From what may vary and what is required to one recommendation: closed forms prune, simulation decides."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from statistics import fmean, stdev

@@ -1,7 +1,5 @@
 """How long a cluster takes to rebuild one lost OSD: a sample of its objects is simulated."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The page of a cluster that exists: what it holds, strands and heals, and what each number rests on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

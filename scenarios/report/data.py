@@ -1,7 +1,5 @@
 """What the report of a run is made from: its rows, and the capacity and repair worked out beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The page of a plan: the recommendation with its reasons, every candidate, what each one fails."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping

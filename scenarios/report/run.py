@@ -1,7 +1,5 @@
 """The report of a run: what a capacity planner needs to compare schemes, on one page; findings first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

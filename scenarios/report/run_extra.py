@@ -1,7 +1,5 @@
 """Sections that only some runs have: purchases, what the latency consists of, failures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

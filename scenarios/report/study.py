@@ -1,7 +1,5 @@
 """A study on one page: ledger, figures, parameters with provenance; nothing is loaded from elsewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The tables of a run's report: schemes side by side, bottlenecks, capacity and repair, every result."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from statistics import fmean

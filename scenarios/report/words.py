@@ -1,7 +1,5 @@
 """Quantities as a report writes them."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a purchase would bring, simulated: each resource doubled, alone and in pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Run one cell of a scenario, or all of them in turn."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

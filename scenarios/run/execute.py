@@ -1,7 +1,5 @@
 """Run a scenario, cell by cell, and say how its rows came about."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field

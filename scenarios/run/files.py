@@ -1,7 +1,5 @@
 """Files that a scenario names: what they hold decides, not where they lie or what they held before."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

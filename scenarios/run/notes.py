@@ -1,7 +1,5 @@
 """What is said beside a run's numbers: where and when they came about, how far they hold, what kept up."""
 
-from __future__ import annotations
-
 import datetime
 import platform
 from collections.abc import Iterable, Mapping

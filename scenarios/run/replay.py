@@ -1,7 +1,5 @@
 """A recorded trace as a workload: its devices become images, its requests keep their order and times."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from stripesim.scenarios.run.files import cached_by_content

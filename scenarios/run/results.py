@@ -1,7 +1,5 @@
 """Results of a run: the columns of its rows, the files they are kept in, and the table a person reads."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -4,8 +4,6 @@ Limits are those beyond which a run cannot end or fit. The estimates are coarse 
 slip of the keyboard, not to predict a run.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from typing import Final

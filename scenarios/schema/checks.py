@@ -1,7 +1,5 @@
 """Rules that span several keys of a scenario: what each key allows alone, but not together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Rules of `[faults]` and `[durability]` that span several keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

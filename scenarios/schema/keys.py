@@ -5,8 +5,6 @@ from TOML
 and reports every fault at once; rules that span several keys stand in `stripesim.scenarios.schema.checks`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

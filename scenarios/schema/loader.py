@@ -1,7 +1,5 @@
 """Read a scenario from TOML, apply overrides, and report every fault at once with its place."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import difflib

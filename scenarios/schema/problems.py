@@ -1,7 +1,5 @@
 """How a problem is put into words: one line saying where, what was got and what was wanted."""
 
-from __future__ import annotations
-
 import datetime
 import difflib
 import json

@@ -1,7 +1,5 @@
 """The tables that a scenario may have beside cluster and workload: `[faults]`, `[durability]`, `[plan]`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """TOML beyond tomllib: the line that each key of a document stands on, and values written as TOML."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

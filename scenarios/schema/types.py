@@ -1,7 +1,5 @@
 """The types of a scenario's values: sizes, schemes, numbers in their ranges, tables."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema

@@ -20,8 +20,6 @@ A bare letter is binary because that is what fio, Ceph and dd mean by it; the lo
 80000-13, except that ``KB`` is read as ``kB``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from fractions import Fraction

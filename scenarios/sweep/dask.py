@@ -1,7 +1,5 @@
 """The tasks of a sweep on a Dask cluster."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import logging

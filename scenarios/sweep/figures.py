@@ -1,7 +1,5 @@
 """The figure of a sweep: throughput against the first swept key."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """What a sweep is to run: from ``--over``, ``--zip`` and ``--list`` to points, and from points to tasks."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The report of a sweep: its means, figure, warnings and failures on one page that loads nothing."""
 
-from __future__ import annotations
-
 from stripesim.scenarios.figures.results import CaptionedFigure
 from stripesim.scenarios.report.page.render import Table, figure_blocks, render
 from stripesim.scenarios.report.study import pretty

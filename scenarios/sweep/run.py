@@ -1,7 +1,5 @@
 """Run the tasks of a sweep, keep each row as it comes, and put the tables together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What replications say together, and whether a run was long enough to say anything."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """One task of a sweep: a cell of a scenario under one seed, named by all that its row depends on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The command line. Each command stands in a module of its own; what is heavy loads inside the command."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

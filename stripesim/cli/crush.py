@@ -1,7 +1,5 @@
 """`stripesim crush`: map inputs to OSDs as crushtool does, in chunks, so that any range prints as it goes."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

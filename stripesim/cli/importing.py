@@ -1,7 +1,5 @@
 """The commands of `stripesim import`: clusters and workloads that exist."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`stripesim kernel`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Options that several commands have, written once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """The commands of `stripesim trace`: what a trace holds, what can be fitted to it, other formats."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The addresses of the page: it, its results, jobs, downloads and uploads."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Runs in the background: one at a time, a few waiting, each in a process of its own that a limit can end."""
 
-from __future__ import annotations
-
 import multiprocessing
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """What the form of the page means: two options, each a scenario, and the numbers that follow at once."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import tempfile
