@@ -79,7 +79,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @inlined
-def _hash2(a: Any, b: Any) -> Any:
+def _hash2(a, b):
     """`rjenkins.hash_pair` on 32-bit words."""
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b)
     x = np.uint32(PAD_X)
@@ -91,7 +91,7 @@ def _hash2(a: Any, b: Any) -> Any:
 
 
 @inlined
-def _hash3(a: Any, b: Any, c: Any) -> Any:
+def _hash3(a, b, c):
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -104,7 +104,7 @@ def _hash3(a: Any, b: Any, c: Any) -> Any:
 
 
 @inlined
-def _hash4(a: Any, b: Any, c: Any, d: Any) -> Any:
+def _hash4(a, b, c, d):
     h = np.uint32(np.uint32(HASH_SEED) ^ a ^ b ^ c ^ d)
     x = np.uint32(PAD_X)
     y = np.uint32(PAD_Y)
@@ -118,7 +118,7 @@ def _hash4(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @inlined
-def _mix(a: Any, b: Any, c: Any) -> Any:
+def _mix(a, b, c):
     """One round. Each line casts back, because Numba widens 32-bit results to 64 bits."""
     a = np.uint32(np.uint32(a - b - c) ^ (c >> np.uint32(13)))
     b = np.uint32(np.uint32(b - c - a) ^ np.uint32(a << np.uint32(8)))
@@ -139,7 +139,7 @@ def padded_size(size: int) -> int:
 
 
 @inlined
-def _straw2(t: Any, bucket: Any, x: Any, r: Any, position: Any, scratch: Any) -> Any:
+def _straw2(t, bucket, x, r, position, scratch):
     """The item whose log(hash) / weight is largest; the first of equals; the first item if none weighs."""
     # Unsigned, because an index that may be negative keeps the compiler from vectorising the hashes.
     first = np.uint64(t.first[bucket])
@@ -168,7 +168,7 @@ def _straw2(t: Any, bucket: Any, x: Any, r: Any, position: Any, scratch: Any) ->
 
 
 @compiled
-def _permuted(t: Any, bucket: Any, x: Any, r: Any, scratch: Any) -> Any:
+def _permuted(t, bucket, x, r, scratch):
     """Item r (modulo size) of a pseudo-random permutation of the bucket.
 
     Uniform buckets draw so, and the legacy exhaustive search.
@@ -186,7 +186,7 @@ def _permuted(t: Any, bucket: Any, x: Any, r: Any, scratch: Any) -> Any:
 
 
 @compiled
-def _list(t: Any, bucket: Any, x: Any, r: Any) -> Any:
+def _list(t, bucket, x, r):
     """From the last item to the first: take it with the share it has of the weights so far."""
     first = t.first[bucket]
     weights = t.weight_first[bucket]
@@ -200,7 +200,7 @@ def _list(t: Any, bucket: Any, x: Any, r: Any) -> Any:
 
 
 @compiled
-def _tree(t: Any, bucket: Any, x: Any, r: Any) -> Any:
+def _tree(t, bucket, x, r):
     """Down a binary tree whose nodes are numbered in order: left or right by the weights below."""
     nodes = t.more_first[bucket]
     step = 1
@@ -217,7 +217,7 @@ def _tree(t: Any, bucket: Any, x: Any, r: Any) -> Any:
 
 
 @compiled
-def _straw(t: Any, bucket: Any, x: Any, r: Any) -> Any:
+def _straw(t, bucket, x, r):
     """The item with the longest straw: its length times a hash; the first of equals."""
     first = t.first[bucket]
     straws = t.more_first[bucket]
@@ -233,7 +233,7 @@ def _straw(t: Any, bucket: Any, x: Any, r: Any) -> Any:
 
 
 @compiled
-def _draw_older(t: Any, bucket: Any, x: Any, r: Any, scratch: Any) -> Any:
+def _draw_older(t, bucket, x, r, scratch):
     alg = t.alg[bucket]
     if alg == ALG_UNIFORM:
         return _permuted(t, bucket, x, r, scratch)
@@ -245,7 +245,7 @@ def _draw_older(t: Any, bucket: Any, x: Any, r: Any, scratch: Any) -> Any:
 
 
 @inlined
-def is_out(reweights: Any, device: Any, x: Any) -> Any:
+def is_out(reweights, device, x):
     """Whether the device's 16.16 reweight rejects this input."""
     if device >= reweights.size:
         return True
@@ -256,13 +256,13 @@ def is_out(reweights: Any, device: Any, x: Any) -> Any:
 
 
 @inlined
-def kind_of(t: Any, item: Any) -> Any:
+def kind_of(t, item):
     """Type number of an item; 0 is a device."""
     return 0 if item >= 0 else t.kind[-1 - item]
 
 
 @inlined
-def is_in(values: Any, start: Any, stop: Any, item: Any) -> Any:
+def is_in(values, start, stop, item):
     """Whether values[start:stop] holds the item."""
     found = False
     for i in range(start, stop):
@@ -271,10 +271,7 @@ def is_in(values: Any, start: Any, stop: Any, item: Any) -> Any:
 
 
 @compiled
-def descend(
-    t: Any, top: Any, x: Any, r: Any, failures: Any, stride: Any, kind: Any, position: Any, local: Any,
-    q: Any, scratch: Any,
-) -> Any:  # fmt: skip
+def descend(t, top, x, r, failures, stride, kind, position, local, q, scratch):
     """Draw downwards until an item of the wanted type comes up.
 
     `stride` is 0 for firstn; for indep it is the number of slots, and a uniform bucket that holds a

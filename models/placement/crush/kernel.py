@@ -5,8 +5,6 @@ Replicated Data", SC 2006, algorithm 1. Ceph v16.2.15, src/crush/mapper.c, for w
 indep, chooseleaf with vary_r and stable.
 """
 
-from typing import Any
-
 import numpy as np
 
 from stripesim.models.placement.crush import draw
@@ -19,15 +17,16 @@ _ZERO, _ONE, _NO_SEARCH = np.int64(0), np.int64(1), np.int64(-1)
 #: The length of a result that took more hashes than allowed.
 OUT_OF_BUDGET = -1
 
-# Codes of a rule's steps as plain integers; those that set a tunable come in the order of the Q_ places.
-(
-    OP_TAKE, OP_CHOOSE_FIRSTN, OP_CHOOSE_INDEP, OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP, OP_EMIT,
-    OP_SET_CHOOSE_TRIES, OP_SET_CHOOSELEAF_TRIES,
-) = (int(op) for op in list(StepOp)[:8])  # fmt: skip
+# Codes of a rule's steps as plain integers.
+OP_TAKE, OP_EMIT = int(StepOp.TAKE), int(StepOp.EMIT)
+OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN = int(StepOp.CHOOSE_FIRSTN), int(StepOp.CHOOSELEAF_FIRSTN)
+OP_CHOOSELEAF_INDEP = int(StepOp.CHOOSELEAF_INDEP)
+# Those that set a tunable begin here and come in the order of the Q_ places.
+OP_SET_CHOOSE_TRIES, OP_SET_CHOOSELEAF_TRIES = int(StepOp.SET_CHOOSE_TRIES), int(StepOp.SET_CHOOSELEAF_TRIES)
 
 
 @inlined
-def _try_here_again(q: Any, collided: Any, local: Any, size: Any) -> Any:
+def _try_here_again(q, collided, local, size):
     """Whether the legacy tunables ask for another draw in the same bucket, not for a new descent."""
     return (collided and local <= q[draw.Q_LOCAL]) or (
         q[draw.Q_LOCAL_FALLBACK] > 0 and local <= size + q[draw.Q_LOCAL_FALLBACK]
@@ -35,9 +34,7 @@ def _try_here_again(q: Any, collided: Any, local: Any, size: Any) -> Any:
 
 
 @compiled
-def _firstn_leaf(
-    t: Any, reweights: Any, top: Any, x: Any, r0: Any, taken: Any, start: Any, stop: Any, q: Any, scratch: Any
-) -> Any:  # fmt: skip
+def _firstn_leaf(t, reweights, top, x, r0, taken, start, stop, q, scratch):
     """Find one device under `top` that is in and not in taken[start:stop]; NONE after too many failures."""
     here = top
     failures = local = _ZERO
@@ -59,10 +56,7 @@ def _firstn_leaf(
 
 
 @compiled
-def _firstn_one(
-    t: Any, reweights: Any, top: Any, x: Any, rep: Any, kind: Any, to_leaf: Any, out: Any, leaves: Any,
-    start: Any, stop: Any, q: Any, scratch: Any,
-) -> Any:  # fmt: skip
+def _firstn_one(t, reweights, top, x, rep, kind, to_leaf, out, leaves, start, stop, q, scratch):
     """Place replica `rep` at position `stop`, given those in [start, stop); False after too many failures."""
     here = top
     failures = local = _ZERO
@@ -96,9 +90,7 @@ def _firstn_one(
 
 
 @compiled
-def _indep_leaf(
-    t: Any, reweights: Any, top: Any, x: Any, r0: Any, stride: Any, position: Any, q: Any, scratch: Any
-) -> Any:  # fmt: skip
+def _indep_leaf(t, reweights, top, x, r0, stride, position, q, scratch):
     """Find one device under `top` that is in; NONE if all descents fail."""
     for failures in range(q[draw.Q_LEAF_DESCENTS]):
         r = r0 + stride * failures
@@ -111,10 +103,7 @@ def _indep_leaf(
 
 
 @compiled
-def choose_indep(
-    t: Any, reweights: Any, top: Any, x: Any, width: Any, stride: Any, kind: Any, to_leaf: Any, out: Any,
-    leaves: Any, start: Any, q: Any, scratch: Any,
-) -> Any:  # fmt: skip
+def choose_indep(t, reweights, top, x, width, stride, kind, to_leaf, out, leaves, start, q, scratch):
     """Fill out[start:start+width], each slot by its own sequence of draws; a slot nobody fits is NONE."""
     stop = start + width
     for slot in range(start, stop):
@@ -160,10 +149,7 @@ def choose_indep(
 
 
 @compiled
-def _choose(
-    t: Any, reweights: Any, x: Any, op: Any, asked: Any, kind: Any, q: Any, tops: Any, n_tops: Any, out: Any,
-    leaves: Any, limit: Any, scratch: Any,
-) -> Any:  # fmt: skip
+def _choose(t, reweights, x, op, asked, kind, q, tops, n_tops, out, leaves, limit, scratch):
     """One choose step: from each bucket in tops[:n_tops], into out; return how many came out."""
     to_leaf = op in (OP_CHOOSELEAF_FIRSTN, OP_CHOOSELEAF_INDEP)
     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
@@ -197,10 +183,7 @@ def _choose(
 
 
 @compiled
-def map_rows(
-    t: Any, steps: Any, tunables: Any, descend_once: Any, xs: Any, reweights: Any, out: Any, lengths: Any,
-    work: Any, scratch: Any,
-) -> None:  # fmt: skip
+def map_rows(t, steps, tunables, descend_once, xs, reweights, out, lengths, work, scratch):
     """Run a rule for every input of `xs` (uint32), into `out` (n, width), NONE where a row is short.
 
     `steps` holds an operation code and its two arguments a row; `tunables` the map's at their ``Q_`` places,
@@ -221,7 +204,7 @@ def map_rows(
         n_taken = length = _ZERO
         for s in range(steps.shape[0]):
             op = steps[s, 0]
-            argument = steps[s, 1]
+            argument, kind = steps[s, 1], steps[s, 2]
             if op == OP_TAKE:
                 taken[0] = argument
                 n_taken = _ONE
@@ -241,9 +224,8 @@ def map_rows(
                     firstn = op in (OP_CHOOSE_FIRSTN, OP_CHOOSELEAF_FIRSTN)
                     q[draw.Q_LEAF_DESCENTS] = q[draw.Q_DESCENTS] if firstn and not descend_once else 1
                 n_taken = _choose(
-                    t, reweights, x, op, argument, steps[s, 2], q, taken, n_taken, chosen, leaves, width,
-                    scratch,
-                )  # fmt: skip
+                    t, reweights, x, op, argument, kind, q, taken, n_taken, chosen, leaves, width, scratch
+                )
                 q[draw.Q_LEAF_DESCENTS] = set_tries
                 for i in range(n_taken):
                     taken[i] = chosen[i]

@@ -8,15 +8,11 @@ other stride has.
 See Ceph v19.2.0, doc/dev/crush-msr.rst and src/crush/mapper.c (crush_msr_do_rule).
 """
 
-from typing import Any
-
 import numpy as np
 
 from stripesim.models.placement.crush.draw import EMPTY, Q_BUDGET, compiled, descend, is_out
-from stripesim.models.placement.crush.elements import NONE, StepOp
+from stripesim.models.placement.crush.elements import NONE
 from stripesim.models.placement.crush.kernel import OUT_OF_BUDGET
-
-OP_TAKE, OP_EMIT = int(StepOp.TAKE), int(StepOp.EMIT)
 
 _FREE = 0x7FFFFFFE
 # Where the map's tunables stand in `tunables`, and what is left of the budget in `q` (which `descend` reads).
@@ -27,7 +23,7 @@ F_BUCKET, F_STRIDE, F_START, F_END, F_LOW, F_FOUND, F_ITEM = range(7)
 
 
 @compiled
-def _collides(used: Any, start: Any, end: Any, own_start: Any, own_end: Any, item: Any) -> Any:
+def _collides(used, start, end, own_start, own_end, item):
     """Whether another stride of used[start:end] has the item; the first that has it decides."""
     for i in range(start, end):
         if used[i] == item:
@@ -36,7 +32,7 @@ def _collides(used: Any, start: Any, end: Any, own_start: Any, own_end: Any, ite
 
 
 @compiled
-def _note(used: Any, start: Any, end: Any, item: Any) -> Any:
+def _note(used, start, end, item):
     """Enter the item in the first free place of the stride; False if it is there already."""
     for i in range(start, end):
         if used[i] == item:
@@ -48,7 +44,7 @@ def _note(used: Any, start: Any, end: Any, item: Any) -> Any:
 
 
 @compiled
-def _forget_last(used: Any, start: Any, end: Any) -> None:
+def _forget_last(used, start, end):
     """Free the last taken place of the stride."""
     for i in range(end - 1, start - 1, -1):
         if used[i] != _FREE:
@@ -57,10 +53,7 @@ def _forget_last(used: Any, start: Any, end: Any) -> None:
 
 
 @compiled
-def _choose(
-    t: Any, x: Any, step: Any, used: Any, bucket: Any, frame: Any, high: Any, index: Any, first_r: Any,
-    tries: Any, q: Any, scratch: Any,
-) -> Any:  # fmt: skip
+def _choose(t, x, step, used, bucket, frame, high, index, first_r, tries, q, scratch):
     """Draw an item for one stride that no other stride of its step has; NONE after too many collisions."""
     kind = step[2]
     for local in range(tries):
@@ -74,7 +67,7 @@ def _choose(
 
 
 @compiled
-def _enter(frames: Any, level: Any, bucket: Any, total: Any, strides: Any, start: Any, end: Any) -> None:
+def _enter(frames, level, bucket, total, strides, start, end):
     frame = frames[level]
     frame[F_BUCKET] = bucket
     frame[F_STRIDE] = total // strides
@@ -85,10 +78,7 @@ def _enter(frames: Any, level: Any, bucket: Any, total: Any, strides: Any, start
 
 
 @compiled
-def _pass(
-    t: Any, reweights: Any, x: Any, steps: Any, attempt: Any, tries: Any, out: Any, filled: Any, used: Any,
-    dropped: Any, frames: Any, q: Any, scratch: Any,
-) -> None:  # fmt: skip
+def _pass(t, reweights, x, steps, attempt, tries, out, filled, used, dropped, frames, q, scratch):
     """One pass over a block's positions, depth first; `frames[0]` holds the range to fill.
 
     `used[level]` holds what the strides of a step have chosen, `dropped[level]` what this pass is to free.
@@ -153,9 +143,8 @@ def _pass(
 
 @compiled
 def map_rows_msr(
-    t: Any, blocks: Any, firstn: Any, tunables: Any, xs: Any, reweights: Any, out: Any, lengths: Any,
-    used: Any, dropped: Any, frames: Any, filled: Any, q: Any, scratch: Any,
-) -> None:  # fmt: skip
+    t, blocks, firstn, tunables, xs, reweights, out, lengths, used, dropped, frames, filled, q, scratch
+):
     """Run an MSR rule for every input; parameters not named here are those of `kernel.map_rows`.
 
     `blocks` (blocks, 1 + steps, 3) holds for each block a row (choosemsr steps, 1, item taken), then its
@@ -168,9 +157,12 @@ def map_rows_msr(
     for i in range(q.size):
         q[i] = 0
     q[Q_BUDGET] = tunables[T_BUDGET]
+    tries = tunables[T_COLLISION_TRIES]
     for row in range(xs.size):
+        x = xs[row]
+        places = out[row]
         for i in range(width):
-            out[row, i] = NONE
+            places[i] = NONE
         filled[0] = 0
         filled[1] = firstn
         start = 0
@@ -193,9 +185,8 @@ def map_rows_msr(
                 strides = steps[1, 1] if steps[1, 1] > 0 else width
                 _enter(frames, 0, -1 - steps[0, 2], total, strides, start, end)
                 _pass(
-                    t, reweights, xs[row], steps, attempt, tunables[T_COLLISION_TRIES], out[row], filled,
-                    used, dropped, frames, q, scratch,
-                )  # fmt: skip
+                    t, reweights, x, steps, attempt, tries, places, filled, used, dropped, frames, q, scratch
+                )
             start = end
         lengths[row] = filled[0] if firstn else width
         if q[Q_BUDGET] < 0:
