@@ -58,8 +58,14 @@ def fit_parameters(
 
     limits = np.log([bounds[name] for name in names]).T - origin if bounds else (-np.inf, np.inf)
     found = least_squares(
-        residuals, np.ones(len(names)), bounds=limits, diff_step=step, xtol=1e-3, ftol=1e-3, max_nfev=most,
-    )  # fmt: skip
+        residuals,
+        np.ones(len(names)),
+        bounds=limits,
+        diff_step=step,
+        xtol=1e-3,
+        ftol=1e-3,
+        max_nfev=most,
+    )
     covariance = np.linalg.pinv(found.jac.T @ found.jac)
     spread = 1.96 * np.sqrt(np.diag(covariance))
     return Fit(

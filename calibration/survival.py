@@ -247,11 +247,14 @@ def _fit(family: _Family, lifetimes: Lifetimes) -> LifetimeFit | None:
     if not np.isfinite([*value, *low, *high, mean_s, log_likelihood]).all():
         return None
     return LifetimeFit(
-        name=family.name, parameters=dict(zip(family.names, value.tolist(), strict=True)),
+        name=family.name,
+        parameters=dict(zip(family.names, value.tolist(), strict=True)),
         ci95=dict(zip(family.names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
-        log_likelihood=float(log_likelihood), aic=float(2 * len(family.names) - 2 * log_likelihood),
-        mean_s=mean_s, ks=_distance(lifetimes, lambda age: family.law.sf(age / unit_s, **family.at(best))),
-    )  # fmt: skip
+        log_likelihood=float(log_likelihood),
+        aic=float(2 * len(family.names) - 2 * log_likelihood),
+        mean_s=mean_s,
+        ks=_distance(lifetimes, lambda age: family.law.sf(age / unit_s, **family.at(best))),
+    )
 
 
 def _distance(lifetimes: Lifetimes, survival: Callable[[Floats], Floats]) -> float:

@@ -53,20 +53,3 @@ from stripesim.sim.engine.program import (
 )
 from stripesim.sim.run import engine_named, factor_tables
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, FaultLog, iter_trace, write_blkparse
-
-__all__ = [  # noqa: RUF022 - in groups
-    # op graphs, programs, engines
-    "ACQUIRE", "BATCH", "CHUNK", "DELAY", "FACTOR_ONE", "FACTOR_POINTS", "FIFO", "PENDING", "POOL", "RELEASE",
-    "STEP_BITS", "USE", "EngineRun", "GraphBuilder", "IntArray", "Program", "RequestChunk", "Resources",
-    "StreamRun", "Template", "empty_bins", "engine_named", "factor_index", "factor_table", "factor_tables",
-    "scaled_ns", "seed_state", "splitmix64",
-    # planning on a pool, placement, durability
-    "YEAR_S", "Book", "Lifetime", "Repair", "RequestPlanner", "System", "build_map", "chain_of", "code_of",
-    "map_to_text", "plain_monte_carlo", "prepare", "run_batch", "split",
-    # codes and their kernels, traces
-    "COMMAND_SCHEMA", "REQUEST_SCHEMA", "CodecError", "FaultLog", "ReedSolomon", "Replication",
-    "benchmark_kernels", "isal_available", "iter_trace", "malloc_effect", "measure_codes_apart",
-    "measure_kernels", "write_blkparse",
-    # what the reference is written from
-    "COLUMNS", "KINDS", "schema_json", "shipped_table", "shipped_table_names", "unit_of",
-]  # fmt: skip

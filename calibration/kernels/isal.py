@@ -106,8 +106,15 @@ class RawKernel:
 
         def repeat(calls: int) -> None:
             # Both tables of addresses and their buffers must outlive the loop: this closure holds them.
-            run(calls, *shape, inputs.ctypes.data, outputs.ctypes.data, len(sets), inputs.shape[1] * 8,
-                outputs.shape[1] * 8)  # fmt: skip
+            run(
+                calls,
+                *shape,
+                inputs.ctypes.data,
+                outputs.ctypes.data,
+                len(sets),
+                inputs.shape[1] * 8,
+                outputs.shape[1] * 8,
+            )
 
         return repeat
 
@@ -121,9 +128,17 @@ def _compiled_loop(function: Any) -> Any:
 
     @numba.njit(nogil=True)
     def run(
-        calls: int, length: int, inputs: int, outputs: int, tables: int, first_in: int, first_out: int,
-        sets: int, step_in: int, step_out: int,
-    ) -> None:  # fmt: skip
+        calls: int,
+        length: int,
+        inputs: int,
+        outputs: int,
+        tables: int,
+        first_in: int,
+        first_out: int,
+        sets: int,
+        step_in: int,
+        step_out: int,
+    ) -> None:
         for call in range(calls):
             turn = call % sets
             function(length, inputs, outputs, tables, first_in + turn * step_in, first_out + turn * step_out)

@@ -65,17 +65,31 @@ class CauchyGood:
     def encode(self) -> None:
         """Compute the parity chunks from the data chunks."""
         self.library.jerasure_schedule_encode(
-            self.k, self.m, WORD_BITS, self._schedule, self._data, self._parity, self.chunk_bytes,
+            self.k,
+            self.m,
+            WORD_BITS,
+            self._schedule,
+            self._data,
+            self._parity,
+            self.chunk_bytes,
             PACKET_BYTES,
-        )  # fmt: skip
+        )
 
     def decode(self, lost: Sequence[int]) -> None:
         """Compute lost chunks from the others, in place."""
         erasures = (ctypes.c_int * (len(lost) + 1))(*lost, -1)
         status = self.library.jerasure_schedule_decode_lazy(
-            self.k, self.m, WORD_BITS, self._bits, erasures, self._data, self._parity,
-            self.chunk_bytes, PACKET_BYTES, 1,
-        )  # fmt: skip
+            self.k,
+            self.m,
+            WORD_BITS,
+            self._bits,
+            erasures,
+            self._data,
+            self._parity,
+            self.chunk_bytes,
+            PACKET_BYTES,
+            1,
+        )
         if status != 0:
             raise CodecError(f"codec: jerasure: decode of {list(lost)} failed")
 

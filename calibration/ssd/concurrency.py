@@ -54,10 +54,14 @@ def fit_concurrency(trace: BlockTrace) -> Concurrency:
     return Concurrency(
         in_flight_max=len(levels),
         in_flight_mean_busy=float((levels * seconds).sum() / busy_s) if busy_s else 0.0,
-        busy_share=busy_s / span_s if span_s else 0.0, level_seconds=tuple(seconds.tolist()),
-        level_completions=tuple(int(count) for count in completions), channels=channels,
-        channels_ci95=interval, channels_at_bound=at_bound, service_ns=service_ns,
-    )  # fmt: skip
+        busy_share=busy_s / span_s if span_s else 0.0,
+        level_seconds=tuple(seconds.tolist()),
+        level_completions=tuple(int(count) for count in completions),
+        channels=channels,
+        channels_ci95=interval,
+        channels_at_bound=at_bound,
+        service_ns=service_ns,
+    )
 
 
 def _levels(trace: BlockTrace) -> tuple[Floats, Floats, float]:

@@ -82,9 +82,11 @@ def _line_entries(fit: ServiceFit, sizes: Floats, channels: int) -> dict[str, di
         f"{fit.operation}_base_ns": _fitted(base_ns, source, None if split else line.base_ns_ci95),
         f"{fit.operation}_ns_per_byte": _fitted(slope_ns, source, None if split else line.ns_per_byte_ci95),
         f"{fit.operation}_quantiles": {
-            "factors": _rounded(fit.factor_table), "provenance": "fitted", "source": spread
+            "factors": _rounded(fit.factor_table),
+            "provenance": "fitted",
+            "source": spread,
         },
-    }  # fmt: skip
+    }
 
 
 def _parts(sizes: Floats, channels: int) -> tuple[Floats, Floats]:

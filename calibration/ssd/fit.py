@@ -79,15 +79,21 @@ def fit_times(
         if int(alone.sum()) >= COMMANDS_MIN:
             isolated = _fit_line(size[alone], times[alone], seed, bootstrap)
     return ServiceFit(
-        source=Path(trace.source).name, operation=operation, quantity=quantity, line=line,
-        isolated_line=isolated, factor_table=tuple(table.tolist()),
+        source=Path(trace.source).name,
+        operation=operation,
+        quantity=quantity,
+        line=line,
+        isolated_line=isolated,
+        factor_table=tuple(table.tolist()),
         slowest_share=float(slowest[-1] / times[:half].sum()),
         slowest_percent_share=float(slowest.sum() / times[:half].sum()),
         candidates=_candidates(factor, times[half:] / line.mean_ns(size[half:])),
         train=_score("train", line, table, size[:half], times[:half]),
-        held_out=_score("held-out", line, table, size[half:], times[half:]), concurrency=concurrency,
-        seed=seed, bootstrap=bootstrap,
-    )  # fmt: skip
+        held_out=_score("held-out", line, table, size[half:], times[half:]),
+        concurrency=concurrency,
+        seed=seed,
+        bootstrap=bootstrap,
+    )
 
 
 def sample_of(trace: BlockTrace, operation: Operation, quantity: Quantity) -> Sample:

@@ -52,9 +52,15 @@ def _draw_line(axes: Axes, fit: ServiceFit, size: Floats, times_us: Floats) -> N
     half = fit.train.commands
     for part, colour, label in ((slice(half), _DATA, _FITTED), (slice(half, None), _HELD_OUT, _NEVER_SEEN)):
         axes.plot(
-            size[part] / 1024, times_us[part], "o", color=colour, markersize=3.5, markeredgewidth=0,
-            alpha=0.4, label=label,
-        )  # fmt: skip
+            size[part] / 1024,
+            times_us[part],
+            "o",
+            color=colour,
+            markersize=3.5,
+            markeredgewidth=0,
+            alpha=0.4,
+            label=label,
+        )
     across = np.linspace(0, size.max(), 100)
     axes.plot(across / 1024, fit.line.mean_ns(across) / _US, color=_MODEL, label="fitted mean")
     median = fit.line.mean_ns(across) * float(np.median(fit.factor_table)) / _US

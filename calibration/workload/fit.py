@@ -56,11 +56,15 @@ class WorkloadFit:
         keys = ("name", "fitted", "held_out", "synthetic", "error", "held_out_error", "drift", "tolerance")
         rows = [{key: getattr(score, key) for key in (*keys, "absolute", "passes")} for score in self.scores]
         return {
-            "source": self.source, "requests_fitted": self.model.requests,
-            "states": len(self.model.state_is_write), "regimes": len(self.model.gap_tables_ns),
-            "rate_memory": self.model.rate_memory, "reuse_probability": self.model.reuse_probability,
-            "seed": self.seed, "scores": rows,
-        }  # fmt: skip
+            "source": self.source,
+            "requests_fitted": self.model.requests,
+            "states": len(self.model.state_is_write),
+            "regimes": len(self.model.gap_tables_ns),
+            "rate_memory": self.model.rate_memory,
+            "reuse_probability": self.model.reuse_probability,
+            "seed": self.seed,
+            "scores": rows,
+        }
 
     def summary(self) -> str:
         """Return a table for a terminal."""
@@ -115,9 +119,14 @@ def model_of(trace: BlockTrace) -> WorkloadModel:
     follows = follows_before(requests).to_numpy()
     states, is_write, state_follows, sizes = _states(requests, follows)
     return WorkloadModel(
-        requests=len(issue), **_arrivals(issue), state_is_write=is_write, state_follows=state_follows,
-        state_sizes_bytes=sizes, state_chain=_chain(states, len(sizes)), **_places(requests, follows),
-    )  # fmt: skip
+        requests=len(issue),
+        **_arrivals(issue),
+        state_is_write=is_write,
+        state_follows=state_follows,
+        state_sizes_bytes=sizes,
+        state_chain=_chain(states, len(sizes)),
+        **_places(requests, follows),
+    )
 
 
 def _part(trace: BlockTrace, start: int, count: int) -> BlockTrace:
@@ -221,7 +230,11 @@ def _places(requests: pl.DataFrame, follows: npt.NDArray[np.bool_]) -> dict[str,
     touched = first_touch(requests)
     return {
         "overlap_probability": float((~touched & fresh).sum() / max(1, fresh.sum())),
-        "reuse_probability": float(again.sum() / max(1, jumps.sum())), "reuse_depths": depths[again],
-        "device_names": tuple(names), "region_weights": weights / weights.sum(), "region_low_bytes": low,
-        "region_bytes": width, "grain_bytes": grain,
-    }  # fmt: skip
+        "reuse_probability": float(again.sum() / max(1, jumps.sum())),
+        "reuse_depths": depths[again],
+        "device_names": tuple(names),
+        "region_weights": weights / weights.sum(),
+        "region_low_bytes": low,
+        "region_bytes": width,
+        "grain_bytes": grain,
+    }

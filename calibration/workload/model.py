@@ -76,11 +76,14 @@ def synthesise(model: WorkloadModel, n: int, seed: int) -> BlockTrace:
         length[mine] = rng.choice(sizes, size=len(mine))
     device, offset = _synthetic_places(model, model.state_follows[state], length, rng)
     columns = {
-        "issue_ns": issue, "dispatch_ns": pl.Series([None] * n, dtype=pl.Int64),
+        "issue_ns": issue,
+        "dispatch_ns": pl.Series([None] * n, dtype=pl.Int64),
         "complete_ns": pl.Series([None] * n, dtype=pl.Int64),
-        "device": np.array(model.device_names, dtype=object)[device].tolist(), "offset_bytes": offset,
-        "length_bytes": length, "is_write": model.state_is_write[state],
-    }  # fmt: skip
+        "device": np.array(model.device_names, dtype=object)[device].tolist(),
+        "offset_bytes": offset,
+        "length_bytes": length,
+        "is_write": model.state_is_write[state],
+    }
     return BlockTrace(
         pl.DataFrame(columns, schema=REQUEST_SCHEMA), None, "synthetic", f"synthetic seed {seed}"
     )

@@ -1,7 +1,7 @@
 """What the latency of a cell's requests consists of: a sample of them followed step by step, and a table."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -152,19 +152,31 @@ def _splitters(scenario: Scenario, result: RunResult, templates: IntArray) -> di
 ROWS_MAX: Final = 24
 _USUAL_SIZE_BYTES: Final = 4096
 
-#: What a step is called in figures.
-STEP_WORDS: Final[Mapping[str, str]] = {
-    "client": "client", "public_net": "public network", "lock": "PG lock, order of writes",
-    "primary_cpu": "primary's CPU", "encode": "encode, decode", "read_back": "reading back",
-    "distribution": "distribution", "shard_cpu": "shards' CPU", "device": "device", "log": "log",
-    "pause": "saving old stripes", "hung": "resent after a fault",
-}  # fmt: skip
-# Two lines each and hardly wider than a number, so that all fit on 100 columns.
-_HEADS: Final[Mapping[str, str]] = {
-    "client": "cli-\nent", "public_net": "pub.\nnet", "lock": "PG\nlock", "primary_cpu": "pri.\nCPU",
-    "encode": "en-\ncode", "read_back": "read\nback", "distribution": "dis-\ntri.", "shard_cpu": "OSDs\nCPU",
-    "device": "de-\nvice", "log": "log", "pause": "pause", "hung": "hung",
-}  # fmt: skip
+
+class StepLook(NamedTuple):
+    """How a step is shown."""
+
+    words: str
+    heading: str  # two lines each and hardly wider than a number, so that all fit on 100 columns
+    colour: str
+
+
+# Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
+# "Colour schemes" (2021); neighbours in the stack differ in lightness too.
+STEP_LOOKS: Final[Mapping[str, StepLook]] = {
+    "client": StepLook("client", "cli-\nent", "#E69F00"),
+    "public_net": StepLook("public network", "pub.\nnet", "#56B4E9"),
+    "lock": StepLook("PG lock, order of writes", "PG\nlock", "#222222"),
+    "primary_cpu": StepLook("primary's CPU", "pri.\nCPU", "#009E73"),
+    "encode": StepLook("encode, decode", "en-\ncode", "#CC79A7"),
+    "read_back": StepLook("reading back", "read\nback", "#A6CFE8"),
+    "distribution": StepLook("distribution", "dis-\ntri.", "#0072B2"),
+    "shard_cpu": StepLook("shards' CPU", "OSDs\nCPU", "#B5DBA0"),
+    "device": StepLook("device", "de-\nvice", "#D55E00"),
+    "log": StepLook("log", "log", "#F0E442"),
+    "pause": StepLook("saving old stripes", "pause", "#BBBBBB"),
+    "hung": StepLook("resent after a fault", "hung", "#882255"),
+}
 _NOTE: Final = (
     "% of the mean latency of the requests followed, along their critical paths: first in service, below it "
     "waiting. * = the largest part; log = the store's log and its thread; distri. = private network of "
@@ -191,11 +203,16 @@ def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
         title += f", {format_size(shown)} of {len(sizes)} sizes (all: --out, figures costs-…)"
     steps = steps_with_time(costed)
     table = Table(
-        box=SIMPLE_HEAD, caption=_NOTE, caption_justify="left", pad_edge=False, padding=(0, 1, 0, 0),
-        title=title, title_justify="left",
-    )  # fmt: skip
+        box=SIMPLE_HEAD,
+        caption=_NOTE,
+        caption_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        title=title,
+        title_justify="left",
+    )
     table.add_column("requests")
-    for head in ("mean\n[ms]", *(_HEADS[step] for step in steps)):
+    for head in ("mean\n[ms]", *(STEP_LOOKS[step].heading for step in steps)):
         table.add_column(head, justify="right", no_wrap=True)
     for row in costed:
         size = row.get("block_size_bytes")

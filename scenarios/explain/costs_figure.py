@@ -8,28 +8,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.explain.costs import COST_KEYS, STEP_WORDS, cost_key, steps_with_time
+from stripesim.scenarios.explain.costs import COST_KEYS, STEP_LOOKS, cost_key, steps_with_time
 from stripesim.scenarios.figures.captions import kind_words, scheme_label
+from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.observe.critical_path import STEPS
 
-# Okabe & Ito, "Color universal design" (2008), two shades of blue and green each, greys and the wine of Tol's
-# "Colour schemes" (2021); neighbours in the stack differ in lightness too.
-_COLOURS: Final[Mapping[str, str]] = {
-    "client": "#E69F00",
-    "public_net": "#56B4E9",
-    "lock": "#222222",
-    "primary_cpu": "#009E73",
-    "encode": "#CC79A7",
-    "read_back": "#A6CFE8",
-    "distribution": "#0072B2",
-    "shard_cpu": "#B5DBA0",
-    "device": "#D55E00",
-    "log": "#F0E442",
-    "pause": "#BBBBBB",
-    "hung": "#882255",
-}
 _HATCH: Final = "////"
 _BAR_INCH: Final = 0.42
 _WIDTH_INCH: Final = (9.0, 16.0)
@@ -71,7 +56,7 @@ def _draw(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> Captioned
             _draw_panel(axes, rows, places, shares=shares)
             axes.set_title(title, pad=20)
         entries = [
-            Patch(facecolor=_COLOURS[step], edgecolor="#222222", label=STEP_WORDS[step])
+            Patch(facecolor=STEP_LOOKS[step].colour, edgecolor="#222222", label=STEP_LOOKS[step].words)
             for step in steps_with_time(rows)
         ]
         waiting = "hatched: waiting for it"
@@ -100,15 +85,22 @@ def _draw_panel(
                 if height <= 0:
                     continue
                 axes.bar(
-                    place, height, width=0.86, bottom=bottom, color=_COLOURS[step], linewidth=0.4,
+                    place,
+                    height,
+                    width=0.86,
+                    bottom=bottom,
+                    color=STEP_LOOKS[step].colour,
+                    linewidth=0.4,
                     hatch=_HATCH if waiting else None,
                     edgecolor="#FFFFFF" if waiting and step in ("lock", "hung") else "#222222",
-                )  # fmt: skip
+                )
                 bottom += height
     axes.set_xticks(
-        list(places), [scheme_label(row["scheme"]) for row in rows], rotation=90 if len(rows) > 4 else 0,
+        list(places),
+        [scheme_label(row["scheme"]) for row in rows],
+        rotation=90 if len(rows) > 4 else 0,
         fontsize=10 if len(rows) > 12 else 12,
-    )  # fmt: skip
+    )
     axes.set_xlim(places[0] - 0.7, places[-1] + 0.7)
     if shares:
         axes.set_ylim(0, 100)
@@ -124,10 +116,8 @@ def _name_groups(axes: Axes, rows: Sequence[Mapping[str, Any]], places: Sequence
         return
     for size, mine in groups.items():
         words = "" if size is None else format_size(size)
-        axes.annotate(
-            words, ((mine[0] + mine[-1]) / 2, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
-            textcoords="offset points", ha="center", fontsize=10, color="#444444",
-        )  # fmt: skip
+        above: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "color": "#444444"}
+        note(axes, words, ((mine[0] + mine[-1]) / 2, 1), (0, 2), fontsize=10, **above)
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
@@ -144,7 +134,7 @@ def _caption(rows: Sequence[Mapping[str, Any]], pattern: str, op: str) -> str:
             waiting = "waiting for " if name.endswith("_wait") else ""
             share = number_text(round(100 * row[f"cost_{name}_ns"] / row["cost_latency_mean_ns"]))
             at = "" if size is None else f" at {format_size(size)}"
-            costed.append(f"{waiting}{STEP_WORDS[name.removesuffix('_wait')]} ({share} %){at}")
+            costed.append(f"{waiting}{STEP_LOOKS[name.removesuffix('_wait')].words} ({share} %){at}")
         sentences.append(f"Largest part of {scheme_label(scheme)}: {', '.join(costed)}.")
     counts = [row["cost_requests"] for row in rows]
     requests = " to ".join(dict.fromkeys(map(str, (min(counts), max(counts)))))

@@ -19,19 +19,21 @@ from stripesim.scenarios.explain.layout import (
     time_axis,
     time_words,
 )
-from stripesim.scenarios.explain.text import LOCK_WORDS, bars, heading, lane_words, latency_words, reply_word
+from stripesim.scenarios.explain.text import (
+    CATEGORIES,
+    LOCKS,
+    bars,
+    heading,
+    lane_words,
+    latency_words,
+    reply_word,
+)
 from stripesim.scenarios.explain.timeline import Hold, Timeline, TimelineStep
+from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure
 
 # Okabe & Ito, "Color universal design" (2008); dark enough for white letters or light enough for black ones.
-_COLOURS: Final = {
-    "client": "#E69F00", "network": "#56B4E9", "cpu": "#009E73", "coding": "#CC79A7", "ssd": "#D55E00",
-    "pause": "#D9D9D9", "wait": "#FFFFFF",
-}  # fmt: skip
 _FOR_SHARD: Final = "#C9DC6B"
-_LOCKS: Final = {
-    "pg.lock": "#0072B2", "pg.pipeline": "#7FB2D9", "pg.exec": "#00304D", "primary.recovery": "#0072B2",
-}  # fmt: skip
 _WIDTH_INCH: Final = 13.3
 _ROW_INCH: Final = 0.37
 # Room that a letter of a bar's label takes, at its size of 9 points.
@@ -102,11 +104,9 @@ def _panel(
     axes.axvline(reply, color="black", linewidth=1.3, linestyle=(0, (4, 2)), zorder=5)
     cut_follows = any(0 <= low - timeline.latency_ns < 0.2 * axis.end_ns for low, _ in axis.cuts)
     late = reply > 0.8 * axis.width_us or cut_follows
-    axes.annotate(
-        f"{reply_word(timeline)} {time_words(timeline.latency_ns)}", (reply, -0.66),
-        xytext=(-5 if late else 5, 0), textcoords="offset points", ha="right" if late else "left",
-        va="center", fontweight="bold", zorder=8,
-    )  # fmt: skip
+    beside, way = (-5, "right") if late else (5, "left")
+    words = f"{reply_word(timeline)} {time_words(timeline.latency_ns)}"
+    note(axes, words, (reply, -0.66), (beside, 0), ha=way, va="center", fontweight="bold", zorder=8)
     for low, high in axis.cuts:
         _draw_cut(axes, axis, timeline, low, high, len(names))
     axes.set_yticks(range(len(names)), names)
@@ -132,10 +132,9 @@ def _draw_cut(axes: Axes, axis: TimeAxis, timeline: Timeline, low: int, high: in
         if entry.category == "pause" and entry.step.start_ns < high and entry.step.end_ns > low
     ]
     words = pauses[0] if pauses else f"axis cut:\n{time_words(high - low)}"
-    axes.text(
-        (left + right) / 2, rows / 2 - 0.5, words, rotation=90, zorder=7, ha="center", va="center",
-        multialignment="center", bbox={"facecolor": "white", "edgecolor": "none", "pad": 2.0},
-    )  # fmt: skip
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}
+    place: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "rotation": 90}
+    axes.text((left + right) / 2, rows / 2 - 0.5, words, zorder=7, bbox=box, **place)
 
 
 def _lane(entry: TimelineStep) -> int | str:
@@ -147,7 +146,7 @@ def _lane(entry: TimelineStep) -> int | str:
 def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: Bar, low: float, height: float) -> None:
     left, right = axis.place(bar.low_ns), axis.place(bar.high_ns)
     alpha = _AFTER_REPLY_ALPHA if bar.low_ns >= timeline.latency_ns else 1.0
-    colour = _FOR_SHARD if bar.for_shard and bar.category == "cpu" else _COLOURS[bar.category]
+    colour = _FOR_SHARD if bar.for_shard and bar.category == "cpu" else CATEGORIES[bar.category].colour
     look: dict[str, Any] = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.5}
     if bar.category == "wait":
         look = {"facecolor": "none", "edgecolor": "#777777", "linewidth": 0.6, "hatch": "...."}
@@ -158,22 +157,23 @@ def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: Bar, low: float, 
     cut = any(bar.low_ns < stop and bar.high_ns > start for start, stop in axis.cuts)
     if bar.category != "wait" and not cut and height > 0.5 and len(label) * _LETTER_INCH < room:
         dark = bar.category in ("cpu", "ssd") and not bar.for_shard and alpha == 1.0
-        axes.text(
-            (left + right) / 2, low + height / 2, label, ha="center", va="center", fontsize=9, zorder=4,
-            color="white" if dark else "black", clip_on=True,
-        )  # fmt: skip
+        letters: dict[str, Any] = {
+            "fontsize": 9,
+            "color": "white" if dark else "black",
+            "clip_on": True,
+            "zorder": 4,
+        }
+        axes.text((left + right) / 2, low + height / 2, label, ha="center", va="center", **letters)
 
 
 def _draw_holds(axes: Axes, axis: TimeAxis, holds: Sequence[Hold], row: int) -> None:
     """Draw what the request held as strips: the lock above, the mutex of a stage below."""
     for hold in holds:
-        if hold.role in _LOCKS and hold.end_ns > hold.start_ns:
+        if hold.role in LOCKS and hold.end_ns > hold.start_ns:
             left, right = axis.place(hold.start_ns), axis.place(hold.end_ns)
             low, height = (0.06, 0.22) if hold.role == "pg.exec" else (-0.3, 0.3)
-            axes.barh(
-                row + low, right - left, left=left, height=height, align="edge", color=_LOCKS[hold.role],
-                zorder=3,
-            )  # fmt: skip
+            colour = LOCKS[hold.role][1]
+            axes.barh(row + low, right - left, height, left, align="edge", color=colour, zorder=3)
 
 
 def _time_axis(axes: Axes, axis: TimeAxis) -> None:
@@ -188,11 +188,14 @@ def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
     handles = []
     for name, words in categories(timelines).items():
         hatch = "...." if name == "wait" else None
-        handles.append(Patch(facecolor=_COLOURS[name], edgecolor="#777777", hatch=hatch, label=words))
+        handles.append(
+            Patch(facecolor=CATEGORIES[name].colour, edgecolor="#777777", hatch=hatch, label=words)
+        )
     handles.append(Patch(facecolor=_FOR_SHARD, label="primary’s CPU, for that shard"))
     held = {hold.role for timeline in timelines for hold in timeline.holds if hold.end_ns > hold.start_ns}
-    shown = {role: colour for role, colour in _LOCKS.items() if role in held}
-    handles += [Patch(facecolor=colour, label=LOCK_WORDS[role]) for role, colour in shown.items()]
+    handles += [
+        Patch(facecolor=colour, label=words) for role, (words, colour) in LOCKS.items() if role in held
+    ]
     columns = min(len(handles), 5)
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, handlelength=1.4)
 

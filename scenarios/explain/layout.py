@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stripesim.scenarios.explain.text import WORDS, bars
+from stripesim.scenarios.explain.text import CATEGORIES, bars
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 
 # A pause that takes more than this share of the axis is cut, down to the other share of what is left.
@@ -82,7 +82,7 @@ def time_axis(timelines: Sequence[Timeline]) -> TimeAxis:
 def categories(timelines: Sequence[Timeline]) -> dict[str, str]:
     """Return what some timelines spend time on, with its words."""
     found = {bar[0] for timeline in timelines for entry in timeline.steps for bar in bars(entry)}
-    return {name: words for name, words in WORDS.items() if name in found}
+    return {name: shown.words for name, shown in CATEGORIES.items() if name in found}
 
 
 @dataclass

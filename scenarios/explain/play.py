@@ -15,7 +15,8 @@ from stripesim.scenarios.explain.layout import (
 )
 from stripesim.scenarios.explain.text import (
     BYTE_WORDS,
-    LOCK_WORDS,
+    CATEGORIES,
+    LOCKS,
     bars,
     byte_words,
     heading,
@@ -26,11 +27,8 @@ from stripesim.scenarios.explain.text import (
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 from stripesim.scenarios.report.page.render import render
 
-#: Rows of a host, from what a step's time is spent on.
-_ROWS: Final = {
-    "": "threads, PG", "client": "CPU", "network": "network", "cpu": "CPU", "coding": "CPU", "ssd": "SSD",
-    "pause": "pause",
-}  # fmt: skip
+#: Row of a host for steps that take no time but may wait.
+_THREADS: Final = "threads, PG"
 #: Height of a row on which so many bars lie beside each other [px].
 _ROW_PX, _LEVEL_PX, _ROW_PX_MAX = 18, 7, 46
 
@@ -77,8 +75,8 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     for lane, name in lanes.items():
         entries = [entry for entry in timeline.steps if entry.lane == lane]
         rows = [] if lane != "primary" else _holds(timeline, axis)
-        for row in dict.fromkeys(_ROWS.values()):
-            mine = [entry for entry in entries if _ROWS[entry.category] == row]
+        for row in dict.fromkeys((_THREADS, *(shown.row for shown in CATEGORIES.values()))):
+            mine = [entry for entry in entries if _row_name(entry) == row]
             if any(bars(entry) for entry in mine):
                 rows.append(_row(row, mine, axis))
         if rows:
@@ -91,6 +89,10 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
         "reply": time_words(timeline.latency_ns),
         "hosts": hosts,
     }
+
+
+def _row_name(entry: TimelineStep) -> str:
+    return CATEGORIES[entry.category].row if entry.category else _THREADS
 
 
 def _row(name: str, entries: Sequence[TimelineStep], axis: TimeAxis) -> dict[str, Any]:
@@ -106,21 +108,34 @@ def _row(name: str, entries: Sequence[TimelineStep], axis: TimeAxis) -> dict[str
 
 
 def _bar(
-    axis: TimeAxis, category: str, label: str, low_ns: int, high_ns: int, top: float = 0, height: float = 100,
+    axis: TimeAxis,
+    category: str,
+    label: str,
+    low_ns: int,
+    high_ns: int,
+    top: float = 0,
+    height: float = 100,
     count: int = 1,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     left, right = _percent(axis, low_ns), _percent(axis, high_ns)
     return {
-        "category": category, "label": label, "left": left, "width": round(right - left, 3), "top": top,
-        "height": height, "count": count, "from_us": low_ns / 1e3, "to_us": high_ns / 1e3,
+        "category": category,
+        "label": label,
+        "left": left,
+        "width": round(right - left, 3),
+        "top": top,
+        "height": height,
+        "count": count,
+        "from_us": low_ns / 1e3,
+        "to_us": high_ns / 1e3,
         "takes": time_words(high_ns - low_ns),
-    }  # fmt: skip
+    }
 
 
 def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
     """A row for the lock, the pipeline and the recovery slot that the request holds."""
     rows = []
-    for role, words in LOCK_WORDS.items():
+    for role, (words, _) in LOCKS.items():
         held = [hold for hold in timeline.holds if hold.role == role and hold.end_ns > hold.start_ns]
         shown = [_bar(axis, "lock", words, hold.start_ns, hold.end_ns) for hold in held]
         if shown and role != "pg.exec":
@@ -141,15 +156,25 @@ def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
             byte_words(row.counted),
             "nobody waits for this" if row.after_reply else "",
         ]
-        found.append({
-            "request": number, "time_us": (row.start_ns + low) / 1e3, "what": row.what, "lane": row.lane,
-            "facts": "; ".join(fact for fact in facts if fact),
-        })  # fmt: skip
+        found.append(
+            {
+                "request": number,
+                "time_us": (row.start_ns + low) / 1e3,
+                "what": row.what,
+                "lane": row.lane,
+                "facts": "; ".join(fact for fact in facts if fact),
+            }
+        )
     done = "repaired" if timeline.op == "repair" else "the client has its reply"
-    found.append({
-        "request": number, "time_us": timeline.latency_ns / 1e3, "what": done, "lane": "client",
-        "facts": f"after {time_words(timeline.latency_ns)}",
-    })  # fmt: skip
+    found.append(
+        {
+            "request": number,
+            "time_us": timeline.latency_ns / 1e3,
+            "what": done,
+            "lane": "client",
+            "facts": f"after {time_words(timeline.latency_ns)}",
+        }
+    )
     return found
 
 

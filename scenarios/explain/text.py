@@ -2,27 +2,39 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.schema.units import format_size
 
-#: One character for each thing that time is spent on; waiting is light, work is dark.
-GLYPHS: Final = {
-    "client": "o", "network": "=", "cpu": "#", "coding": "E", "ssd": "S", "pause": "~", "wait": ".",
-}  # fmt: skip
-WORDS: Final = {
-    "client": "client", "network": "network", "cpu": "CPU", "coding": "encode/decode", "ssd": "SSD",
-    "pause": "pause", "wait": "waiting",
-}  # fmt: skip
 
-#: What a request holds, beside servers.
-LOCK_WORDS: Final = {
-    "pg.lock": "PG lock held",
-    "pg.pipeline": "in the PG’s write pipeline",
-    "pg.exec": "PG busy with one stage",
-    "primary.recovery": "recovery slot held",
+class Category(NamedTuple):
+    """How time spent on one thing is shown."""
+
+    words: str
+    glyph: str  # in a drawing of characters; waiting is light, work is dark
+    style: str  # of the glyph on a terminal
+    colour: str  # in a figure
+    row: str  # of a host on the page that plays requests
+
+
+CATEGORIES: Final = {
+    "client": Category("client", "o", "yellow", "#E69F00", "CPU"),
+    "network": Category("network", "=", "cyan", "#56B4E9", "network"),
+    "cpu": Category("CPU", "#", "green", "#009E73", "CPU"),
+    "coding": Category("encode/decode", "E", "bold magenta", "#CC79A7", "CPU"),
+    "ssd": Category("SSD", "S", "red", "#D55E00", "SSD"),
+    "pause": Category("pause", "~", "dim", "#D9D9D9", "pause"),
+    "wait": Category("waiting", ".", "dim", "#FFFFFF", ""),
+}
+
+#: What a request holds, beside servers: in words, and its colour in a figure.
+LOCKS: Final = {
+    "pg.lock": ("PG lock held", "#0072B2"),
+    "pg.pipeline": ("in the PG’s write pipeline", "#7FB2D9"),
+    "pg.exec": ("PG busy with one stage", "#00304D"),
+    "primary.recovery": ("recovery slot held", "#0072B2"),
 }
 
 BYTE_WORDS: Final = (
@@ -67,9 +79,11 @@ def heading(timeline: Timeline) -> str:
 def shard_words(timeline: Timeline) -> str:
     """Say how many shards the request moves: ``reads 3 shards, writes 3, metadata alone to 1``."""
     counts = {
-        "reads": timeline.shard_reads, "writes": timeline.shard_writes,
-        "object info alone from": timeline.metadata_reads, "metadata alone to": timeline.metadata_writes,
-    }  # fmt: skip
+        "reads": timeline.shard_reads,
+        "writes": timeline.shard_writes,
+        "object info alone from": timeline.metadata_reads,
+        "metadata alone to": timeline.metadata_writes,
+    }
     noun = " shards" if timeline.shard_reads != 1 else " shard"
     return ", ".join(f"{verb} {n}{noun if verb == 'reads' else ''}" for verb, n in counts.items() if n)
 
@@ -82,7 +96,7 @@ def reply_word(timeline: Timeline) -> str:
 def latency_words(timeline: Timeline) -> str:
     """Say how long it took and on what, along the critical path."""
     parts = [
-        f"{WORDS[name]} {ns / 1e3:,.0f} µs ({ns / timeline.latency_ns:.0%})"
+        f"{CATEGORIES[name].words} {ns / 1e3:,.0f} µs ({ns / timeline.latency_ns:.0%})"
         for name, ns in sorted(timeline.latency_by_category_ns().items(), key=lambda item: -item[1])
         if ns >= timeline.latency_ns / 200
     ]
@@ -191,7 +205,7 @@ def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None
     Returns
     -------
     list of str
-        Lines. In a cell stands what most of its time was spent on; `GLYPHS` says what the characters mean.
+        Lines. In a cell stands what most of its time was spent on; `CATEGORIES` says what they mean.
     """
     end_ns = end_ns or timeline.end_ns
     lanes: dict[str, list[TimelineStep]] = {"client": [], "primary": []}
@@ -206,7 +220,7 @@ def drawing(timeline: Timeline, *, columns: int = 100, end_ns: int | None = None
     cells = max(columns, 40) - margin
     lines = []
     for name, steps in lanes.items():
-        spent = [dict.fromkeys(GLYPHS, 0.0) for _ in range(cells)]
+        spent = [dict.fromkeys(CATEGORIES, 0.0) for _ in range(cells)]
         for entry in steps:
             for category, low, high in bars(entry):
                 _spend(spent, category, low / end_ns * cells, high / end_ns * cells)
@@ -246,5 +260,5 @@ def _glyph(cell: dict[str, float]) -> str:
     # Work hides waiting: of a bundle of requests to one server something is nearly always waiting.
     work = {name: share for name, share in cell.items() if name != "wait" and share}
     if work:
-        return GLYPHS[max(work, key=lambda name: work[name])]
-    return GLYPHS["wait"] if cell["wait"] else " "
+        return CATEGORIES[max(work, key=lambda name: work[name])].glyph
+    return CATEGORIES["wait"].glyph if cell["wait"] else " "

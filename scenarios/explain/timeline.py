@@ -114,9 +114,21 @@ class Timeline:
     def to_json(self) -> dict[str, Any]:
         """Return a document of plain values."""
         plain = (
-            "scheme", "op", "state", "generation", "size_bytes", "offset_bytes", "primary", "latency_ns",
-            "end_ns", "shard_reads", "shard_writes", "metadata_reads", "metadata_writes", "method",
-        )  # fmt: skip
+            "scheme",
+            "op",
+            "state",
+            "generation",
+            "size_bytes",
+            "offset_bytes",
+            "primary",
+            "latency_ns",
+            "end_ns",
+            "shard_reads",
+            "shard_writes",
+            "metadata_reads",
+            "metadata_writes",
+            "method",
+        )
         return {
             **{name: getattr(self, name) for name in plain},
             "kernel_notes": list(self.kernel_notes),

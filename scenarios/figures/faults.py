@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 
+from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 
 # From well to ill, in colours of Okabe and Ito; hatches separate what grey print does not.
@@ -116,10 +117,8 @@ def _mark_events(axes: Axes, timeline: Mapping[str, Any], span_s: float, *, word
         if words:
             # Words that would touch are set one line higher.
             lift = 15 if time_s - last_s < 0.05 * span_s else 3
-            axes.annotate(
-                word, (time_s, 1), (0, lift), xycoords=("data", "axes fraction"), textcoords="offset points",
-                ha="center", fontsize=11, annotation_clip=False,
-            )  # fmt: skip
+            above: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "annotation_clip": False}
+            note(axes, word, (time_s, 1), (0, lift), fontsize=11, **above)
             last_s = time_s if lift == 3 else -1e9
 
 
@@ -149,9 +148,14 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
             below = [row["nines"] - row["nines_low"] for row in shown]
             above = [(row["nines_high"] or row["nines"]) - row["nines"] for row in shown]
             axes.errorbar(
-                x, [row["nines"] for row in shown], yerr=[below, above], fmt=_MARKERS[method],
-                color=_COLOURS[method], capsize=4, label=method,
-            )  # fmt: skip
+                x,
+                [row["nines"] for row in shown],
+                yerr=[below, above],
+                fmt=_MARKERS[method],
+                color=_COLOURS[method],
+                capsize=4,
+                label=method,
+            )
         axes.set_xticks(range(len(schemes)), schemes)
         axes.set_xlim(-0.6, len(schemes) - 0.4)
         axes.set_ylim(bottom=0)

@@ -13,7 +13,7 @@ from stripesim.models.coding.parse import parse_scheme
 from stripesim.models.kernel.buffers import EncodeBufferModel
 from stripesim.models.kernel.cost import KernelTableError
 from stripesim.scenarios.figures.captions import scheme_label
-from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS
+from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import format_size, number_text
 from stripesim.sim.ceph.cluster import BUFFERED_KERNELS
@@ -84,8 +84,10 @@ def draw_copies(
                 Patch(color=_BUFFERS, label="buffers, copies"),
                 Patch(color=_PLUGIN, label="whole call"),
             ],
-            loc="outside upper left", ncols=3, fontsize=11.5,
-        )  # fmt: skip
+            loc="outside upper left",
+            ncols=3,
+            fontsize=11.5,
+        )
     caption = (
         f"One encode call of {scheme_label(scheme)}. The simulator charges the kernel without pyeclib's "
         "copies and, for ISA-L, a model of the buffers that Ceph's plugin makes, fitted to isa:cauchy. "
@@ -96,9 +98,13 @@ def draw_copies(
 
 
 def _draw_size(
-    axes: Axes, rows: pl.DataFrame, ceph: pl.DataFrame, scheme: str, size_bytes: int,
+    axes: Axes,
+    rows: pl.DataFrame,
+    ceph: pl.DataFrame,
+    scheme: str,
+    size_bytes: int,
     buffers: EncodeBufferModel | None,
-) -> list[tuple[str, float]]:  # fmt: skip
+) -> list[tuple[str, float]]:
     """Draw one size; return how far the charges are from Ceph's plugins."""
     where = {"scheme": scheme, "op": "encode"}
     place, places, words, errors = 0.0, [], [], []
@@ -124,10 +130,7 @@ def _draw_size(
             axes.bar(place, bar.first_s * 1e6, width=0.66, color=bar.colour)
             if bar.second_s:
                 axes.bar(place, bar.second_s * 1e6, width=0.66, bottom=bar.first_s * 1e6, color=_BUFFERS)
-            axes.annotate(
-                number_text(whole_us), (place, whole_us), xytext=(0, 3), textcoords="offset points",
-                ha="center", fontsize=11,
-            )  # fmt: skip
+            note(axes, number_text(whole_us), (place, whole_us), (0, 3), fontsize=11)
             places.append(place)
             words.append(bar.words)
             place += 1

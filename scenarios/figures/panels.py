@@ -79,9 +79,16 @@ def draw_panel(
         y = mine[panel.metric].cast(pl.Float64).to_numpy() * panel.factor
         shown += [float(value) for value in y if np.isfinite(value)]
         axes.plot(
-            x, y, **look, linestyle=LINES[style], linewidth=2, markersize=7,
-            markeredgecolor="white", markeredgewidth=0.8, label=scheme_label(scheme),
-        )  # fmt: skip
+            x,
+            y,
+            **look,
+            linestyle=LINES[style],
+            linewidth=2,
+            markersize=7,
+            markeredgecolor="white",
+            markeredgewidth=0.8,
+            label=scheme_label(scheme),
+        )
         if panel.ci is not None and set(panel.ci) <= set(mine.columns):
             low, high = (mine[name].cast(pl.Float64).to_numpy() * panel.factor for name in panel.ci)
             axes.vlines(x, low, high, color=COLOURS[style], linewidth=1.6, zorder=2.5)
@@ -118,10 +125,8 @@ def _draw_bars(
             low, high = (row.get(name) for name in panel.ci) if panel.ci else (None, None)
             if low is not None and high is not None:
                 axes.vlines(index, low * panel.factor, high * panel.factor, color="#222222", linewidth=1.6)
-            axes.annotate(
-                number_text(value, panel.factor), (index, max(value, high or 0) * panel.factor),
-                xytext=(0, 3), textcoords="offset points", ha="center",
-            )  # fmt: skip
+            top = (index, max(value, high or 0) * panel.factor)
+            note(axes, number_text(value, panel.factor), top, (0, 3))
         for item in overlay:
             if item.scheme == scheme and item.metric == panel.metric:
                 _draw_overlay(axes, item, panel.factor, index + 0.38, "#444444")
@@ -129,6 +134,11 @@ def _draw_bars(
     axes.set_xlim(-0.6, len(schemes) - 0.4)
     axes.set_ylabel(panel.unit)
     axes.margins(y=0.12)
+
+
+def note(axes: Axes, words: str, point: tuple[float, float], lift: tuple[float, float], **look: Any) -> None:
+    """Write words beside a point of the data, so many points to the right and upwards."""
+    axes.annotate(words, point, lift, textcoords="offset points", **{"ha": "center", **look})
 
 
 def _draw_overlay(axes: Axes, item: Overlay, factor: float, x: float, colour: str) -> None:

@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import matplotlib as mpl
 import polars as pl
@@ -37,17 +38,6 @@ from stripesim.scenarios.figures.panels import (
 from stripesim.scenarios.run.results import write_files
 from stripesim.scenarios.schema.units import number_text
 
-_STYLE: Final[Mapping[str, Any]] = MappingProxyType({
-    "font.family": "DejaVu Sans", "font.size": 13, "axes.titlesize": 14, "axes.titleweight": "bold",
-    "axes.titlelocation": "left", "axes.labelsize": 13, "axes.spines.top": False, "axes.spines.right": False,
-    "axes.edgecolor": "#444444", "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True,
-    "grid.color": "#DDDDDD", "grid.linewidth": 0.8, "xtick.major.size": 0, "ytick.color": "#444444",
-    "ytick.labelcolor": "black", "ytick.major.size": 3, "legend.frameon": False, "figure.facecolor": "white",
-    "svg.fonttype": "path",
-    # Fixed, so that the same rows give the same SVG to the byte.
-    "svg.hashsalt": "stripesim",
-})  # fmt: skip
-
 #: No date and no version of the drawing library: the same rows give the same bytes.
 METADATA: Final[Mapping[str, dict[str, str | None]]] = MappingProxyType(
     {"svg": {"Date": None, "Creator": "stripesim"}, "png": {"Software": None}}
@@ -67,8 +57,13 @@ class CaptionedFigure(NamedTuple):
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw and save in the house style inside this context."""
-    with mpl.rc_context(cast(Any, dict(_STYLE))):
+    with mpl.rc_context(_house_style()):
         yield
+
+
+@cache
+def _house_style() -> mpl.RcParams:
+    return mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
 
 
 def legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> None:

@@ -44,10 +44,16 @@ class ImportedPool:
         """The pool as the JSON document lists it."""
         placed = {key: getattr(self.placed, key) for key in ("size", "pg_num", "pgp_num")}
         return {
-            "id": self.placed.id, "name": self.placed.name, "scheme": self.scheme, **placed,
-            "rule": self.rule_name, "failure_domain": self.failure_domain, "osds": len(self.osds),
-            "stored_bytes": self.stored_bytes, "application": self.application,
-        }  # fmt: skip
+            "id": self.placed.id,
+            "name": self.placed.name,
+            "scheme": self.scheme,
+            **placed,
+            "rule": self.rule_name,
+            "failure_domain": self.failure_domain,
+            "osds": len(self.osds),
+            "stored_bytes": self.stored_bytes,
+            "application": self.application,
+        }
 
 
 @dataclass(frozen=True)

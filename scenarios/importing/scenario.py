@@ -76,10 +76,14 @@ def scenario_of(cluster: ImportedCluster, pool: ImportedPool, crush_file: str) -
             **({"hosts": groups} if len(groups) > 1 else {}),
         },
         "workload": {
-            "ops": ["write", "read"], "patterns": ["rand"], "block_sizes_bytes": ["4k"], "queue_depth": 32,
-            "requests": 2000, "image_bytes": "8GiB",
+            "ops": ["write", "read"],
+            "patterns": ["rand"],
+            "block_sizes_bytes": ["4k"],
+            "queue_depth": 32,
+            "requests": 2000,
+            "image_bytes": "8GiB",
         },
-    }  # fmt: skip
+    }
     return ImportedScenario(pool.placed.name, found, map_to_text(crush), mapping)
 
 

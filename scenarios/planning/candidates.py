@@ -103,9 +103,12 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
         raise scenario.problem("plan", f"{count} candidates", f"at most {CANDIDATES_MAX}")
     cluster = scenario.cluster
     common = {
-        "hosts": cluster.host_count, "osds_per_host": cluster.osds_per_host, "ssd": cluster.ssd,
-        "public_gbit_per_s": cluster.public_gbit_per_s, "pg_num": cluster.pg_num,
-    }  # fmt: skip
+        "hosts": cluster.host_count,
+        "osds_per_host": cluster.osds_per_host,
+        "ssd": cluster.ssd,
+        "public_gbit_per_s": cluster.public_gbit_per_s,
+        "pg_num": cluster.pg_num,
+    }
     values = scenario.model_dump(mode="json", exclude_unset=True, exclude={"plan"})
     for scheme, *chosen in product(scenario.schemes, *varied.values()):
         keys = dict(zip(varied, chosen, strict=True))

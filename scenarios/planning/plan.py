@@ -78,10 +78,15 @@ def make_plan(
         "assumptions": _assumptions(scenario, plan),
         "warnings": warnings_of_all(one.scenario for one in every if one.scenario),
         "provenance": {
-            "stripesim": __version__, "scenario": scenario.name, "scenario_sha256": scenario.hash(),
-            "seed": scenario.seed, "engine": engine, "replications": plan.replications, **where_and_when(),
+            "stripesim": __version__,
+            "scenario": scenario.name,
+            "scenario_sha256": scenario.hash(),
+            "seed": scenario.seed,
+            "engine": engine,
+            "replications": plan.replications,
+            **where_and_when(),
         },
-    }  # fmt: skip
+    }
 
 
 def _name(candidate: Candidate) -> str:
@@ -115,10 +120,12 @@ def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> 
     found["iops"], *iops = student_interval([row["iops"] for row in rows])
     found["latency_p99_ns"], *p99 = student_interval([row["latency_p99_ns"] for row in rows])
     found |= {
-        "iops_low": iops[0], "iops_high": iops[1],
-        "latency_p99_low_ns": p99[0], "latency_p99_high_ns": p99[1],
+        "iops_low": iops[0],
+        "iops_high": iops[1],
+        "latency_p99_low_ns": p99[0],
+        "latency_p99_high_ns": p99[1],
         "bottleneck": rows[0]["bottleneck"],
-    }  # fmt: skip
+    }
     if plan.rate_per_s is not None:
         # Poisson arrivals of a finite run are not exactly at the rate: a saturated one serves a share.
         shares = [row["iops"] / row["offered_iops"] if row["saturated"] else 1.0 for row in rows]

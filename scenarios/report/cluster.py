@@ -47,8 +47,12 @@ def sections_of(document: Row) -> list[Section]:
     """From raw to what can be written, pools, balance, room to heal, hardware."""
     capacity = document["capacity"]
     return [
-        _waterfall(capacity), _pools(document), _balance(document), _healing(capacity), _hardware(document),
-    ]  # fmt: skip
+        _waterfall(capacity),
+        _pools(document),
+        _balance(document),
+        _healing(capacity),
+        _hardware(document),
+    ]
 
 
 def _waterfall(capacity: Row) -> Section:
@@ -94,47 +98,50 @@ def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
         ("until the first OSD is full", now["usable_raw_bytes"], fullest),
         ("the same after upmap", then["usable_raw_bytes"], moved),
         ("in use", row["used_bytes"], "not in the report" if row["used_bytes"] is None else "as reported"),
-    ]  # fmt: skip
+    ]
 
 
 def _pools(document: Row) -> Section:
     capacity = document["capacity"]
     full, near = capacity["full_ratio"], capacity["nearfull_ratio"]
-    rows: list[list[str | Cell]] = []
+    rows: list[Mapping[str, str | Cell]] = []
     for pool, room in zip(document["pools"], capacity["pools"], strict=True):
-        overhead = room["overhead"]
-        rows.append([
-            Cell(pool["name"], f"rule {pool['rule']}"),
-            Cell(scheme_label(pool["scheme"]), f"{overhead:.4g} bytes stored for each"),
-            f"{pool['pg_num']:,}", f"{room['failure_domains']} × {pool['failure_domain']}",
-            bytes_text(room["stored_bytes"]),
-            Cell(bytes_text(room["usable_bytes_full"]),
-                 f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"),
-            Cell(bytes_text(room["usable_bytes_safe"]),
-                 f"without the largest {pool['failure_domain']}, × {near:.4g} / {overhead:.4g}"),
-            Cell(bytes_text(room["more_bytes"]), "until its first OSD is full, the other pools as they are"),
-        ])  # fmt: skip
-    columns = ["pool", "scheme", "groups", "domains", "holds", "usable, full ratio", "usable, a domain gone",
-               "takes more"]  # fmt: skip
+        overhead, domain = room["overhead"], pool["failure_domain"]
+        why_full = f"{bytes_text(room['raw_bytes'])} × {full:.4g} / {overhead:.4g}"
+        why_safe = f"without the largest {domain}, × {near:.4g} / {overhead:.4g}"
+        why_more = "until its first OSD is full, the other pools as they are"
+        row: dict[str, str | Cell] = {
+            "pool": Cell(pool["name"], f"rule {pool['rule']}"),
+            "scheme": Cell(scheme_label(pool["scheme"]), f"{overhead:.4g} bytes stored for each"),
+            "groups": f"{pool['pg_num']:,}",
+            "domains": f"{room['failure_domains']} × {domain}",
+            "holds": bytes_text(room["stored_bytes"]),
+            "usable, full ratio": Cell(bytes_text(room["usable_bytes_full"]), why_full),
+            "usable, a domain gone": Cell(bytes_text(room["usable_bytes_safe"]), why_safe),
+            "takes more": Cell(bytes_text(room["more_bytes"]), why_more),
+        }
+        rows.append(row)
     return Section(
         "Pools",
         "pools",
         "Each pool alone on its OSDs. Metadata, padding and the log are not counted: small objects store "
         "more. What is safe stays below the cluster's nearfull ratio with the largest failure domain lost.",
-        [Table("Pools: what each holds and can hold", columns, rows, form="stack", words=(1, 3))],
+        [Table.of("Pools: what each holds and can hold", rows, form="stack", words=(1, 3))],
     )
 
 
 def _balance(document: Row) -> Section:
-    classes: list[list[str | Cell]] = []
+    classes: list[Mapping[str, str | Cell]] = []
     for row in document["capacity"]["classes"]:
         for words, state in (("now", row["now"]), ("after upmap", row["after_upmap"])):
-            over = state["fullest_over_mean"]
-            classes.append([
-                f"{row['class']}, {words}",
-                "–" if state["fullest_osd"] is None else f"osd.{state['fullest_osd']}",
-                "–" if over is None else f"{over:.3f} ×", bytes_text(state["stranded_bytes"]),
-            ])  # fmt: skip
+            over, osd = state["fullest_over_mean"], state["fullest_osd"]
+            line = {
+                "class": f"{row['class']}, {words}",
+                "fullest OSD": "–" if osd is None else f"osd.{osd}",
+                "over the mean": "–" if over is None else f"{over:.3f} ×",
+                "stranded": bytes_text(state["stranded_bytes"]),
+            }
+            classes.append(line)
     sizes = {osd["osd"]: osd for osd in document["osds"]}
     loads = [
         (row["acting_pgs"] / (sizes[row["osd"]]["size_bytes"] / 1e12), row)
@@ -142,26 +149,31 @@ def _balance(document: Row) -> Section:
         if sizes.get(row["osd"], {}).get("size_bytes")
     ]
     loads.sort(key=lambda pair: (-pair[0], pair[1]["osd"]))
-    rows: list[list[str | Cell]] = []
+    rows: list[Mapping[str, str | Cell]] = []
     for load, row in loads[:10]:
-        osd = sizes[row["osd"]]
-        rows.append([
-            f"osd.{row['osd']}", str(osd["host"] or "–"), str(osd["class"] or "–"),
-            bytes_text(osd["size_bytes"]), f"{row['acting_pgs']:,}", f"{row['primary_pgs']:,}",
-            Cell(f"{load:,.1f}", share=load / loads[0][0] if loads[0][0] else 0.0),
-        ])  # fmt: skip
-    columns = ["OSD", "host", "class", "size", "groups", "primaries", "groups per TB"]
+        held = sizes[row["osd"]]
+        entry: dict[str, str | Cell] = {
+            "OSD": f"osd.{row['osd']}",
+            "host": str(held["host"] or "–"),
+            "class": str(held["class"] or "–"),
+            "size": bytes_text(held["size_bytes"]),
+            "groups": f"{row['acting_pgs']:,}",
+            "primaries": f"{row['primary_pgs']:,}",
+            "groups per TB": Cell(f"{load:,.1f}", share=load / loads[0][0] if loads[0][0] else 0.0),
+        }
+        rows.append(entry)
     return Section(
         "Balance",
         "balance",
         "The fullest OSD ends the cluster's capacity. Upmap is computed here as Ceph's balancer works: it "
         "moves single shards, within their rule's failure domains, from the fullest OSDs to the emptiest.",
         [
-            Table("Fullest OSD by class", ["class", "fullest OSD", "over the mean", "stranded"], classes),
-            Table("OSDs with the most placement groups for their size", columns, rows, words=(1, 2),
-                  caption_shown=True),
+            Table.of("Fullest OSD by class", classes),
+            Table.of(
+                "OSDs with the most placement groups for their size", rows, words=(1, 2), caption_shown=True
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def _healing(capacity: Row) -> Section:

@@ -10,9 +10,18 @@ from stripesim.scenarios.report.page.render import Table, render
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 
 _COLUMNS = (
-    "candidate", "usable, safe", "requests/s", "p99 [ms]", "p99 in recovery [ms]", "rebuild", "nines",
-    "writes/day", "cost", "days until full", "verdict",
-)  # fmt: skip
+    "candidate",
+    "usable, safe",
+    "requests/s",
+    "p99 [ms]",
+    "p99 in recovery [ms]",
+    "rebuild",
+    "nines",
+    "writes/day",
+    "cost",
+    "days until full",
+    "verdict",
+)
 
 
 def rows_of(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stripesim.scenarios.explain.costs import COST_KEYS, STEP_WORDS, cost_key
+from stripesim.scenarios.explain.costs import COST_KEYS, STEP_LOOKS, cost_key
 from stripesim.scenarios.explain.costs_figure import draw_costs
 from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.figures.faults import draw_timelines
@@ -55,10 +55,10 @@ def _costs(report: RunReport) -> Section | None:
 
 def _costs_table(report: RunReport, kind: Kind) -> Table:
     rows: list[list[str | Cell]] = []
-    for step, words in STEP_WORDS.items():
+    for step, look in STEP_LOOKS.items():
         cells = [_cost_cell(report.rows_of(kind, scheme), step) for scheme in report.schemes]
         if any(cell.share is not None and cell.share >= _SHOWN for cell in cells):
-            rows.append([words, *cells])
+            rows.append([look.words, *cells])
     several = "; least and greatest over the block sizes" if len(report.sizes_of(kind)) > 1 else ""
     caption = f"{request_words(*kind, report.sizes_of(kind))}: share of the mean latency [%]{several}"
     return Table(caption, report.columns("step"), rows, form="compare", caption_shown=True)

@@ -65,16 +65,25 @@ def comparison_notes(report: RunReport) -> list[str]:
     sized = any(len(report.sizes_of(kind)) > 1 for kind in kinds)
     worn = any(report.wear(kind, scheme) for kind in kinds for scheme in schemes)
     notes = (
-        (len(schemes) > 1, f"A factor compares with {scheme_label(schemes[0])}. Bold: best of its row, "
-         f"where schemes differ by {_NOTABLE:.0%} or more. All meet the same requests and the same random "
-         "numbers."),
-        (report.result.timelines, "Rates and latencies are of the whole run, failures and recovery included; "
-         "“Failures and repair as simulated” has them by phase."),
+        (
+            len(schemes) > 1,
+            f"A factor compares with {scheme_label(schemes[0])}. Bold: best of its row, "
+            f"where schemes differ by {_NOTABLE:.0%} or more. All meet the same requests and the same random "
+            "numbers.",
+        ),
+        (
+            report.result.timelines,
+            "Rates and latencies are of the whole run, failures and recovery included; "
+            "“Failures and repair as simulated” has them by phase.",
+        ),
         (True, "MB = 10⁶ bytes; B/B = bytes moved for each byte that the client reads or writes."),
         (sized, "Two numbers are the least and the greatest over the block sizes; “Every result” has each."),
-        (worn, "Drive writes per day suppose that the simulated rate goes on day and night and spreads "
-         "evenly; they count what hosts write, as ratings do."),
-    )  # fmt: skip
+        (
+            worn,
+            "Drive writes per day suppose that the simulated rate goes on day and night and spreads "
+            "evenly; they count what hosts write, as ratings do.",
+        ),
+    )
     return [note for holds, note in notes if holds]
 
 
@@ -312,12 +321,15 @@ def storage_notes(report: RunReport) -> list[str]:
 def _capacity_table(report: RunReport) -> Table:
     rows = [
         [
-            scheme_label(scheme), number_text(held.stored_per_client_byte),
-            f"{1 / held.stored_per_client_byte:.0%}", bytes_text(held.raw_bytes),
-            bytes_text(held.usable_bytes), bytes_text(held.usable_as_placed_bytes),
+            scheme_label(scheme),
+            number_text(held.stored_per_client_byte),
+            f"{1 / held.stored_per_client_byte:.0%}",
+            bytes_text(held.raw_bytes),
+            bytes_text(held.usable_bytes),
+            bytes_text(held.usable_as_placed_bytes),
         ]
         for scheme, held in report.capacities.items()
-    ]  # fmt: skip
+    ]
     columns = ["scheme", "stored per client byte", "of raw", "raw", "usable, evenly full"]
     return Table("Usable capacity", [*columns, "usable, as placed"], rows, form="stack")
 

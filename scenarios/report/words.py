@@ -10,17 +10,26 @@ from stripesim.scenarios.figures.captions import kind_words
 from stripesim.scenarios.schema.units import number_text, size_text
 
 #: What a class of resource is called outside of the simulator.
-RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType({
-    "client.submit": "client’s submission thread",
-    "client.tx": "client’s network, sending", "client.rx": "client’s network, receiving",
-    "cpu": "CPU cores of a host",
-    "public.tx": "public network, sending", "public.rx": "public network, receiving",
-    "private.tx": "private network, sending", "private.rx": "private network, receiving",
-    "worker": "worker threads of an OSD", "ssd": "SSD of an OSD", "kv": "key-value thread of an OSD",
-    "sync": "log sync of an OSD", "pg.lock": "lock of a placement group",
-    "pg.exec": "execution of a placement group", "pg.pipeline": "write pipeline of a placement group",
-    "none": "no resource: none is near its limit",
-})  # fmt: skip
+RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "client.submit": "client’s submission thread",
+        "client.tx": "client’s network, sending",
+        "client.rx": "client’s network, receiving",
+        "cpu": "CPU cores of a host",
+        "public.tx": "public network, sending",
+        "public.rx": "public network, receiving",
+        "private.tx": "private network, sending",
+        "private.rx": "private network, receiving",
+        "worker": "worker threads of an OSD",
+        "ssd": "SSD of an OSD",
+        "kv": "key-value thread of an OSD",
+        "sync": "log sync of an OSD",
+        "pg.lock": "lock of a placement group",
+        "pg.exec": "execution of a placement group",
+        "pg.pipeline": "write pipeline of a placement group",
+        "none": "no resource: none is near its limit",
+    }
+)
 
 #: Factors this near to 1 are none in prose.
 _ALIKE: Final = 0.03

@@ -48,7 +48,7 @@ PURCHASES: Final = (
     Purchase(("cluster", "private_gbit_per_s"), "private network", ("private.tx", "private.rx")),
     Purchase(("cluster", "pg_num"), "placement groups", ("pg.lock", "pg.exec", "pg.pipeline")),
     Purchase(("client", "threads"), "client threads", ("client.submit",)),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

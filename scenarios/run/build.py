@@ -346,9 +346,11 @@ def build_pool(
             host_cores=None if isinstance(found.hosts, int) else np.array(host_values(scenario, "cores")),
         )
     return Pool(
-        cluster=cluster, scheme=scheme, stripe_unit_bytes=found.stripe_unit_bytes,
+        cluster=cluster,
+        scheme=scheme,
+        stripe_unit_bytes=found.stripe_unit_bytes,
         object_bytes=found.object_bytes,
-    )  # fmt: skip
+    )
 
 
 def _acting(scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]) -> IntArray:

@@ -56,8 +56,11 @@ def load_rows_of(scenario: Scenario, cell: Cell, result: RunResult) -> list[dict
     rows = zip(scenario.workloads, scenario.loads, result.load_rows, strict=True) if result.load_rows else ()
     return [
         {
-            **load_cell(cell.scheme, load)._asdict(), **common, **row,
-            "engine_wall_s": result.row["engine_wall_s"], "workload": named.name,
+            **load_cell(cell.scheme, load)._asdict(),
+            **common,
+            **row,
+            "engine_wall_s": result.row["engine_wall_s"],
+            "workload": named.name,
         }
         for named, load, row in rows
-    ]  # fmt: skip
+    ]

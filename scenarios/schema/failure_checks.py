@@ -9,9 +9,12 @@ from stripesim.scenarios.schema.problems import Problem, problem
 from stripesim.scenarios.schema.tables import AgeingSpec, DrawnSpec, DurabilitySpec, FaultsSpec
 
 _NUMBERS: Final = {
-    "exponential": {"scale_s"}, "weibull": {"scale_s", "shape"}, "lognormal": {"median_s", "sigma"},
-    "piecewise": {"ages_s", "afrs"}, "trace": {"trace"},
-}  # fmt: skip
+    "exponential": {"scale_s"},
+    "weibull": {"scale_s", "shape"},
+    "lognormal": {"median_s", "sigma"},
+    "piecewise": {"ages_s", "afrs"},
+    "trace": {"trace"},
+}
 _COUNTS: Final = ("cluster.hosts", "cluster.osds_per_host", "cluster.racks")
 _ONE: Final = "only one of them"
 
@@ -57,9 +60,10 @@ def _alone(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
 def _targets(scenario: Scenario, faults: FaultsSpec) -> Iterator[Problem]:
     cluster = scenario.cluster
     counts = {
-        "osds": (cluster.osd_count, "an OSD"), "hosts": (cluster.host_count, "a host"),
+        "osds": (cluster.osd_count, "an OSD"),
+        "hosts": (cluster.host_count, "a host"),
         "racks": (domain_count(scenario, "rack"), "a rack"),
-    }  # fmt: skip
+    }
     for index, event in enumerate(faults.events):
         where = f"faults.events.{index}"
         if not (event.osds or event.hosts or event.racks):

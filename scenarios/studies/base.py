@@ -333,9 +333,13 @@ class Study:
                 tables["Ablations"] = result.ablation_table()
             figures = self.figures(result)
             page = report_page(
-                title=self.title, introduction=self.introduction + changed, ledger=result.ledger,
-                figures=figures, provenance=result.provenance, tables=tables,
-            )  # fmt: skip
+                title=self.title,
+                introduction=self.introduction + changed,
+                ledger=result.ledger,
+                figures=figures,
+                provenance=result.provenance,
+                tables=tables,
+            )
             written += save_figures(figures, out)
         written += write_files(out, {"report.html": page.encode(), **self.files(result)})
         for name, each in result.ablated.items():

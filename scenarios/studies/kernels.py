@@ -32,10 +32,13 @@ def shipped_provenance(study: str) -> dict[str, Any]:
 def provenance_here(module: str, **more: Any) -> dict[str, Any]:
     """What measures when a module is run: processor, versions, day."""
     return {
-        "basis": "measured", "command": f"python -m {module}", "cpu": cpu_description(),
-        "versions": library_versions(), "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "basis": "measured",
+        "command": f"python -m {module}",
+        "cpu": cpu_description(),
+        "versions": library_versions(),
+        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         **more,
-    }  # fmt: skip
+    }
 
 
 def write(

@@ -90,9 +90,18 @@ def _draw(axes: Axes, rows: pl.DataFrame, x: str, lines: Mapping[str, Mapping[st
         y = (mine[THROUGHPUT.metric] * THROUGHPUT.factor).to_list()
         values += y
         axes.plot(
-            at, y, color=COLOURS[index], marker=MARKERS[index], linestyle=LINES[index], linewidth=2,
-            markersize=7, markeredgecolor="white", markeredgewidth=0.8, label=label, zorder=3,
-        )  # fmt: skip
+            at,
+            y,
+            color=COLOURS[index],
+            marker=MARKERS[index],
+            linestyle=LINES[index],
+            linewidth=2,
+            markersize=7,
+            markeredgecolor="white",
+            markeredgewidth=0.8,
+            label=label,
+            zorder=3,
+        )
         ends = [
             (mine[f"{THROUGHPUT.metric}_ci_{end}"] * THROUGHPUT.factor).to_list() for end in ("low", "high")
         ]

@@ -29,8 +29,12 @@ _FALSE_STARTS_MAX: Final = 3
 _STOP_TIMEOUT_S: Final = 5.0
 #: A worker for each core: more threads inside them would only get in each other's way.
 _ONE_THREAD: Final = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
-)  # fmt: skip
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+)
 
 
 class PoolError(ValueError):

@@ -20,14 +20,16 @@ from stripesim.sim.ceph.cluster import Models
 #: Source that rows come from. Not what reads parameter sets and kernel tables, nor what checks a scenario:
 #: their outcome is hashed. A test compares this with the modules that a task loads.
 _SOURCE: Final = (
-    "models/**/*.py", "sim/**/*.py", "traces/**/*.py",
+    "models/**/*.py",
+    "sim/**/*.py",
+    "traces/**/*.py",
     *(f"scenarios/run/{name}.py" for name in ("build", "cell", "failures", "files", "replay")),
     *(
         f"scenarios/schema/{name}.py"
         for name in ("geometry", "keys", "problems", "tables", "toml", "types", "units")
     ),
     *(f"scenarios/sweep/{name}.py" for name in ("stats", "task")),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,9 +56,11 @@ def assess(
     horizon and its 95 % interval; None where no loss was seen at all.
     """
     begun = time.perf_counter()
-    row = {"markov": _markov, "burst": _burst}[method](system) if method != "splitting" else _splitting(
-        split(system, seed=seed, batches=batches, walks=walks, spread=spread), system
-    )  # fmt: skip
+    row = (
+        {"markov": _markov, "burst": _burst}[method](system)
+        if method != "splitting"
+        else _splitting(split(system, seed=seed, batches=batches, walks=walks, spread=spread), system)
+    )
     head = {"scheme": system.code.name, "method": method}
     unavailable = unavailability(system)
     tail = {"wall_s": time.perf_counter() - begun, "unavailability": unavailable}
@@ -104,22 +106,30 @@ def _markov(system: System) -> dict[str, Any]:
     probability = chain.loss_probability(system.horizon_s)
     mttdl_s = chain.mttdl_s
     return _row(
-        system, probability, _lost_bytes(system), exact=chain.exact,
+        system,
+        probability,
+        _lost_bytes(system),
+        exact=chain.exact,
         mttdl_hours=None if isinf(mttdl_s) else mttdl_s / 3600,
         dominant_path=f"all losses: {_together(system)}",
-    )  # fmt: skip
+    )
 
 
 def _splitting(found: Estimate, system: System) -> dict[str, Any]:
     paths = [{"path": path_words(path, system), "share": share} for path, share in found.paths[:8]]
     middle, low, high = found.nines
     return _row(
-        system, found.probability, found.lost_bytes, exact=False,
+        system,
+        found.probability,
+        found.lost_bytes,
+        exact=False,
         nines_low=min(low, max(0.0, middle - LEAST_HALF_NINES)),
         nines_high=None if isinf(high) else max(high, middle + LEAST_HALF_NINES),
-        trajectories=found.walks, events=found.events, paths=paths,
+        trajectories=found.walks,
+        events=found.events,
+        paths=paths,
         dominant_path=f"{paths[0]['share']:.0%} of losses: {paths[0]['path']}" if paths else None,
-    )  # fmt: skip
+    )
 
 
 def _burst(system: System) -> dict[str, Any]:
@@ -135,21 +145,31 @@ def _burst(system: System) -> dict[str, Any]:
         exact = exact and low == high
         found.append(
             {
-                "name": burst.name, "unit": burst.unit, "units": burst.units,
-                "per_year": burst.rate_per_s * YEAR_S, "loss_probability": lost, "low": low, "high": high,
+                "name": burst.name,
+                "unit": burst.unit,
+                "units": burst.units,
+                "per_year": burst.rate_per_s * YEAR_S,
+                "loss_probability": lost,
+                "low": low,
+                "high": high,
                 "unavailable_share": below,
             }
-        )  # fmt: skip
+        )
     worst = max(found, key=lambda one: one["per_year"] * one["loss_probability"])
     ends = [-expm1(-total * system.horizon_s) for total in (rate, low_rate, high_rate)]
     share = worst["per_year"] * worst["loss_probability"] / (rate * YEAR_S) if rate else 0.0
     return _row(
-        system, ends[0], _lost_bytes(system), exact=exact,
-        nines_low=_nines(ends[2]), nines_high=_nines(ends[1]), bursts=found,
+        system,
+        ends[0],
+        _lost_bytes(system),
+        exact=exact,
+        nines_low=_nines(ends[2]),
+        nines_high=_nines(ends[1]),
+        bursts=found,
         dominant_path=f"{share:.0%} of losses: burst {worst['name']} of {worst['units']} {worst['unit']}s"
         if rate
         else None,
-    )  # fmt: skip
+    )
 
 
 def unavailability(system: System) -> float | None:
@@ -183,9 +203,11 @@ def unavailability(system: System) -> float | None:
 def _together(system: System) -> str:
     count = system.code.tolerated + 1
     where = {"clustered": " of one pool", "declustered": "", "crush": " of one placement group"}
-    return f"{count} drives{where[system.placement]} fail within one another's repair" if count > 1 else (
-        "the first drive that fails"
-    )  # fmt: skip
+    return (
+        f"{count} drives{where[system.placement]} fail within one another's repair"
+        if count > 1
+        else ("the first drive that fails")
+    )
 
 
 def path_words(path: tuple[int, ...], system: System) -> str:
@@ -237,17 +259,23 @@ def assumptions(system: System, method: Method) -> list[str]:
             "Stripes lie on any drives; "
             + (f"there are {system.stripes:.4g}" if system.stripes else "every set of drives has some")
             + "; survivors share each rebuild, stripes nearest to loss first"
-            + (", and what is rebuilt is safe." if repair.progress else
-               "; a failure exposes its whole share, whatever had been rebuilt.")
-        )  # fmt: skip
+            + (
+                ", and what is rebuilt is safe."
+                if repair.progress
+                else "; a failure exposes its whole share, whatever had been rebuilt."
+            )
+        )
     else:
         said.append(
             f"{len(system.layout)} placement groups as CRUSH maps them; a rebuilt shard counts as back in "
             "its place."
         )
     if method != "burst":
-        how = {"parallel": "each failed drive at its own pace", "serial": "one drive at a time in a pool",
-               "shared": "failed drives share one pace"}[repair.policy]  # fmt: skip
+        how = {
+            "parallel": "each failed drive at its own pace",
+            "serial": "one drive at a time in a pool",
+            "shared": "failed drives share one pace",
+        }[repair.policy]
         times = "exponential" if method == "markov" or not repair.fixed else "fixed"
         if system.placement != "declustered":
             said.append(f"Repair: {how}; times are {times}.")

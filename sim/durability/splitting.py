@@ -258,10 +258,13 @@ def run_batch(prepared: Prepared, seed: int, number: int, walks: int, *, levels:
         picks = np.searchsorted(np.cumsum(shares) / shares.sum(), places).clip(max=walks - 1)
     paths: Counter[tuple[int, ...]] = Counter(tuple(row) for row in states.cause[picks, 1:].tolist())
     return Batch(
-        float(np.prod(steps)), tuple(steps), begun, events,
+        float(np.prod(steps)),
+        tuple(steps),
+        begun,
+        events,
         float(states.lost[picks].mean()) * prepared.loss_bytes,
         {path: count / walks for path, count in paths.items()},
-    )  # fmt: skip
+    )
 
 
 def estimate(batches: list[Batch], copies: int) -> Estimate:

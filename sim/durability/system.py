@@ -19,6 +19,7 @@ Ints = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Placement = Literal["crush", "clustered", "declustered"]
 Unit = Literal["drive", "host", "rack"]
+Policy = Literal["parallel", "serial", "shared"]
 
 #: A Julian year [s].
 YEAR_S: Final = 365.25 * 86400
@@ -158,7 +159,7 @@ class Repair:
     bytes_per_s: float
     """Pace at which one failed drive is rebuilt [B/s]; in a declustered pool the bandwidth that each
     surviving drive gives, reads and writes together."""
-    policy: Literal["parallel", "serial", "shared"] = "serial"
+    policy: Policy = "serial"
     """Each failed drive at its own pace; one at a time in a pool; all at once, sharing one pace."""
     detection_s: float = 0.0  # From a failure to the start of its repair [s]
     fixed: bool = True  # Whether a repair takes exactly its time, or an exponential one of that mean

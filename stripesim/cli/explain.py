@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 
     from stripesim.scenarios.explain.timeline import Timeline
 
-_STYLES = {
-    "o": "yellow", "=": "cyan", "#": "green", "E": "bold magenta", "S": "red", "~": "dim", ".": "dim",
-    "L": "blue",
-}  # fmt: skip
-
 
 def explain(
     op: Annotated[Literal["write", "read", "repair"], typer.Argument(help="One request of this kind.")],
@@ -57,12 +52,19 @@ def explain(
     from stripesim.scenarios.explain.request import explain as timelines_of
 
     timelines = timelines_of(
-        op, schemes or ["rep:3", "rs:6,3"], _bytes("--size", size),
+        op,
+        schemes or ["rep:3", "rs:6,3"],
+        _bytes("--size", size),
         offset_bytes=0 if offset.strip() == "0" else _bytes("--offset", offset),
-        generation=generation or None, state=state, image=image, lost_shard=lost_shard, scenario=scenario,
-        sets=sets or (), direct_reads=direct_reads,
+        generation=generation or None,
+        state=state,
+        image=image,
+        lost_shard=lost_shard,
+        scenario=scenario,
+        sets=sets or (),
+        direct_reads=direct_reads,
         stripe_unit_bytes=None if stripe_unit is None else _bytes("--stripe-unit", stripe_unit),
-    )  # fmt: skip
+    )
     document = {"requests": [timeline.to_json() for timeline in timelines]}
     written = [] if out is None else _write(out, op, timelines, document)
     if page is not None:
@@ -99,7 +101,7 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
     """Print drawing, latency and table of steps of each timeline."""
     from rich.text import Text
 
-    from stripesim.scenarios.explain.text import GLYPHS, WORDS, drawing, heading, latency_words, shard_words
+    from stripesim.scenarios.explain.text import CATEGORIES, drawing, heading, latency_words, shard_words
 
     screen = console()
     end_ns = max(timeline.end_ns for timeline in timelines)
@@ -111,7 +113,7 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
         for note in timeline.kernel_notes:
             screen.print(note, highlight=False)
         screen.print()
-    legend = "   ".join(f"{glyph} {WORDS[name]}" for name, glyph in GLYPHS.items())
+    legend = "   ".join(f"{shown.glyph} {shown.words}" for shown in CATEGORIES.values())
     screen.print(f"{legend}   L PG lock held", highlight=False)
     for timeline in timelines if steps else ():
         screen.print()
@@ -123,12 +125,15 @@ def _print(timelines: Sequence[Timeline], *, steps: bool) -> None:
 def _coloured(line: str) -> Any:
     from rich.text import Text
 
+    from stripesim.scenarios.explain.text import CATEGORIES
+
+    styles = {"L": "blue"} | {shown.glyph: shown.style for shown in CATEGORIES.values()}
     text = Text(line)
     head, _, body = line.rpartition("  ")
     # Labels stand left of the drawing and have a lower case letter or a space before every glyph.
     for index, glyph in enumerate(line if head and "^" not in body else ""):
-        if index > 18 and glyph in _STYLES:
-            text.stylize(_STYLES[glyph], index, index + 1)
+        if index > 18 and glyph in styles:
+            text.stylize(styles[glyph], index, index + 1)
     return text
 
 
@@ -141,8 +146,16 @@ def _span(low_ns: int, high_ns: int) -> str:
 def _steps(timeline: Timeline) -> Table:
     from stripesim.scenarios.explain.text import byte_words, heading, reply_word, table_rows
 
-    columns = ("lane", "what", "n", "start [µs]", "takes [µs]", "waits [µs]", "bytes, all n",
-               "from [ns each]")  # fmt: skip
+    columns = (
+        "lane",
+        "what",
+        "n",
+        "start [µs]",
+        "takes [µs]",
+        "waits [µs]",
+        "bytes, all n",
+        "from [ns each]",
+    )
     shown = table(columns, numbers=range(2, 6), title=heading(timeline))
     for column in shown.columns[2:6]:
         column.no_wrap = True
@@ -157,9 +170,15 @@ def _steps(timeline: Timeline) -> Table:
         sources = ", ".join(f"{name} {ns:+,}" for name, ns in row.sources[:3])
         more = f" and {len(row.sources) - 3} more" if len(row.sources) > 3 else ""
         shown.add_row(
-            row.lane, row.what, f"{row.count}", f"{row.start_ns / 1e3:,.1f}", _span(*row.duration_ns),
-            _span(*row.wait_ns), byte_words(row.counted), sources + more,
-        )  # fmt: skip
+            row.lane,
+            row.what,
+            f"{row.count}",
+            f"{row.start_ns / 1e3:,.1f}",
+            _span(*row.duration_ns),
+            _span(*row.wait_ns),
+            byte_words(row.counted),
+            sources + more,
+        )
     return shown
 
 
@@ -171,8 +190,10 @@ def _sources(timelines: Sequence[Timeline]) -> Table:
         value = "table" if parameter["value"] is None else f"{parameter['value']:,.6g} {unit}".rstrip()
         rows.append((name, value, parameter["provenance"], parameter["source"]))
     return table(
-        ("parameter", "value", "provenance", "source"), rows, numbers=[1],
+        ("parameter", "value", "provenance", "source"),
+        rows,
+        numbers=[1],
         title="Where the numbers come from",
         caption="from: how much longer the step takes if the parameter is doubled; for a term of a sum that "
         "is the term",
-    )  # fmt: skip
+    )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from stripesim.cli.options import JsonOption, OutOption
-from stripesim.cli.output import console, list_written, progress, table, write_json
+from stripesim.cli.output import console, list_written, progress, table_of, write_json
 
 #: Codes that are timed where none are named.
 _SCHEMES = ("rs:6,3", "rs:10,4")
@@ -69,9 +69,15 @@ def kernel(
     sizes_bytes = _sizes_bytes(sizes or (), ceph, one_call=against is not None and not full)
     with progress("kernel", None) as step:
         rows = benchmark(
-            names, sizes_bytes, backends, sweep=full, cold=cold or full,
-            cores=None if all_cores or full else 0, rounds=rounds, progress=step,
-        )  # fmt: skip
+            names,
+            sizes_bytes,
+            backends,
+            sweep=full,
+            cold=cold or full,
+            cores=None if all_cores or full else 0,
+            rounds=rounds,
+            progress=step,
+        )
         if against is not None and ceph is None:
             step("Ceph's benchmark")
             # It knows Reed-Solomon codes only.
@@ -174,12 +180,17 @@ def _print_pairs(pairs: Rows, source: str) -> None:
     rows = []
     for (scheme, op, erasures, plugin, speed), mine in cases.items():
         call = fastest(mine, alone=False)
-        rows.append([
-            scheme, op if not erasures else f"{op}, {erasures} lost", plugin.removeprefix("ceph "),
-            format_size(mine[0]["size_bytes"]), text(speed), text(call), text(fastest(mine, alone=True)),
-            text(None if call is None else speed / call, 1.0),
-        ])  # fmt: skip
-    columns = ("scheme", "operation", "Ceph's plugin", "data", "Ceph", "call", "alone", "Ceph / call")
+        row = {
+            "scheme": scheme,
+            "operation": op if not erasures else f"{op}, {erasures} lost",
+            "Ceph's plugin": plugin.removeprefix("ceph "),
+            "data": format_size(mine[0]["size_bytes"]),
+            "Ceph": text(speed),
+            "call": text(call),
+            "alone": text(fastest(mine, alone=True)),
+            "Ceph / call": text(None if call is None else speed / call, 1.0),
+        }
+        rows.append(row)
     caption = "GB/s of data; call = the fastest through a library, with its copies; alone = ISA-L without"
     title = f"Beside Ceph ({source})"
-    console().print(table(columns, rows, numbers=range(3, 8), title=title, caption=caption))
+    console().print(table_of(rows, numbers=range(3, 8), title=title, caption=caption))

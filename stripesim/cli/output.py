@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,15 +54,24 @@ def table(
     from rich.table import Table
 
     laid_out = Table(
-        box=SIMPLE_HEAD, pad_edge=False, title=title or None, title_justify="left", caption=caption or None,
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        title=title or None,
+        title_justify="left",
+        caption=caption or None,
         caption_justify="left",
-    )  # fmt: skip
+    )
     right = set(numbers)
     for number, column in enumerate(columns):
         laid_out.add_column(escape(column), justify="right" if number in right else "left", overflow="fold")
     for row in rows:
         laid_out.add_row(*map(escape, row))
     return laid_out
+
+
+def table_of(rows: Sequence[Mapping[str, str]], **layout: Any) -> Table:
+    """Lay out rows that have each text under its column's heading; `layout` as of `table`."""
+    return table(list(rows[0]) if rows else [], (list(row.values()) for row in rows), **layout)
 
 
 def check_out(out: Path | None, *, report: bool = False) -> None:
@@ -114,9 +123,13 @@ class progress:  # noqa: N801 - used as a function in `with`
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            console=Console(stderr=True), disable=not sys.stderr.isatty(),
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
         self._title = title
         # Until something is done it may be compiling, which takes a minute, once.
         self._task = self._bar.add_task(f"{title}: a first run compiles the engine", total=total)

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from stripesim.cli import options
-from stripesim.cli.output import check_out, console, list_written, progress, table, warn_outside, write_json
+from stripesim.cli.output import (
+    check_out,
+    console,
+    list_written,
+    progress,
+    table,
+    table_of,
+    warn_outside,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,10 +107,8 @@ def durability(
     written = [] if out is None else _write_nines(out, document)
     if write_json(json_to, document):
         return
-    columns = ("scheme", "method", "nines", "95 % interval", "P(any loss)", "MTTDL [h]", "lost [B/year]",
-               "unavailable", "walks", "time [s]")  # fmt: skip
     rows = document["rows"]
-    console().print(table(columns, map(_cells, rows), numbers=range(2, len(columns))))
+    console().print(table_of([_cells(row) for row in rows], numbers=range(2, 10)))
     for line in (line for row in rows for line in _lines(row)):
         print(line)
     for line in document["skipped"]:
@@ -121,19 +128,25 @@ def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:
     return written + save_figures({"nines": draw_nines(rows)}, out)
 
 
-def _cells(row: Mapping[str, Any]) -> list[str]:
+def _cells(row: Mapping[str, Any]) -> dict[str, str]:
     def number(value: float | None, form: str = ".3g") -> str:
         return "–" if value is None else f"{value:{form}}"
 
-    exact = row["nines_low"] == row["nines_high"]
-    interval = "exact" if row["exact"] else "approximation" if exact else (
-        f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
-    )  # fmt: skip
-    return [
-        row["scheme"], row["method"], number(row["nines"], ".3f"), interval, number(row["loss_probability"]),
-        number(row["mttdl_hours"]), number(row["bytes_lost_per_year"]), number(row["unavailability"]),
-        f"{row['trajectories']:,}", f"{row['wall_s']:.2f}",
-    ]  # fmt: skip
+    interval = f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
+    if row["exact"] or row["nines_low"] == row["nines_high"]:
+        interval = "exact" if row["exact"] else "approximation"
+    return {
+        "scheme": row["scheme"],
+        "method": row["method"],
+        "nines": number(row["nines"], ".3f"),
+        "95 % interval": interval,
+        "P(any loss)": number(row["loss_probability"]),
+        "MTTDL [h]": number(row["mttdl_hours"]),
+        "lost [B/year]": number(row["bytes_lost_per_year"]),
+        "unavailable": number(row["unavailability"]),
+        "walks": f"{row['trajectories']:,}",
+        "time [s]": f"{row['wall_s']:.2f}",
+    }
 
 
 def _lines(row: Mapping[str, Any]) -> list[str]:

@@ -52,9 +52,13 @@ def _command(study: Study) -> Callable[..., None]:
         out, json_to, everything = given.pop("out"), given.pop("json_to"), given.pop("everything")
         with progress(f"study {study.name}", None) as step:
             result = study.run(
-                engine=given.pop("engine"), sets=given.pop("sets") or (),
-                ablate=given.pop("ablate") or (), jobs=given.pop("jobs"), progress=step, **given,
-            )  # fmt: skip
+                engine=given.pop("engine"),
+                sets=given.pop("sets") or (),
+                ablate=given.pop("ablate") or (),
+                jobs=given.pop("jobs"),
+                progress=step,
+                **given,
+            )
         written = study.save(result, out) if out is not None else []
         if not write_json(json_to, result.to_json()):
             _show(result, everything=everything)

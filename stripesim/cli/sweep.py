@@ -68,9 +68,15 @@ def sweep(
     problems = list(_problems(out, report=report, resume=resume, jobs=jobs, dask=dask))
     try:
         plan = plan_sweep(
-            scenario, over=over or (), zipped=zipped or (), list_file=points, sets=sets or (), seed=seed,
-            replications=replications, engine=engine,
-        )  # fmt: skip
+            scenario,
+            over=over or (),
+            zipped=zipped or (),
+            list_file=points,
+            sets=sets or (),
+            seed=seed,
+            replications=replications,
+            engine=engine,
+        )
     except ValueError as error:
         raise SweepError("\n".join([*problems, *str(error).splitlines()])) from None
     if problems:
@@ -84,9 +90,13 @@ def sweep(
             progress(plan.name + (f" (+{kept} kept)" if kept else ""), missing) as step,
         ):
             result = run_sweep(
-                plan, jobs=jobs, dask=dask, dask_timeout_s=dask_timeout_s, store=store,
+                plan,
+                jobs=jobs,
+                dask=dask,
+                dask_timeout_s=dask_timeout_s,
+                store=store,
                 progress=lambda done: step(("" if done.reason is None else "failed: ") + done.task.label),
-            )  # fmt: skip
+            )
         # From here on a second Ctrl-C could only spoil what the first one is to leave behind.
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
             written = [] if out is None else _write(out, plan, result, report=report)

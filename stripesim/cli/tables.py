@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from stripesim.cli.output import console, table
+from stripesim.cli.output import console, table, table_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,33 +19,37 @@ def kernel_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Show kernel timings; `rows` as `stripesim.calibration.kernels.bench.benchmark` returns them."""
     from stripesim.scenarios.schema.units import format_size
 
-    columns = ("scheme", "operation", "backend", "buffers", "cores", "data", "time [µs]", "p10…p90 [µs]",
-               "copy [µs]", "[GB/s]", "roof")  # fmt: skip
     lines = []
-    for row in sorted(
-        rows,
-        key=lambda r: (
-            r["op"] == "memcpy", r["scheme"], r["op"], r["erasures"], r["size_bytes"], r["cores"],
-            r["buffers"] == "cold", r["backend"],
-        ),
-    ):  # fmt: skip
+    for row in sorted(rows, key=_kernel_order):
         code = row["op"] != "memcpy"
         erased = f", {row['erasures']} lost" if row["op"] == "decode" else ""
         median_us, low_us, high_us = (row[f"seconds_{part}"] * 1e6 for part in ("median", "p10", "p90"))
         copy_s, roof = row["copy_seconds_median"], row["roofline"]
-        lines.append([
-            row["scheme"] if code else "", row["op"] + erased, row["backend"] if code else "",
-            row["buffers"], f"{row['cores']}", format_size(row["size_bytes"]), f"{median_us:.1f}",
-            f"{low_us:.1f}…{high_us:.1f}" if low_us != high_us else "",
-            f"{copy_s * 1e6:.1f}" if copy_s is not None else "", f"{row['bytes_per_s'] / 1e9:.2f}",
-            f"{roof:.2f}" if roof is not None else "",
-        ])  # fmt: skip
-    return table(
-        columns, lines, numbers=range(4, len(columns)),
-        caption="time = median of a call; copy = the same call of the null code; GB = 10⁹ bytes of data; "
+        line = {
+            "scheme": row["scheme"] if code else "",
+            "operation": row["op"] + erased,
+            "backend": row["backend"] if code else "",
+            "buffers": row["buffers"],
+            "cores": f"{row['cores']}",
+            "data": format_size(row["size_bytes"]),
+            "time [µs]": f"{median_us:.1f}",
+            "p10…p90 [µs]": f"{low_us:.1f}…{high_us:.1f}" if low_us != high_us else "",
+            "copy [µs]": f"{copy_s * 1e6:.1f}" if copy_s is not None else "",
+            "[GB/s]": f"{row['bytes_per_s'] / 1e9:.2f}",
+            "roof": f"{roof:.2f}" if roof is not None else "",
+        }
+        lines.append(line)
+    caption = (
+        "time = median of a call; copy = the same call of the null code; GB = 10⁹ bytes of data; "
         "roof = bytes read and written per second, over those of memcpy; isal_… = ISA-L without library, "
-        "headers and copies",
-    )  # fmt: skip
+        "headers and copies"
+    )
+    return table_of(lines, numbers=range(4, 11), caption=caption)
+
+
+def _kernel_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    case = (row[key] for key in ("scheme", "op", "erasures", "size_bytes", "cores"))
+    return (row["op"] == "memcpy", *case, row["buffers"] == "cold", row["backend"])
 
 
 #: What the keys of a mapping in a trace's summary are.
@@ -202,15 +206,16 @@ def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
     def percent(share: float | None) -> str:
         return "–" if share is None else f"{100 * share:.0f} %"
 
+    def line(name: str, count: object, uses: Mapping[str, Any], *shares: float | None) -> list[str]:
+        return [name, str(count), f"{uses['cpu_ns_per_op'] / 1e3:.1f}", *map(percent, shares)]
+
     for cell in (cell for cell in cells if cell.get("threads")):
         used = [host["utilisation"] for host in cell["hosts"]]
         rows = [
-            [one["thread"], str(one["count_per_osd"] or "–"), f"{one['cpu_ns_per_op'] / 1e3:.1f}",
-             percent(one["in_use_mean"]), percent(one["in_use_highest"])]
+            line(one["thread"], one["count_per_osd"] or "–", one, one["in_use_mean"], one["in_use_highest"])
             for one in cell["threads"]
-        ]  # fmt: skip
-        all_us = f"{cell['cpu_ns_per_op'] / 1e3:.1f}"
-        rows.append(["cores of hosts", "", all_us, percent(sum(used) / len(used)), percent(max(used))])
+        ]
+        rows.append(line("cores of hosts", "", cell, sum(used) / len(used), max(used)))
         words = [str(cell[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if cell.get(key)]
         columns = ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest")
         console().print(table(columns, rows, numbers=range(1, 5), caption=" ".join(words)))

@@ -216,16 +216,16 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
     exact = "exact arithmetic; metadata and other pools are not counted"
     steps = " → ".join(f"{step.name} {bytes_text(step.left_bytes)} ({step.why})" for step in held.steps[:5])
     stored, row = held.stored_per_client_byte, nines_of(scenario, scheme, None)
+    drive_sum = f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B"
+    full_sum = f"raw × 0.95 / {held.overhead:.4g}"
+    padded = f"{held.overhead:.4g} by the scheme, the rest is padding to stripes"
+    layout = "the layout of Ceph's erasure-coded objects"
     found = [
-        Number("raw", "Raw capacity", raw, bytes_text(raw),
-               f"{held.osds} OSDs × {drives.osd_bytes or 0:,.0f} B", "the form", exact),
-        Number("full", "Usable at the full ratio", full, bytes_text(full),
-               f"raw × 0.95 / {held.overhead:.4g}", origin, exact),
+        Number("raw", "Raw capacity", raw, bytes_text(raw), drive_sum, "the form", exact),
+        Number("full", "Usable at the full ratio", full, bytes_text(full), full_sum, origin, exact),
         Number("safe", "Usable with the largest domain gone", safe, bytes_text(safe), steps, origin, exact),
-        Number("stored", "Stored for each client byte", stored, number_text(stored),
-               f"{held.overhead:.4g} by the scheme, the rest is padding to stripes",
-               "the layout of Ceph's erasure-coded objects", exact),
-    ]  # fmt: skip
+        Number("stored", "Stored for each client byte", stored, number_text(stored), padded, layout, exact),
+    ]
     growth = float(values["growth_tb_per_day"]) * 1e12
     if growth and safe is not None:
         days, why = safe / growth, f"{bytes_text(safe)} / {bytes_text(growth)} a day"
@@ -241,10 +241,10 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
         f"the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins after "
         f"{DETECTION_S:g} s and goes at {values['repair_mb_per_s']} MB/s"
     )
-    found.append(
-        Number("nines", "Nines of durability in a year", row["nines"], number_text(row["nines"]), why,
-               "; ".join(row["assumptions"]), "independent failures: no power cuts, no bad batches")
-    )  # fmt: skip
+    label, assumed = "Nines of durability in a year", "; ".join(row["assumptions"])
+    independent = "independent failures: no power cuts, no bad batches"
+    nines = row["nines"]
+    found.append(Number("nines", label, nines, number_text(nines), why, assumed, independent))
     return found, [*storage_warnings(scenario, models), *warnings_of(scenario)]
 
 

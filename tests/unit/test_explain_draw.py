@@ -21,7 +21,7 @@ from stripesim.scenarios.explain.play import play_page
 from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.explain.text import (
     BYTE_WORDS,
-    GLYPHS,
+    CATEGORIES,
     byte_words,
     drawing,
     heading,
@@ -103,9 +103,9 @@ def test_the_terminal_drawing_shows_who_works_when(writes: list[Timeline]) -> No
     assert [line.split()[0] for line in lines[:4]] == ["client", "primary", "PG", "shard"]
     assert all(len(line) <= 100 for line in lines[:-1])
     client = lines[0].split("client", 1)[1]
-    assert GLYPHS["client"] in client
-    assert GLYPHS["ssd"] not in client
-    assert all(GLYPHS["ssd"] in line for line in lines if line.startswith("shard"))
+    assert CATEGORIES["client"].glyph in client
+    assert CATEGORIES["ssd"].glyph not in client
+    assert all(CATEGORIES["ssd"].glyph in line for line in lines if line.startswith("shard"))
     shared = drawing(copies, columns=100, end_ns=coded.end_ns)
     assert len(shared[3].rstrip()) < len(lines[3].rstrip())
 

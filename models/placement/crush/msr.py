@@ -160,9 +160,9 @@ def map_rows_msr(
     tries = tunables[T_COLLISION_TRIES]
     for row in range(xs.size):
         x = xs[row]
-        places = out[row]
+        slots = out[row]
         for i in range(width):
-            places[i] = NONE
+            slots[i] = NONE
         filled[0] = 0
         filled[1] = firstn
         start = 0
@@ -185,7 +185,7 @@ def map_rows_msr(
                 strides = steps[1, 1] if steps[1, 1] > 0 else width
                 _enter(frames, 0, -1 - steps[0, 2], total, strides, start, end)
                 _pass(
-                    t, reweights, x, steps, attempt, tries, places, filled, used, dropped, frames, q, scratch
+                    t, reweights, x, steps, attempt, tries, slots, filled, used, dropped, frames, q, scratch
                 )
             start = end
         lengths[row] = filled[0] if firstn else width

@@ -46,6 +46,11 @@ class Table:
     caption_shown: bool = False
     words: Sequence[int] = ()  # columns that hold words in a table of numbers, from 0
 
+    @classmethod
+    def of(cls, caption: str, rows: Sequence[Mapping[str, str | Cell]], **more: Any) -> Table:
+        """A table of rows that have each cell under its column's heading."""
+        return cls(caption, list(rows[0]) if rows else [], [list(row.values()) for row in rows], **more)
+
     @property
     def narrow(self) -> str:
         """The form on a narrow screen: too many columns to compare scroll instead."""
@@ -107,9 +112,12 @@ def templates(package: str, folder: str = ".") -> Environment:
 
     # What is typed, names and captions come from users: all is escaped unless a template says otherwise.
     return Environment(
-        loader=FunctionLoader(source), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FunctionLoader(source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
 
 
 def render(template: str, **context: Any) -> str:

@@ -58,8 +58,15 @@ def draw_roofline(rows: pl.DataFrame) -> CaptionedFigure:
         mine = select(rows, op="encode", scheme=SCHEME, backend=backend).filter(
             pl.col("source") != "measured"
         )
-        places[0].plot(mine["size_bytes"], mine["bytes_per_s"] * 1e-9, marker=marker, linestyle="none",
-                       color="#222222", markersize=9, label=f"Ceph's plugin, {backend}")  # fmt: skip
+        places[0].plot(
+            mine["size_bytes"],
+            mine["bytes_per_s"] * 1e-9,
+            marker=marker,
+            linestyle="none",
+            color="#222222",
+            markersize=9,
+            label=f"Ceph's plugin, {backend}",
+        )
     shown = sorted(sizes - {LARGE_BYTES, 24 << 20})
     for axes in places:
         log_axis(axes, "x", shown, [format_size(size) for size in shown])

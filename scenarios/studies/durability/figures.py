@@ -5,15 +5,18 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stripesim.scenarios.figures.panels import COLOURS, MARKERS
+from stripesim.scenarios.figures.panels import COLOURS, MARKERS, note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.studies.durability.runs import nines_by_capacity, nines_by_pace, split_id
 from stripesim.scenarios.studies.lookup import claims_of
 
 _CURVES = (
-    "mlec-8-2-50-sim-raid-8-2", "mlec-8-2-50-web-dp-8-2", "mlec-16-2-54-sim-raid-16-2",
-    "mlec-16-2-54-sim-dp-16-2", "mlec-8-1-45-sim-raid-8-1",
-)  # fmt: skip
+    "mlec-8-2-50-sim-raid-8-2",
+    "mlec-8-2-50-web-dp-8-2",
+    "mlec-16-2-54-sim-raid-16-2",
+    "mlec-16-2-54-sim-dp-16-2",
+    "mlec-8-1-45-sim-raid-8-1",
+)
 
 
 def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
@@ -70,12 +73,15 @@ def _over_capacity() -> CaptionedFigure:
     for index, placement in enumerate(("clustered", "declustered")):
         rows = [row for row in nines_by_capacity(120) if row["placement"] == placement]
         axes.plot(
-            [100 * row["usable"] for row in rows], [row["nines"] for row in rows], linestyle="",
-            marker=MARKERS[index], color=COLOURS[index], label=placement,
-        )  # fmt: skip
+            [100 * row["usable"] for row in rows],
+            [row["nines"] for row in rows],
+            linestyle="",
+            marker=MARKERS[index],
+            color=COLOURS[index],
+            label=placement,
+        )
         for row in rows:
-            axes.annotate(row["scheme"], (100 * row["usable"], row["nines"]), fontsize=8,
-                          xytext=(4, 3), textcoords="offset points")  # fmt: skip
+            note(axes, row["scheme"], (100 * row["usable"], row["nines"]), (4, 3), fontsize=8, ha="left")
     axes.legend()
     return CaptionedFigure(
         figure,

@@ -9,7 +9,7 @@ from stripesim.scenarios.studies.tasks import Row
 from stripesim.sim.durability.bursts import copysets_scattered, fixed_window_loss, sets_lost, stripe_lost
 from stripesim.sim.durability.chain import absorption, birth_death, chain_of, mean_absorption
 from stripesim.sim.durability.splitting import split
-from stripesim.sim.durability.system import YEAR_S, Lifetime, Repair, System, code_of
+from stripesim.sim.durability.system import YEAR_S, Lifetime, Placement, Policy, Repair, System, code_of
 
 _HOUR_S: Final = 3600.0
 _TB: Final = 1e12
@@ -17,7 +17,7 @@ _TB: Final = 1e12
 #: mlec-sim's curves: beginning of the ids, scheme, placement, drives, bytes of a drive, pace [B/s], policy,
 #: annual failure rate where the curve is over the Weibull shape instead. "shared" is its repair scheme 1 (all
 #: failed drives of a pool share one pace), "parallel" its scheme 0.
-SERIES: Final[dict[str, tuple[str, str, int, float, float, str, float | None]]] = {
+SERIES: Final[dict[str, tuple[str, Placement, int, float, float, Policy, float | None]]] = {
     "mlec-8-2-50-sim-raid-8-2-method1": ("rs:8,2", "clustered", 50, 20 * _TB, 1e8, "parallel", None),
     "mlec-8-2-50-sim-raid-8-2": ("rs:8,2", "clustered", 50, 20 * _TB, 1e8, "shared", None),
     "mlec-8-2-50-web-raid-8-2": ("rs:8,2", "clustered", 50, 20 * _TB, 1e8, "serial", None),
@@ -43,7 +43,7 @@ SERIES: Final[dict[str, tuple[str, str, int, float, float, str, float | None]]] 
     "mlecw-sim-raid-8-2-disk10": ("rs:8,2", "clustered", 10, 20 * _TB, 5e7, "shared", 0.02),
     "mlecw-web-raid-8-2-disk10": ("rs:8,2", "clustered", 10, 20 * _TB, 5e7, "shared", 0.02),
     "mlecw-web-raid-8-2-disk100": ("rs:8,2", "clustered", 100, 20 * _TB, 5e7, "shared", 0.02),
-}  # fmt: skip
+}
 
 #: Age by which the Weibull curves and the exponential one have lost the same share [years]: mlec-sim's own.
 _SAME_LOSS_YEARS: Final = 5.0
@@ -54,9 +54,14 @@ def system_of_series(series: str, x: float) -> System:
     scheme, placement, drives, drive_bytes, pace, policy, afr = SERIES[series]
     lifetime = Lifetime.exponential(x / 100) if afr is None else _weibull(afr, x)
     return System(
-        code=code_of(scheme), placement=placement, drives=drives, drive_bytes=drive_bytes,  # type: ignore[arg-type]
-        lifetime=lifetime, repair=Repair(pace, policy), units={},  # type: ignore[arg-type]
-    )  # fmt: skip
+        code=code_of(scheme),
+        placement=placement,
+        drives=drives,
+        drive_bytes=drive_bytes,
+        lifetime=lifetime,
+        repair=Repair(pace, policy),
+        units={},
+    )
 
 
 def _weibull(afr: float, shape: float) -> Lifetime:
@@ -82,10 +87,14 @@ def series_rows(series: str, points: tuple[str, ...]) -> Iterator[Row]:
 def _row(claim: str, value: float, method: str, low: float | None = None, high: float | None = None) -> Row:
     curve = split_id(claim)
     return {
-        "scheme": "" if curve is None else SERIES[curve[0]][0], "op": method, "pattern": claim,
-        "block_size_bytes": None, "value": value, "low": value if low is None else low,
+        "scheme": "" if curve is None else SERIES[curve[0]][0],
+        "op": method,
+        "pattern": claim,
+        "block_size_bytes": None,
+        "value": value,
+        "low": value if low is None else low,
         "high": value if high is None else high,
-    }  # fmt: skip
+    }
 
 
 def anchors() -> Iterator[Row]:
@@ -176,11 +185,16 @@ def _stages() -> Iterator[Row]:
 # What the figures show beside the claims.
 
 
-def _nines(scheme: str, placement: str, drives: int, afr: float, pace: float) -> float:
+def _nines(scheme: str, placement: Placement, drives: int, afr: float, pace: float) -> float:
     system = System(
-        code=code_of(scheme), placement=placement, drives=drives, drive_bytes=20 * _TB,  # type: ignore[arg-type]
-        lifetime=Lifetime.exponential(afr), repair=Repair(pace, "parallel"), units={},
-    )  # fmt: skip
+        code=code_of(scheme),
+        placement=placement,
+        drives=drives,
+        drive_bytes=20 * _TB,
+        lifetime=Lifetime.exponential(afr),
+        repair=Repair(pace, "parallel"),
+        units={},
+    )
     return abs(-log10(chain_of(system).loss_probability(YEAR_S)))
 
 
@@ -194,11 +208,15 @@ def nines_by_capacity(drives: int) -> list[dict[str, Any]]:
     """Usable share and nines of codes on so many drives, clustered and declustered, AFR 2 %, 100 MB/s."""
     schemes = ("rep:2", "rep:3", "rs:4,2", "rs:6,3", "rs:8,2", "rs:8,3", "rs:8,4", "rs:10,4", "rs:17,3")
     return [
-        {"scheme": scheme, "placement": placement, "usable": code_of(scheme).k / code_of(scheme).width,
-         "nines": _nines(scheme, placement, drives, 0.02, 1e8)}
+        {
+            "scheme": scheme,
+            "placement": placement,
+            "usable": code_of(scheme).k / code_of(scheme).width,
+            "nines": _nines(scheme, placement, drives, 0.02, 1e8),
+        }
         for scheme in schemes
         for placement in ("clustered", "declustered")
-    ]  # fmt: skip
+    ]
 
 
 def split_id(claim: str) -> tuple[str, str] | None:

@@ -66,10 +66,13 @@ def explanations() -> Mapping[str, StripeCode]:
     benchmarks_config.example.yml of projects/erasure-tester.
     """
     tables = {
-        "local groups only": _group_by_group(2, 4), "no more than n - k lost": _by_size(16, 6),
-        "no more than 4 lost": _by_size(16, 4), "no more than 3 lost": _by_size(16, 3),
-        "groups, else 10 of 14": local_first(2, 4), "groups of two, else 10 of 11": local_first(5, 1),
-    }  # fmt: skip
+        "local groups only": _group_by_group(2, 4),
+        "no more than n - k lost": _by_size(16, 6),
+        "no more than 4 lost": _by_size(16, 4),
+        "no more than 3 lost": _by_size(16, 3),
+        "groups, else 10 of 14": local_first(2, 4),
+        "groups of two, else 10 of 11": local_first(5, 1),
+    }
     return {name: StripeCode(name, "lrc:10,6,5", 16, survives) for name, survives in tables.items()}
 
 

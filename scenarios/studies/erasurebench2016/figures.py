@@ -109,10 +109,13 @@ def draw_decoders(rows: pl.DataFrame) -> CaptionedFigure:
             where = {"experiment": "availability", "code": code, "archive": name}
             here = select(rows, **where).sort("killed_fraction")
             axes.plot(
-                here["killed_fraction"], here["available"], color=COLOURS[index], linestyle=LINES[index],
+                here["killed_fraction"],
+                here["available"],
+                color=COLOURS[index],
+                linestyle=LINES[index],
                 linewidth=3 if code == decoders[-1] else 1.8,
                 label="any decodable pattern" if code == "LRC" else code,
-            )  # fmt: skip
+            )
         found = plotted(4, code="LRC", series=name)
         axes.plot(found["x"], found["y"], color="#222222", label="published LRC", **_POINT)
         axes.set(xlabel="nodes killed, of 100", xlim=(0, 0.6))

@@ -36,7 +36,10 @@ def number(table: str, name: str) -> float:
 def system(nodes: int, model: ProxyModel | None = None) -> StoreSystem:
     """The source's proxy over so many nodes."""
     return StoreSystem(
-        model=model or proxy(), aggregation=aggregation(), nic=network(), nodes=nodes,
+        model=model or proxy(),
+        aggregation=aggregation(),
+        nic=network(),
+        nodes=nodes,
         command_bytes=int(number("protocol", "command_bytes")),
         reply_bytes=int(number("protocol", "reply_bytes")),
-    )  # fmt: skip
+    )

@@ -222,13 +222,17 @@ def rows(events: Sequence[Event], source: str, *, bin_s: float, seed: int, engin
         scheme = codes()[run.partition(" ")[0]].scheme
         base: dict[str, Any] = {"code": run, "scheme": scheme, "op": "repair", "pattern": "seq"}
         yield {
-            **base, "experiment": "replay", "events_from": source,
+            **base,
+            "experiment": "replay",
+            "events_from": source,
             "peak_initial_bin_bytes": max(initial.values(), default=0),
-            "peak_window_bin_bytes": max(window.values(), default=0), "initial_bytes": sum(initial.values()),
+            "peak_window_bin_bytes": max(window.values(), default=0),
+            "initial_bytes": sum(initial.values()),
             "read_after_bytes": sum(traffic.bins(("read",), first_s=INITIAL_S).values()),
-            "repairs": len(repairs_s), "repair_mean_s": float(np.mean(repairs_s)),
+            "repairs": len(repairs_s),
+            "repair_mean_s": float(np.mean(repairs_s)),
             "lost_keys": done.lost_keys,
-        }  # fmt: skip
+        }
         for kind, sums in traffic.sums.items():
             for where, size in sorted(sums.items()):
                 at_s = float(where * bin_s)

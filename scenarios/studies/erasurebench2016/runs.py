@@ -53,10 +53,14 @@ def storage_rows(_setting: Setting) -> Iterator[Row]:
         for code in CODES:
             keys = keys_of(writes, model, width=codes()[code].width)
             yield {
-                **_cell("storage", code, "write", int(file_bytes.sum())), "archive": name,
-                "files": len(file_bytes), "keys": keys.count, "binary_bytes": keys.binary_bytes(model),
-                "stored_bytes": keys.stored_bytes(model), "storage_overhead": codes()[code].width / K,
-            }  # fmt: skip
+                **_cell("storage", code, "write", int(file_bytes.sum())),
+                "archive": name,
+                "files": len(file_bytes),
+                "keys": keys.count,
+                "binary_bytes": keys.binary_bytes(model),
+                "stored_bytes": keys.stored_bytes(model),
+                "storage_overhead": codes()[code].width / K,
+            }
 
 
 def encoder_rows(setting: Setting) -> Iterator[Row]:
@@ -119,11 +123,15 @@ def availability_rows(setting: Setting) -> Iterator[Row]:
             low, high = np.quantile(shares, (0.05, 0.95), axis=0)
             for index, killed in enumerate(FIGURE_4_KILLED):
                 yield {
-                    **_cell("availability", code.name, "read", None), "scheme": code.scheme, "archive": name,
-                    "killed_fraction": killed / NODES, "available": float(shares[:, index].mean()),
-                    "available_exact": float(exact[index]), "available_p05": float(low[index]),
+                    **_cell("availability", code.name, "read", None),
+                    "scheme": code.scheme,
+                    "archive": name,
+                    "killed_fraction": killed / NODES,
+                    "available": float(shares[:, index].mean()),
+                    "available_exact": float(exact[index]),
+                    "available_p05": float(low[index]),
                     "available_p95": float(high[index]),
-                }  # fmt: skip
+                }
 
 
 def throughput_rows(setting: Setting) -> Iterator[Row]:
@@ -165,9 +173,12 @@ def _traffic(run: SequenceRun, code: str, op: str, unreadable: int) -> Iterator[
     seconds = run.elapsed_ns / NS_PER_S
     base = {**_cell("traffic", code, op, None), "simulated_s": seconds, "requests": len(run.operations)}
     yield {
-        **base, "throughput_bytes_per_s": float(bins.sum()) / seconds, "peak_bin_bytes": int(bins.max()),
-        "mean_bin_bytes": float(bins.mean()), "unreadable_rows": unreadable,
-    }  # fmt: skip
+        **base,
+        "throughput_bytes_per_s": float(bins.sum()) / seconds,
+        "peak_bin_bytes": int(bins.max()),
+        "mean_bin_bytes": float(bins.mean()),
+        "unreadable_rows": unreadable,
+    }
     for index, size_bytes in enumerate(bins.tolist()):
         at_s = float(index * BIN_S["6"])
         yield {**base, "experiment": "traffic series", "at_s": at_s, "bin_bytes": size_bytes}
@@ -226,6 +237,10 @@ NEEDED = tuple(name for name in EXPERIMENTS if name != "replay")
 
 def _cell(experiment: str, code: str, op: str, size_bytes: int | None) -> Row:
     return {
-        "experiment": experiment, "code": code, "scheme": codes()[code].scheme if code in codes() else code,
-        "op": op, "pattern": "seq", "block_size_bytes": size_bytes,
-    }  # fmt: skip
+        "experiment": experiment,
+        "code": code,
+        "scheme": codes()[code].scheme if code in codes() else code,
+        "op": op,
+        "pattern": "seq",
+        "block_size_bytes": size_bytes,
+    }

@@ -111,7 +111,12 @@ def run_read(
     """Read files from the store; without sources all data is there."""
     system = parameters.system(files.nodes, model)
     operations = plan.read_operations(
-        system, files.keys, files.nodes_of_keys, code=files.code, data_bytes=files.data_of_rows,
-        sources=sources or [tuple(range(K))] * len(files.keys.stripes), fuse=fuse,
-    )  # fmt: skip
+        system,
+        files.keys,
+        files.nodes_of_keys,
+        code=files.code,
+        data_bytes=files.data_of_rows,
+        sources=sources or [tuple(range(K))] * len(files.keys.stripes),
+        fuse=fuse,
+    )
     return run_operations(system, operations, engine=engine)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from stripesim.scenarios.figures.panels import COLOURS, MARKERS, log_axis
+from stripesim.scenarios.figures.panels import COLOURS, MARKERS, log_axis, note
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_possible, new_figure
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.drawing import POINT, grouped_bars, legend_above, look, panels
@@ -117,8 +117,8 @@ def draw_shares(rows: pl.DataFrame) -> CaptionedFigure:
             colour = COLOUR.get(step, PALE)
             axes.barh(-place, share, left=left, height=0.8, edgecolor="white", color=colour, alpha=alpha)
             if share >= 5:
-                axes.text(left + share / 2, -place, f"{share:.0f}", ha="center", va="center", fontsize=11,
-                          color="white" if index % 2 else "black")  # fmt: skip
+                letters: dict[str, Any] = {"fontsize": 11, "color": "white" if index % 2 else "black"}
+                axes.text(left + share / 2, -place, f"{share:.0f}", ha="center", va="center", **letters)
             left += share
         ticks.append(-place)
         place += 0.85 if index % 2 == 0 else 1.35
@@ -274,8 +274,7 @@ def _draw_scale(axes: Axes, rows: pl.DataFrame) -> None:
         highest = max(highest, *y)
         axes.plot(SCALES, y, **look(index), label=f"{rate:g} Gb/s")
         for x, value, kind in zip(SCALES, y, mine["bottleneck"], strict=True):
-            axes.annotate(_LETTER.get(kind, "–"), (x, value), xytext=(0, 7 if index == 2 else -16),
-                          textcoords="offset points", ha="center", fontsize=12)  # fmt: skip
+            note(axes, _LETTER.get(kind, "–"), (x, value), (0, 7 if index == 2 else -16), fontsize=12)
     # The last but one scale stands too near to the last for a label of its own.
     ticks = [servers for servers in SCALES if servers != SCALES[-2]]
     log_axis(axes, "x", ticks, [f"{servers:,}" for servers in ticks])
@@ -326,8 +325,7 @@ def _draw_disks(axes: Axes, rows: pl.DataFrame) -> None:
     places = grouped_bars(axes, [f"{rate:g}" for rate in rates], by_disk)
     for at, values in zip(places, by_disk.values(), strict=True):
         for place, value in zip(at, values, strict=True):
-            axes.annotate(number_text(value), (place, value), xytext=(0, 3), textcoords="offset points",
-                          ha="center", fontsize=10)  # fmt: skip
+            note(axes, number_text(value), (place, value), (0, 3), fontsize=10)
     axes.margins(y=0.1)
     axes.set(xlabel="network [Gb/s]", ylabel="[MB/s]")
     axes.legend(loc="upper left", fontsize=11)

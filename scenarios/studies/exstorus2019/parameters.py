@@ -68,5 +68,8 @@ def system_at(
 ) -> StripedSystem:
     """The source's six data servers and one client on a network of some rate."""
     return StripedSystem(
-        model=model, geometry=geometry, network_bits_per_s=gbit_per_s * 1e9, servers=max(6, geometry.width),
-    )  # fmt: skip
+        model=model,
+        geometry=geometry,
+        network_bits_per_s=gbit_per_s * 1e9,
+        servers=max(6, geometry.width),
+    )

@@ -184,9 +184,16 @@ class Stage:
         if cpu != roles.PRIMARY_CPU:
             thread = roles.shard_role(shard, roles.MESSENGER)
         return self.with_thread(
-            thread, cpu, cpu_ns, [after], label, "messenger_ns",
-            phase=_phase_of(cpu), shard=shard, cpu_class=IMMEDIATE,
-        )  # fmt: skip
+            thread,
+            cpu,
+            cpu_ns,
+            [after],
+            label,
+            "messenger_ns",
+            phase=_phase_of(cpu),
+            shard=shard,
+            cpu_class=IMMEDIATE,
+        )
 
     def with_thread(
         self,

@@ -235,9 +235,15 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     kv, core = roles.shard_role(shard, roles.KV), roles.shard_role(shard, roles.CPU)
     thread = graph.acquire(kv, after=[after], label="thread for kv submit", phase=Phase.LOG, shard=shard)
     submitted = step = stage.on_core(
-        core, cpu.kv_transaction_ns, [thread], "kv submit",
-        phase=Phase.LOG, shard=shard, thread=thread, part="kv_ns",
-    )  # fmt: skip
+        core,
+        cpu.kv_transaction_ns,
+        [thread],
+        "kv submit",
+        phase=Phase.LOG,
+        shard=shard,
+        thread=thread,
+        part="kv_ns",
+    )
     if not makes_syncs:
         step = graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
     committed = graph.use(
