@@ -8,17 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from stripesim.scenarios.explain.layout import (
-    Bar,
-    TimeAxis,
-    bars_of,
-    categories,
-    merged_bars,
-    packed,
-    shard_name,
-    time_axis,
-    time_words,
-)
+from stripesim.scenarios.explain import layout
 from stripesim.scenarios.explain.text import (
     CATEGORIES,
     LOCKS,
@@ -56,7 +46,7 @@ def draw_timelines(timelines: Sequence[Timeline]) -> CaptionedFigure:
         sub-operation from beginning to end, the primary's work for it included, in a lighter green. What
         comes after the reply is pale. Long stretches in which nothing happens but a pause are cut out.
     """
-    axis = time_axis(timelines)
+    axis = layout.time_axis(timelines)
     layouts = [_layout(timeline) for timeline in timelines]
     rows = [len(names) for names, _ in layouts]
     height = max(3.6, _ROW_INCH * sum(rows) + 0.75 * len(timelines) + 1.1)
@@ -77,7 +67,7 @@ def _layout(timeline: Timeline) -> tuple[list[str], dict[int | str, int]]:
     if any(entry.lane == "client" for entry in timeline.steps):
         lanes.append(("client", "client"))
     lanes += [("primary", "primary"), ("locks", "locks")]
-    lanes += [(n, shard_name(timeline, n)) for n in range(timeline.width) if n in active]
+    lanes += [(n, layout.shard_name(timeline, n)) for n in range(timeline.width) if n in active]
     idle = [n for n in range(timeline.width) if n not in active]
     if idle:
         down = [n for n in idle if n in timeline.missing]
@@ -87,17 +77,17 @@ def _layout(timeline: Timeline) -> tuple[list[str], dict[int | str, int]]:
 
 
 def _panel(
-    axes: Axes, timeline: Timeline, axis: TimeAxis, names: Sequence[str], place: dict[int | str, int]
+    axes: Axes, timeline: Timeline, axis: layout.TimeAxis, names: Sequence[str], place: dict[int | str, int]
 ) -> None:
     """Draw one timeline."""
-    rows: list[list[Bar]] = [[] for _ in names]
+    rows: list[list[layout.Bar]] = [[] for _ in names]
     for entry in timeline.steps:
-        if found := bars_of(entry):
+        if found := layout.bars_of(entry):
             rows[place[_lane(entry)]] += found
     for number, row in enumerate(rows):
         if number % 2:
             axes.axhspan(number - 0.5, number + 0.5, color="#F6F6F6", zorder=0)
-        for level, levels, bar in packed(merged_bars(row)):
+        for level, levels, bar in layout.packed(layout.merged_bars(row)):
             _draw(axes, axis, timeline, bar, number - 0.36 + 0.72 * level / levels, 0.72 / levels)
     _draw_holds(axes, axis, timeline.holds, place["locks"])
     reply = axis.place(timeline.latency_ns)
@@ -105,7 +95,7 @@ def _panel(
     cut_follows = any(0 <= low - timeline.latency_ns < 0.2 * axis.end_ns for low, _ in axis.cuts)
     late = reply > 0.8 * axis.width_us or cut_follows
     beside, way = (-5, "right") if late else (5, "left")
-    words = f"{reply_word(timeline)} {time_words(timeline.latency_ns)}"
+    words = f"{reply_word(timeline)} {layout.time_words(timeline.latency_ns)}"
     note(axes, words, (reply, -0.66), (beside, 0), ha=way, va="center", fontweight="bold", zorder=8)
     for low, high in axis.cuts:
         _draw_cut(axes, axis, timeline, low, high, len(names))
@@ -122,16 +112,16 @@ def _panel(
     axes.tick_params(axis="x", length=3)
 
 
-def _draw_cut(axes: Axes, axis: TimeAxis, timeline: Timeline, low: int, high: int, rows: int) -> None:
+def _draw_cut(axes: Axes, axis: layout.TimeAxis, timeline: Timeline, low: int, high: int, rows: int) -> None:
     """Hatch a cut and name the pause that it shortens."""
     left, right = axis.place(low), axis.place(high)
     axes.axvspan(left, right, facecolor="white", edgecolor="#888888", hatch="////", linewidth=0, zorder=6)
     pauses = [
-        f"“{entry.step.label}”\ntakes {time_words(entry.step.duration_ns)}"
+        f"“{entry.step.label}”\ntakes {layout.time_words(entry.step.duration_ns)}"
         for entry in timeline.steps
         if entry.category == "pause" and entry.step.start_ns < high and entry.step.end_ns > low
     ]
-    words = pauses[0] if pauses else f"axis cut:\n{time_words(high - low)}"
+    words = pauses[0] if pauses else f"axis cut:\n{layout.time_words(high - low)}"
     box = {"facecolor": "white", "edgecolor": "none", "pad": 2.0}
     place: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "rotation": 90}
     axes.text((left + right) / 2, rows / 2 - 0.5, words, zorder=7, bbox=box, **place)
@@ -143,7 +133,9 @@ def _lane(entry: TimelineStep) -> int | str:
     return "client" if entry.lane == "client" else "primary"
 
 
-def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: Bar, low: float, height: float) -> None:
+def _draw(
+    axes: Axes, axis: layout.TimeAxis, timeline: Timeline, bar: layout.Bar, low: float, height: float
+) -> None:
     left, right = axis.place(bar.low_ns), axis.place(bar.high_ns)
     alpha = _AFTER_REPLY_ALPHA if bar.low_ns >= timeline.latency_ns else 1.0
     colour = _FOR_SHARD if bar.for_shard and bar.category == "cpu" else CATEGORIES[bar.category].colour
@@ -166,7 +158,7 @@ def _draw(axes: Axes, axis: TimeAxis, timeline: Timeline, bar: Bar, low: float, 
         axes.text((left + right) / 2, low + height / 2, label, ha="center", va="center", **letters)
 
 
-def _draw_holds(axes: Axes, axis: TimeAxis, holds: Sequence[Hold], row: int) -> None:
+def _draw_holds(axes: Axes, axis: layout.TimeAxis, holds: Sequence[Hold], row: int) -> None:
     """Draw what the request held as strips: the lock above, the mutex of a stage below."""
     for hold in holds:
         if hold.role in LOCKS and hold.end_ns > hold.start_ns:
@@ -176,7 +168,7 @@ def _draw_holds(axes: Axes, axis: TimeAxis, holds: Sequence[Hold], row: int) -> 
             axes.barh(row + low, right - left, height, left, align="edge", color=colour, zorder=3)
 
 
-def _time_axis(axes: Axes, axis: TimeAxis) -> None:
+def _time_axis(axes: Axes, axis: layout.TimeAxis) -> None:
     ticks = axis.ticks_us()
     slow = axis.end_ns > 20e6
     labels = [f"{tick / 1000:g}" if slow else f"{tick:,}" for tick in ticks]
@@ -186,7 +178,7 @@ def _time_axis(axes: Axes, axis: TimeAxis) -> None:
 
 def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
     handles = []
-    for name, words in categories(timelines).items():
+    for name, words in layout.categories(timelines).items():
         hatch = "...." if name == "wait" else None
         handles.append(
             Patch(facecolor=CATEGORIES[name].colour, edgecolor="#777777", hatch=hatch, label=words)
@@ -200,7 +192,7 @@ def _legend(figure: Figure, timelines: Sequence[Timeline]) -> None:
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, handlelength=1.4)
 
 
-def _caption(timelines: Sequence[Timeline], axis: TimeAxis) -> str:
+def _caption(timelines: Sequence[Timeline], axis: layout.TimeAxis) -> str:
     said = "; ".join(f"{heading(timeline)}: {latency_words(timeline)}" for timeline in timelines)
     cut = " Stretches in which nothing happens but a pause are cut out." if axis.cuts else ""
     return (

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from stripesim.scenarios.explain import text
 from stripesim.scenarios.explain.layout import (
     TimeAxis,
     bars_of,
@@ -12,17 +13,6 @@ from stripesim.scenarios.explain.layout import (
     shard_name,
     time_axis,
     time_words,
-)
-from stripesim.scenarios.explain.text import (
-    BYTE_WORDS,
-    CATEGORIES,
-    LOCKS,
-    bars,
-    byte_words,
-    heading,
-    latency_words,
-    shard_words,
-    table_rows,
 )
 from stripesim.scenarios.explain.timeline import Timeline, TimelineStep
 from stripesim.scenarios.report.page.render import render
@@ -45,7 +35,7 @@ def play_page(timelines: Sequence[Timeline]) -> str:
     return render(
         "play.html.j2",
         kind="One request, step by step",
-        title="; ".join(heading(timeline) for timeline in timelines),
+        title="; ".join(text.heading(timeline) for timeline in timelines),
         introduction="One request alone on the cluster, with mean service times. Pale bars are still to "
         "come, striped ones wait.",
         meta=[],
@@ -54,7 +44,7 @@ def play_page(timelines: Sequence[Timeline]) -> str:
         words=categories(timelines),
         ticks=[(_percent(axis, tick * 1000), f"{tick:,}") for tick in axis.ticks_us(6)],
         cuts=[(_percent(axis, low), _percent(axis, high)) for low, high in axis.cuts],
-        byte_words=[words for _, words in BYTE_WORDS],
+        byte_words=[words for _, words in text.BYTE_WORDS],
         data={
             "axis": [[time_ns / 1e3, _percent(axis, time_ns)] for time_ns in bends_ns],
             "counted": [_counted(timeline) for timeline in timelines],
@@ -75,15 +65,15 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
     for lane, name in lanes.items():
         entries = [entry for entry in timeline.steps if entry.lane == lane]
         rows = [] if lane != "primary" else _holds(timeline, axis)
-        for row in dict.fromkeys((_THREADS, *(shown.row for shown in CATEGORIES.values()))):
+        for row in dict.fromkeys((_THREADS, *(shown.row for shown in text.CATEGORIES.values()))):
             mine = [entry for entry in entries if _row_name(entry) == row]
-            if any(bars(entry) for entry in mine):
+            if any(text.bars(entry) for entry in mine):
                 rows.append(_row(row, mine, axis))
         if rows:
             hosts.append({"name": name, "rows": rows})
     return {
-        "title": heading(timeline),
-        "words": f"{latency_words(timeline)}; {shard_words(timeline)}",
+        "title": text.heading(timeline),
+        "words": f"{text.latency_words(timeline)}; {text.shard_words(timeline)}",
         "reply_us": timeline.latency_ns / 1e3,
         "reply_percent": _percent(axis, timeline.latency_ns),
         "reply": time_words(timeline.latency_ns),
@@ -92,7 +82,7 @@ def _request(timeline: Timeline, axis: TimeAxis) -> dict[str, Any]:
 
 
 def _row_name(entry: TimelineStep) -> str:
-    return CATEGORIES[entry.category].row if entry.category else _THREADS
+    return text.CATEGORIES[entry.category].row if entry.category else _THREADS
 
 
 def _row(name: str, entries: Sequence[TimelineStep], axis: TimeAxis) -> dict[str, Any]:
@@ -135,7 +125,7 @@ def _bar(
 def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
     """A row for the lock, the pipeline and the recovery slot that the request holds."""
     rows = []
-    for role, (words, _) in LOCKS.items():
+    for role, (words, _) in text.LOCKS.items():
         held = [hold for hold in timeline.holds if hold.role == role and hold.end_ns > hold.start_ns]
         shown = [_bar(axis, "lock", words, hold.start_ns, hold.end_ns) for hold in held]
         if shown and role != "pg.exec":
@@ -146,14 +136,14 @@ def _holds(timeline: Timeline, axis: TimeAxis) -> list[dict[str, Any]]:
 def _steps(timeline: Timeline, number: int) -> list[dict[str, Any]]:
     """The lines that are read out, one for steps that are alike."""
     found = []
-    for row in table_rows(timeline):
+    for row in text.table_rows(timeline):
         low, high = row.duration_ns
         takes = time_words(high) if low == high else f"{time_words(low)} to {time_words(high)}"
         facts = [
             f"{row.count} times" if row.count > 1 else "",
             f"takes {takes}" if high else "",
             f"waits up to {time_words(row.wait_ns[1])}" if row.wait_ns[1] else "",
-            byte_words(row.counted),
+            text.byte_words(row.counted),
             "nobody waits for this" if row.after_reply else "",
         ]
         found.append(
@@ -183,6 +173,6 @@ def _counted(timeline: Timeline) -> list[list[Any]]:
     return [
         [entry.step.end_ns / 1e3, number, entry.step.counted[name]]
         for entry in timeline.steps
-        for number, (name, _) in enumerate(BYTE_WORDS)
+        for number, (name, _) in enumerate(text.BYTE_WORDS)
         if entry.step.counted.get(name)
     ]

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from stripesim.cli import options
-from stripesim.cli.output import (
-    check_out,
-    console,
-    list_written,
-    progress,
-    table,
-    table_of,
-    warn_outside,
-    write_json,
-)
+from stripesim.cli import options, output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +26,7 @@ def plan(
     json_to: options.JsonOption = None,
 ) -> None:
     """Which cluster to buy: candidates, what each fails, and one recommendation with its reasons."""
-    check_out(out, report=report)
+    output.check_out(out, report=report)
     from stripesim.scenarios.planning.plan import make_plan
     from stripesim.scenarios.report.plan import rows_of
     from stripesim.scenarios.schema.loader import load_scenario
@@ -44,11 +34,11 @@ def plan(
     loaded = load_scenario(scenario, sets=sets or (), seed=seed)
     document = make_plan(loaded, engine=engine, progress=lambda words: print(words, file=sys.stderr))
     written = [] if out is None else _write_plan(out, loaded.name, loaded.description, document, report)
-    if write_json(json_to, document):
+    if output.write_json(json_to, document):
         return
-    warn_outside(document["warnings"], report=out if report else None)
+    output.warn_outside(document["warnings"], report=out if report else None)
     columns, rows = rows_of(document)
-    console().print(table(columns, rows))
+    output.console().print(output.table(columns, rows))
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
@@ -59,7 +49,7 @@ def plan(
             print(f"{named}: {'; '.join(one['fails'])}")
     for line in document["assumptions"]:
         print(f"assumes: {line}")
-    list_written(written)
+    output.list_written(written)
 
 
 def _write_plan(
@@ -102,18 +92,18 @@ def durability(
         from stripesim.scenarios.sweep.dask import map_dask
 
         spread = partial(map_dask, dask)
-    with progress(loaded.name, None) as step:
+    with output.progress(loaded.name, None) as step:
         document = answer(loaded, method, walks=walks, spread=spread, progress=step)
     written = [] if out is None else _write_nines(out, document)
-    if write_json(json_to, document):
+    if output.write_json(json_to, document):
         return
     rows = document["rows"]
-    console().print(table_of([_cells(row) for row in rows], numbers=range(2, 10)))
+    output.console().print(output.table_of([_cells(row) for row in rows], numbers=range(2, 10)))
     for line in (line for row in rows for line in _lines(row)):
         print(line)
     for line in document["skipped"]:
         print(f"left out: {line}")
-    list_written(written)
+    output.list_written(written)
 
 
 def _write_nines(out: Path, document: Mapping[str, Any]) -> list[Path]:

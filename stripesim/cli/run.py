@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stripesim.cli import options
-from stripesim.cli.output import (
-    check_out,
-    console,
-    list_written,
-    progress,
-    warn_outside,
-    write_json,
-    write_page,
-)
+from stripesim.cli import options, output
 
 if TYPE_CHECKING:
     from stripesim.scenarios.run.execute import ScenarioResult
@@ -54,7 +45,7 @@ def run(
     json_to: options.JsonOption = None,
 ) -> None:
     """Run a scenario: each scheme under each kind of request."""
-    check_out(out, report=report)
+    output.check_out(out, report=report)
     from stripesim.scenarios.run.execute import run_scenario
     from stripesim.scenarios.schema.keys import cells
     from stripesim.scenarios.schema.loader import load_scenario
@@ -62,24 +53,24 @@ def run(
     loaded = load_scenario(scenario, sets=sets or (), seed=seed)
     # Following requests step by step takes a second run: only for who reads it.
     wanted = costs if costs is not None else out is not None or json_to is not None
-    with progress(loaded.name, len(cells(loaded))) as step:
+    with output.progress(loaded.name, len(cells(loaded))) as step:
         result = run_scenario(loaded, engine=engine, progress=step, costs=wanted)
     if advise and not result.stopped:
         from stripesim.scenarios.run import advise as advice
 
-        with progress(f"{loaded.name}: purchases", advice.simulations(loaded)) as step:
+        with output.progress(f"{loaded.name}: purchases", advice.simulations(loaded)) as step:
             gains = advice.advise(loaded, engine=engine, progress=step)
         result = replace(result, advice=[gain.to_dict() for gain in gains])
     written = [] if out is None else _write(out, result)
     if out is not None and report:
         from stripesim.scenarios.report.run import report_of_run
 
-        with progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
-            written += write_page(out, report_of_run(loaded, result, engine=engine, progress=step))
+        with output.progress(f"{loaded.name}: report", len(loaded.schemes)) as step:
+            written += output.write_page(out, report_of_run(loaded, result, engine=engine, progress=step))
     if result.stopped:
         print("stopped: the results are those of the cells that were done", file=sys.stderr)
-    if not write_json(json_to, result.to_json()):
-        warn_outside(result.warnings, report=out if report else None)
+    if not output.write_json(json_to, result.to_json()):
+        output.warn_outside(result.warnings, report=out if report else None)
         for line in result.holes:
             print(f"warning: {line}", file=sys.stderr)
         _print(result, costs=bool(costs))
@@ -87,7 +78,7 @@ def run(
             from stripesim.cli.tables import print_processors
 
             print_processors(result.processors, cores)
-        list_written(written)
+        output.list_written(written)
     # Interrupted after some of its cells: those are there, but the status says that not all are.
     raise typer.Exit(130 if result.stopped else 0)
 
@@ -116,8 +107,8 @@ def _print(result: ScenarioResult, *, costs: bool) -> None:
     from stripesim.scenarios.run.notes import load_sentences
     from stripesim.scenarios.run.results import print_table
 
-    terminal = console()
-    print_table(result.rows, console(100))
+    terminal = output.console()
+    print_table(result.rows, output.console(100))
     rows = result.rows.to_dicts()
     if costs:
         print_costs(rows, terminal)

@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stripesim.cli import options
-from stripesim.cli.output import (
-    check_out,
-    console,
-    list_written,
-    progress,
-    table,
-    warn_outside,
-    write_json,
-    write_page,
-)
+from stripesim.cli import options, output
 
 if TYPE_CHECKING:
     from stripesim.scenarios.sweep.plan import SweepPlan
@@ -87,7 +77,7 @@ def sweep(
         kept = len(plan.tasks) - missing
         with (
             _on_signal(signal.SIGTERM, _interrupt),
-            progress(plan.name + (f" (+{kept} kept)" if kept else ""), missing) as step,
+            output.progress(plan.name + (f" (+{kept} kept)" if kept else ""), missing) as step,
         ):
             result = run_sweep(
                 plan,
@@ -101,10 +91,10 @@ def sweep(
         with _on_signal(signal.SIGINT, signal.SIG_IGN):
             written = [] if out is None else _write(out, plan, result, report=report)
     _warn(plan, result, out)
-    if not write_json(json_to, result.to_json()):
-        warn_outside(result.warnings, report=out if report else None)
+    if not output.write_json(json_to, result.to_json()):
+        output.warn_outside(result.warnings, report=out if report else None)
         _print(plan, result)
-        list_written(written)
+        output.list_written(written)
     raise typer.Exit(130 if result.stopped == "interrupted" else 1 if result.failed or result.stopped else 0)
 
 
@@ -119,7 +109,7 @@ def _problems(
     if resume and out is None:
         yield "--resume: got no --out, wanted the folder of the sweep to go on with"
     try:
-        check_out(out, report=report)
+        output.check_out(out, report=report)
     except ValueError as error:
         yield str(error)
 
@@ -141,7 +131,7 @@ def _write(out: Path, plan: SweepPlan, result: SweepResult, *, report: bool) -> 
     if report:
         from stripesim.scenarios.sweep.report import report_of_sweep
 
-        written += write_page(out, report_of_sweep(plan, result, figure))
+        written += output.write_page(out, report_of_sweep(plan, result, figure))
     return written
 
 
@@ -190,6 +180,6 @@ def _print(plan: SweepPlan, result: SweepResult) -> None:
     columns, rows = aggregated_table(result.aggregated, plan.keys)
     # A unit stands below its name; what has one is a number.
     numbers = [number for number, name in enumerate(columns) if " [" in name]
-    console().print(
-        table([name.replace(" [", "\n[") for name in columns], rows, numbers=numbers, caption=NOTE)
+    output.console().print(
+        output.table([name.replace(" [", "\n[") for name in columns], rows, numbers=numbers, caption=NOTE)
     )

@@ -5,16 +5,10 @@ from typing import Unpack
 
 from stripesim.models.coding import WritePlan
 from stripesim.sim.ceph import roles
+from stripesim.sim.ceph.paths import store
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import (
-    commit_all,
-    encode_and_send,
-    gather,
-    roll_forward,
-    shard_writes,
-    stripe_sources,
-)
+from stripesim.sim.ceph.paths.store import roll_forward
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.conditions import alone, pinned
 from stripesim.sim.engine.graph import GraphBuilder, Template
@@ -57,8 +51,8 @@ def pipelined_write_path(
     pin = stage.graph.pin(WRITTEN, after=[ticket], label="pin the stripes")
     step = _read_unpinned(stage, plan, cached_stripes, ticket)
     turn = stage.graph.turn(ticket, after=[pin, step], label="turn in the pipeline", phase=Phase.LOCK)
-    writes = shard_writes(context, plan, extent["object_size_bytes"])
-    finished = commit_all(stage, writes, encode_and_send(stage, plan, writes, turn))
+    writes = store.shard_writes(context, plan, extent["object_size_bytes"])
+    finished = store.commit_all(stage, writes, store.encode_and_send(stage, plan, writes, turn))
     unpinned = stage.graph.unpin(pin, after=[finished], label="unpin the stripes")
     return leave_pipeline(stage, ticket, [unpinned], finished, roll_forward)
 
@@ -100,8 +94,8 @@ def _read_unpinned(stage: Stage, plan: WritePlan, cached_stripes: frozenset[int]
     def read(stripes: list[int], after: int) -> int:
         asked_ns = stage.context.remote(by_shard(plan.reads)) * stage.models.cpu.sub_op_send_ns
         step = stage.primary_cpu(asked_ns, [after], "ask for stripes")
-        sources = stripe_sources(stage.context, plan, stripes, cached_stripes)
-        return gather(stage, sources, step, "stripe read")
+        sources = store.stripe_sources(stage.context, plan, stripes, cached_stripes)
+        return store.gather(stage, sources, step, "stripe read")
 
     graph = stage.graph
     if len(partial) == 1:

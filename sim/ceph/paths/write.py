@@ -2,16 +2,9 @@
 
 from typing import Unpack
 
+from stripesim.sim.ceph.paths import store
 from stripesim.sim.ceph.paths.context import ObjectExtent, PathContext, by_shard
 from stripesim.sim.ceph.paths.stage import Stage
-from stripesim.sim.ceph.paths.store import (
-    commit_all,
-    encode_and_send,
-    gather,
-    roll_forward,
-    shard_writes,
-    stripe_sources,
-)
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import NO_ROLE, GraphBuilder, Template
 
@@ -58,11 +51,11 @@ def write_path(
     step = stage.primary_cpu(work_ns, [step], "dispatch")
     if reads:
         stripes = [stripe for first, stop in plan.read_stripes for stripe in range(first, stop)]
-        sources = stripe_sources(context, plan, stripes, cached_stripes)
-        step = gather(stage, sources, step, "stripe read")
+        sources = store.stripe_sources(context, plan, stripes, cached_stripes)
+        step = store.gather(stage, sources, step, "stripe read")
 
-    writes = shard_writes(context, plan, size_bytes, unit_states)
-    sent = encode_and_send(stage, plan, writes, step, after_reply=True)
+    writes = store.shard_writes(context, plan, size_bytes, unit_states)
+    sent = store.encode_and_send(stage, plan, writes, step, after_reply=True)
     # What is overwritten is saved first, so that it can be brought back.
     first, stop = plan.write_stripes
     overwritten = max(0, min(stop, context.geometry.stripe_count(size_bytes)) - first)
@@ -71,10 +64,10 @@ def write_path(
         sent = graph.delay(NO_ROLE, wait_ns, after=[sent], label="save old stripes", phase=Phase.PAUSE)
     if scope == "dispatch":
         stage.unlock(sent)
-    finished = commit_all(stage, writes, sent)
+    finished = store.commit_all(stage, writes, sent)
     if scope == "commit":
         finished = stage.unlock(finished)
     reply = stage.reply(0, finished)
     if context.erasure and scope == "commit":
-        roll_forward(stage, writes, finished)
+        store.roll_forward(stage, writes, finished)
     return graph.finish(reply=reply)

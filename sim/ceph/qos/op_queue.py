@@ -3,17 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stripesim.models.qos import (
-    CLIENT_OP_PRIORITY,
-    CUT_OFF_PRIORITY,
-    RECOVERY_ITEM_BYTES,
-    RECOVERY_OP_PRIORITY,
-    SCRUB_PRIORITY,
-    Allocation,
-    Device,
-    Profile,
-    mclock_defaults,
-)
+from stripesim.models import qos
 from stripesim.sim.engine.shares import MCLOCK, WPQ, Share, ShareClass
 
 # Classes of items. Immediate: what OSDs ask of each other for a client's operation.
@@ -43,10 +33,10 @@ def wpq() -> OpQueue:
     See Ceph v16.2.15, ``src/osd/scheduler/OpScheduler.h`` (``ClassedOpQueueScheduler``).
     """
     classes = (
-        ShareClass(weight=CLIENT_OP_PRIORITY),
-        ShareClass(weight=RECOVERY_OP_PRIORITY),
-        ShareClass(weight=SCRUB_PRIORITY),
-        ShareClass(strict=CUT_OFF_PRIORITY),
+        ShareClass(weight=qos.CLIENT_OP_PRIORITY),
+        ShareClass(weight=qos.RECOVERY_OP_PRIORITY),
+        ShareClass(weight=qos.SCRUB_PRIORITY),
+        ShareClass(strict=qos.CUT_OFF_PRIORITY),
     )
     return OpQueue(Share(WPQ, classes), cost=_at_least_one)
 
@@ -57,8 +47,8 @@ def _at_least_one(item_bytes: int) -> int:
 
 def mclock(
     generation: str,
-    profile: Profile | None = None,
-    device: Device = "ssd",
+    profile: qos.Profile | None = None,
+    device: qos.Device = "ssd",
     *,
     queues: int = 1,
     measured_iops: float | None = None,
@@ -68,13 +58,13 @@ def mclock(
     An OSD's capacity, by kind of device or as the drive was measured (random writes of 4 KiB a second), is
     divided among its queues.
     """
-    defaults = mclock_defaults(generation)
+    defaults = qos.mclock_defaults(generation)
     if measured_iops is not None:
         defaults = defaults.measured(measured_iops, device)
     given = defaults.profiles[profile or defaults.profile]
     rate = defaults.rate(device) / queues
 
-    def share_class(allocation: Allocation) -> ShareClass:
+    def share_class(allocation: qos.Allocation) -> ShareClass:
         return ShareClass(
             weight=allocation.weight,
             reservation=round(allocation.reservation_fraction * rate),
@@ -85,10 +75,10 @@ def mclock(
         share_class(given.client),
         share_class(given.recovery),
         share_class(given.best_effort),
-        ShareClass(strict=CUT_OFF_PRIORITY),
+        ShareClass(strict=qos.CUT_OFF_PRIORITY),
     )
     return OpQueue(
         Share(MCLOCK, classes),
         cost=lambda item_bytes: defaults.cost(item_bytes, device),
-        recovery_item_bytes=0 if defaults.bytes_based else RECOVERY_ITEM_BYTES,
+        recovery_item_bytes=0 if defaults.bytes_based else qos.RECOVERY_ITEM_BYTES,
     )

@@ -13,20 +13,9 @@ from typing import Any
 import numpy as np
 import simpy
 
+from stripesim.sim.engine import graph
 from stripesim.sim.engine.checks import check_program
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF, factor_index, retried_state, seed_state
-from stripesim.sim.engine.graph import (
-    ACQUIRE,
-    BRANCH,
-    COUNTERS,
-    DELAY,
-    NONE,
-    RELEASE,
-    SPAWN,
-    STEPS_MAX,
-    USE,
-    IntArray,
-)
 from stripesim.sim.engine.program import (
     BATCH,
     GATE,
@@ -46,11 +35,11 @@ from stripesim.sim.engine.simpy.opcodes import act, holds
 from stripesim.sim.engine.simpy.requests import LOOK_KEY, MERGE, Log, Path, Request, Signal, Stream, Ticket
 from stripesim.sim.engine.simpy.shares import Item, ShareQueue
 
-_STEP_MASK = STEPS_MAX - 1
+_STEP_MASK = graph.STEPS_MAX - 1
 # Predecessors outstanding of a step that is skipped: never 0 again, however many report.
-_SKIPPED = -2 * STEPS_MAX
+_SKIPPED = -2 * graph.STEPS_MAX
 # Added to a merge's outstanding predecessors once one of them has run.
-_LIVE = 2 * STEPS_MAX
+_LIVE = 2 * graph.STEPS_MAX
 # Added to the priority (0 or 1) of an ordinary SimPy event: after arrivals, before steps.
 _FOREIGN_KEY = -2
 # SimPy numbers its own events from 0; ours need no number, their keys are unique.
@@ -115,7 +104,7 @@ class SimpyEngine(simpy.Environment):
         self.stopped = [False] * len(resources)
         self.uses = 0
         self.planning_s = 0.0
-        self.bins: list[IntArray] = []
+        self.bins: list[graph.IntArray] = []
         # Of the requests that are followed, by number in their stream: the ends of their steps.
         self.followed_ns: dict[int, list[int]] = {number: [] for number in program.followed.tolist()}
         self._seed = seed_state(program.seed)
@@ -220,7 +209,7 @@ class SimpyEngine(simpy.Environment):
             waited_ns=np.array(waited_ns, dtype=np.int64),
             uses=self.uses,
             end_ns=end_ns,
-            bins=np.array(self.bins, dtype=np.int64).reshape(len(self.bins), len(COUNTERS)),
+            bins=np.array(self.bins, dtype=np.int64).reshape(len(self.bins), len(graph.COUNTERS)),
             wall_s=wall_s,
             spawned=[log.result() for log in self.spawned],
             followed_ns=self._followed(),
@@ -231,7 +220,7 @@ class SimpyEngine(simpy.Environment):
             ),
         )
 
-    def _followed(self) -> IntArray:
+    def _followed(self) -> graph.IntArray:
         width = max((template.steps for template in self.program.book.templates), default=0)
         table = np.full((len(self.followed_ns), width), PENDING, dtype=np.int64)
         for row, ends_ns in zip(table, self.followed_ns.values(), strict=True):
@@ -270,7 +259,7 @@ class SimpyEngine(simpy.Environment):
             if type(event) is Request:
                 step = key & _STEP_MASK
                 path = event.path
-                if path.words[step] == USE:
+                if path.words[step] == graph.USE:
                     resource = event.row[path.roles[step]]
                     if path.dynamics:
                         self._account_service(event, step)
@@ -342,9 +331,9 @@ class SimpyEngine(simpy.Environment):
                 self._reply(request)
             following = path.following[step]
             if path.dynamics:
-                if path.words[step] == BRANCH:
+                if path.words[step] == graph.BRANCH:
                     following = self._branch(request, step)
-                elif path.words[step] == SPAWN:
+                elif path.words[step] == graph.SPAWN:
                     self._spawn(request, step)
             for after, waits_for, word, role, mean, spread in following:
                 if waits_for:
@@ -356,7 +345,7 @@ class SimpyEngine(simpy.Environment):
                             continue
                     elif pending[after]:
                         continue
-                if word == USE:
+                if word == graph.USE:
                     resource = row[role]
                     if resource < 0:
                         ready.append((request, after))
@@ -385,14 +374,14 @@ class SimpyEngine(simpy.Environment):
                             self.batches[key] = [(request, after)]
                             self._flush(resource, begins=True)
                         self._serve(resource, demand, key, request, now_ns)
-                elif word == NONE:
+                elif word == graph.NONE:
                     ready.append((request, after))
-                elif word == DELAY:
+                elif word == graph.DELAY:
                     if role >= 0 and row[role] < 0:
                         ready.append((request, after))
                     else:
                         heappush(calendar, (now_ns + mean, request.key | after, _EID, request))
-                elif word <= RELEASE:
+                elif word <= graph.RELEASE:
                     self._pool(word, row[role], request, after)
                 else:
                     act(self, word, row[role], request, after)
@@ -402,7 +391,7 @@ class SimpyEngine(simpy.Environment):
 
     def _pool(self, word: int, pool: int, request: Request, step: int) -> None:
         """Take a unit of a pool or wait for it; or give one back."""
-        if word == ACQUIRE:
+        if word == graph.ACQUIRE:
             if pool >= 0:
                 if self.shares[pool] is not None:
                     self._join_shared(pool, request, step, 0)
@@ -698,7 +687,7 @@ class SimpyEngine(simpy.Environment):
             return
         log = self.log(request)
         log.taken += path.amounts[step]
-        log.taken_uses += path.words[step] == USE and role >= 0
+        log.taken_uses += path.words[step] == graph.USE and role >= 0
 
     def log(self, request: Request) -> Log:
         """Return the log of a request's stream."""
@@ -716,10 +705,10 @@ class SimpyEngine(simpy.Environment):
             return
         self._bin()[:] += path.amounts[step]
 
-    def _bin(self) -> IntArray:
+    def _bin(self) -> graph.IntArray:
         index = int(self._now) // self.program.bin_ns
         while len(self.bins) <= index:
-            self.bins.append(np.zeros(len(COUNTERS), dtype=np.int64))
+            self.bins.append(np.zeros(len(graph.COUNTERS), dtype=np.int64))
         return self.bins[index]
 
     def _check_end(self, end_ns: int) -> None:

@@ -10,19 +10,8 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from stripesim.sim.engine import shares
 from stripesim.sim.engine.draws import share_draw
-from stripesim.sim.engine.shares import (
-    IDLE_AGE_NS,
-    NS_PER_S,
-    TAG_BEFORE,
-    TAG_NEVER,
-    WEIGHT_BITS,
-    WPQ,
-    Share,
-    ShareClass,
-    increment,
-    weight_clock,
-)
 from stripesim.sim.engine.simpy.requests import Request
 
 
@@ -41,34 +30,36 @@ class Item:
 class Line:
     """What waits of one class. Its tags are those of its first item, or of the last one that it had."""
 
-    rates: ShareClass
+    rates: shares.ShareClass
     items: deque[Item] = field(default_factory=deque)
-    reservation_ns: int = TAG_BEFORE
-    limit_ns: int = TAG_BEFORE
-    proportion: int = TAG_BEFORE
+    reservation_ns: int = shares.TAG_BEFORE
+    limit_ns: int = shares.TAG_BEFORE
+    proportion: int = shares.TAG_BEFORE
     # Added to the tag of the weight of a class that was idle.
     ahead: int = 0
-    seen_ns: int = TAG_BEFORE
+    seen_ns: int = shares.TAG_BEFORE
 
     def tag(self, now_ns: int) -> None:
         """Move the tags on to the first item."""
         item, rates = self.items[0], self.rates
         self.seen_ns = now_ns
         if rates.reservation:
-            earliest_ns = self.reservation_ns + increment(item.cost, rates.reservation, NS_PER_S)
+            earliest_ns = self.reservation_ns + shares.increment(
+                item.cost, rates.reservation, shares.NS_PER_S
+            )
             self.reservation_ns = max(item.joined_ns, earliest_ns)
         if rates.limit:
-            earliest_ns = self.limit_ns + increment(item.cost, rates.limit, NS_PER_S)
+            earliest_ns = self.limit_ns + shares.increment(item.cost, rates.limit, shares.NS_PER_S)
             self.limit_ns = max(item.joined_ns, earliest_ns)
         if rates.weight:
-            earliest = self.proportion + increment(item.cost, rates.weight, 1 << WEIGHT_BITS)
-            self.proportion = max(weight_clock(item.joined_ns), earliest)
+            earliest = self.proportion + shares.increment(item.cost, rates.weight, 1 << shares.WEIGHT_BITS)
+            self.proportion = max(shares.weight_clock(item.joined_ns), earliest)
 
 
 class ShareQueue:
     """A queue that several classes share."""
 
-    def __init__(self, share: Share, state: int, resource: int) -> None:
+    def __init__(self, share: shares.Share, state: int, resource: int) -> None:
         self.share = share
         self.lines = [Line(rates) for rates in share.classes]
         # When it has to be looked at, because something may go on then; times that stand in the calendar.
@@ -85,12 +76,12 @@ class ShareQueue:
     def join(self, of: int, item: Item) -> None:
         """Let an item of a class wait."""
         line = self.lines[of]
-        if line.rates.strict or self.share.kind == WPQ:
+        if line.rates.strict or self.share.kind == shares.WPQ:
             if not line.rates.strict:
                 self._cost_max = max(self._cost_max, item.cost)
             line.items.append(item)
             return
-        if not line.items and item.joined_ns - line.seen_ns >= IDLE_AGE_NS:
+        if not line.items and item.joined_ns - line.seen_ns >= shares.IDLE_AGE_NS:
             self._catch_up(line, item.joined_ns)
         line.items.append(item)
         if len(line.items) == 1:
@@ -104,10 +95,10 @@ class ShareQueue:
             if other is not line
             and other.rates.weight
             and not other.rates.strict
-            and (other.items or now_ns - other.seen_ns < IDLE_AGE_NS)
+            and (other.items or now_ns - other.seen_ns < shares.IDLE_AGE_NS)
         ]
         if others:
-            line.ahead = min(others) - weight_clock(now_ns)
+            line.ahead = min(others) - shares.weight_clock(now_ns)
 
     def take(self, now_ns: int) -> Item | None:
         """Take what may go on now; None if nothing may."""
@@ -117,7 +108,7 @@ class ShareQueue:
             return max(strict, key=lambda line: line.rates.strict).items.popleft()
         if not waiting:
             return None
-        return self._draw(waiting) if self.share.kind == WPQ else self._take_tagged(waiting, now_ns)
+        return self._draw(waiting) if self.share.kind == shares.WPQ else self._take_tagged(waiting, now_ns)
 
     def _draw(self, waiting: list[Line]) -> Item:
         """Draw a class by its weight; what costs much is drawn again the more often."""
@@ -155,12 +146,12 @@ class ShareQueue:
             line.tag(now_ns)
         if line.rates.reservation:
             # What was served by weight is not taken from the reservation.
-            line.reservation_ns -= increment(item.cost, line.rates.reservation, NS_PER_S)
+            line.reservation_ns -= shares.increment(item.cost, line.rates.reservation, shares.NS_PER_S)
         return item
 
     def next_ns(self) -> int:
         """Return when something may go on; it is asked where nothing may yet."""
-        times = [TAG_NEVER]
+        times = [shares.TAG_NEVER]
         for line in self.lines:
             if line.items:
                 if line.rates.reservation:
