@@ -81,11 +81,7 @@ class SurvivalFit:
 
 
 def lifetimes_of(trace: FailureTrace, state: State) -> Lifetimes:
-    """Return the spans of one state as lifetimes.
-
-    A span cut on the left is of unknown age: it is left out, unless the component's age at its start is
-    recorded (`entry_age_s`); then the lifetime counts from age 0 and enters at that age.
-    """
+    """Return the spans of one state as lifetimes; one cut on the left counts only if its age is known."""
     if trace.spans is None:
         raise SurvivalError(
             f"{trace.source}: got failures alone (format {trace.format}), "

@@ -34,10 +34,7 @@ def _warn(line: str) -> None:
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of one function, except that no state of the disk is an error.
-
-    What was compiled from other `sources` is another entry.
-    """
+    """Numba's cache of one function by its `sources`, except that no state of the disk is an error."""
 
     sources = ""
 

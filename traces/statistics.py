@@ -103,10 +103,7 @@ def sequential_fraction(requests: pl.DataFrame) -> float:
 
 
 def footprint_bytes(requests: pl.DataFrame) -> int:
-    """Return how many distinct bytes the requests touch: the size of the union of their extents.
-
-    With extents sorted by start, each adds what lies past the furthest end so far.
-    """
+    """Return how many distinct bytes the requests touch: the size of the union of their extents."""
     extents = (
         requests.lazy()
         .select("device", "offset_bytes", (pl.col("offset_bytes") + pl.col("length_bytes")).alias("end"))

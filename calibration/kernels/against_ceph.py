@@ -132,10 +132,7 @@ def _row(
 def side_by_side(
     ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Pair rows of the same scheme, operation, erasures and nearly the same size (plugins pad: a quarter).
-
-    Pairs hold these, ``backend``, ``ceph_backend``, the two speeds [B/s] and ``ceph_over_ours``.
-    """
+    """Pair rows of one scheme, operation and erasures whose sizes differ by at most a quarter."""
     # What is in a cache, on one core: so the benchmark runs.
     mine = [row for row in ours if row.get("cores", 1) == 1 and row.get("buffers", "warm") == "warm"]
     return [

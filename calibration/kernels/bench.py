@@ -45,10 +45,7 @@ def sweep_sizes(k: int) -> list[int]:
 
 
 def table_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows in the columns of the source's tables, each scaled to 1 GiB of data.
-
-    ``seconds`` is the median of a call times ``iterations``; ``workload`` is the row's operation.
-    """
+    """The rows in the columns of the source's tables, each scaled to 1 GiB of data."""
     listed = []
     for row in rows:
         scheme, size = parse_scheme(row["scheme"]), row["size_bytes"]

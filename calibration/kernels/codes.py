@@ -59,10 +59,7 @@ class ClayKernel:
         return bool((self.coder.decode(left)[: self.scheme.k] == self._chunks(data)).all())
 
     def calls(self, data: bytes) -> list[Call]:
-        """Encode, decode without 0 to m data shards, and the repair of shard 0 from its helpers' parts.
-
-        The parts lie ready: cutting them out is the helpers' work.
-        """
+        """Encode, decode without 0 to m data shards, and repair of shard 0 from its helpers' ready parts."""
         scheme, coder, chunks = self.scheme, self.coder, self._chunks(data)
         shards = coder.encode(chunks)
         parts = {s: coder.helper_part(shards[s], lost=0) for s in scheme.helpers(frozenset({0}))}

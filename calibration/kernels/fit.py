@@ -58,10 +58,7 @@ def relative_residuals(fit: AffineKnee, size_bytes: npt.ArrayLike, seconds: npt.
 
 
 def fit_rows(rows: Iterable[Mapping[str, Any]]) -> tuple[KernelCost, ...]:
-    """Costs of all operations in measured rows, in the order in which they first appear.
-
-    A row that failed verification is refused: its time is no time of the work.
-    """
+    """Costs of all operations in measured rows, in order; a row that failed verification is refused."""
     groups: dict[tuple[str, str, str, int], list[Mapping[str, Any]]] = {}
     for row in rows:
         key = (row["backend"], row["scheme"], row["op"], row["erasures"])

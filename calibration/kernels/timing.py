@@ -51,10 +51,7 @@ def cpu_seconds(loop: Loop, calls: int) -> float:
 
 
 def sample(cases: Iterable[Case], rounds: int, rng: random.Random | None = None) -> None:
-    """Time all cases once a round, in a new order each where a generator is given.
-
-    So another program's burst hits one sample of many cases, not all samples of one.
-    """
+    """Time all cases once a round, in a new order each time where a generator is given."""
     order = list(cases)
     for _ in range(rounds):
         if rng is not None:

@@ -193,10 +193,7 @@ def _score(part: str, line: Line, table: Floats, size: Floats, times: Floats) ->
 
 
 def _isolated(trace: BlockTrace, sample: Sample) -> npt.NDArray[np.bool_]:
-    """Tell which commands of the sample shared the device with no other at any time.
-
-    Several devices in one trace are taken together, which only makes the choice stricter.
-    """
+    """Tell which commands of the sample shared the device with no other at any time."""
     assert trace.commands is not None
     spans = trace.commands.drop_nulls("dispatch_ns")
     start = np.sort(spans["dispatch_ns"].to_numpy().astype(np.float64))

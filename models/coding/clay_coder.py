@@ -149,10 +149,7 @@ class ClayCoder:
         return self.decode(dict(enumerate(data)))
 
     def decode(self, shards: Mapping[int, Bytes]) -> Bytes:
-        """All shards, shape (k + m, chunk), from any k or more of them by their numbers.
-
-        Fewer than k are a `DataLossError`; chunks that are no multiple of q^t bytes a `SchemeError`.
-        """
+        """All shards, shape (k + m, chunk), from any k of them by number; fewer are a `DataLossError`."""
         shape = self.shape
         if len(shards) < shape.k:
             raise DataLossError(f"clay decode: got {len(shards)} shards, wanted at least {shape.k}")

@@ -95,11 +95,7 @@ def cauchy_matrix(k: int, m: int) -> Bytes:
 
 
 def columns_independent(matrices: Bytes) -> npt.NDArray[np.bool_]:
-    """Whether the columns of each matrix are linearly independent, for matrices (count, rows, columns).
-
-    Gaussian elimination of all matrices side by side. A matrix that has no pivot in some column is
-    out; the others go on.
-    """
+    """Whether the columns of each matrix (count, rows, columns) are linearly independent."""
     work = matrices.copy()
     count, rows, columns = work.shape
     if columns > rows:

@@ -133,10 +133,7 @@ class KernelTable:
         return tuple(dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend)))
 
     def cost(self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None) -> KernelCost:
-        """The cost of one operation, as measured, by the first backend that has it unless one is named.
-
-        `KernelTableError` if the table has none; the message lists what it has.
-        """
+        """The cost of one operation, by the first backend that has it unless one is named."""
         for candidate in (backend,) if backend else self.backends:
             found = self._index.get((candidate, scheme, op, erasures))
             if found is not None:

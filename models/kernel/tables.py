@@ -50,10 +50,7 @@ def load_table(path: Path) -> KernelTable:
 
 
 def merge_tables(name: str, tables: Iterable[KernelTable]) -> KernelTable:
-    """One table of several; where two hold the same operation, the first one's cost stands.
-
-    The provenance of the result is the first one's; the others' stand under ``merged``.
-    """
+    """One table of several: the first one's costs stand, the others' provenance is under ``merged``."""
     ordered = list(tables)
     costs: dict[tuple[str, str, str, int], KernelCost] = {}
     for table in ordered:

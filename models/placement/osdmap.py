@@ -57,11 +57,7 @@ def object_hashes(prefix: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def pgs_of_objects(prefix: str, indices: npt.ArrayLike, pg_num: int) -> npt.NDArray[np.int64]:
-    """Placement groups in [0, pg_num) of an RBD image's data objects, by their numbers in the image.
-
-    `prefix` is the image's block_name_prefix, ``rbd_data.<id>`` (or ``rbd_data.<pool>.<id>`` with a data
-    pool); object i is named ``prefix.%016x``.
-    """
+    """PGs of an RBD image's data objects, ``prefix.%016x`` with its block_name_prefix, by their numbers."""
     return stable_mod(object_hashes(prefix, indices), pg_num)
 
 

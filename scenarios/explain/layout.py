@@ -146,10 +146,7 @@ def merged_bars(row: Sequence[Bar]) -> list[Bar]:
 
 
 def packed(row: Sequence[Bar]) -> list[tuple[int, int, Bar]]:
-    """Put bars that overlap beside each other: level, number of levels, bar.
-
-    Only the bars of one cluster of overlaps share the height; the others keep all of it.
-    """
+    """Put bars that overlap beside each other: level, number of levels in their cluster, bar."""
     placed: list[tuple[int, int, Bar]] = []
     cluster: list[tuple[int, Bar]] = []
     ends: list[int] = []

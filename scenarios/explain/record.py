@@ -52,10 +52,7 @@ class RecordedStep:
 
 
 class RecordingEngine(SimpyEngine):
-    """The reference engine, which also notes when each step of its only request is complete.
-
-    The engine accounts each step when it completes: that is the hook. Waits and service are the engine's own.
-    """
+    """The reference engine, which also notes when it accounts, so completes, each step of one request."""
 
     def __init__(self, program: Program) -> None:
         #: Template index → step → completion [ns].

@@ -135,11 +135,7 @@ def _size(size_bytes: int) -> str:
 
 
 def table_rows(timeline: Timeline) -> list[TableRow]:
-    """Group a timeline's steps into lines for a table, in order of start.
-
-    Steps with the same words on different shards, or several pieces of one transfer, make one line. What
-    takes no time and did not wait is left out, except for locks that span steps.
-    """
+    """Group a timeline's steps that are alike into lines for a table, in order of start."""
     groups: dict[tuple[Any, ...], list[TimelineStep]] = {}
     seen: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
     for entry in timeline.steps:

@@ -155,10 +155,7 @@ def _row(rows: pl.DataFrame, size_bytes: int, **where: Any) -> dict[str, Any] | 
 
 
 def draw_speeds(rows: pl.DataFrame, *, scheme: str) -> CaptionedFigure:
-    """Draw encode speed by data size: every backend, the kernel alone and the machine's copy.
-
-    A panel for warm and, where measured, one for cold buffers; all cores together are dashed grey marks.
-    """
+    """Draw encode speed by data size, warm and cold: every backend, the kernel alone, a copy."""
     kinds = [kind for kind in ("warm", "cold") if kind in rows["buffers"].to_list()]
     mine = rows.filter((pl.col("scheme") == scheme) & (pl.col("op") == "encode"))
     names = ["memcpy", *mine["backend"].unique(maintain_order=True)]

@@ -50,11 +50,7 @@ def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[Importe
 
 
 def scenario_of(cluster: ImportedCluster, pool: ImportedPool, crush_file: str) -> ImportedScenario:
-    """Make the scenario of one pool.
-
-    Reweights and upmaps are not part of a CRUSH map: an OSD that is out or down
-    gets weight 0 in the map; other exceptions are left to the balance that CRUSH gives.
-    """
+    """Make the scenario of one pool; an OSD that is out or down has weight 0 in its CRUSH map."""
     tables, mapping = hardware_of(cluster, pool)
     crush = _crush(cluster, pool)
     release = re.match(r"\d+", cluster.version)
@@ -135,10 +131,7 @@ def write_scenario(found: ImportedScenario, path: Path) -> list[Path]:
 def answer(
     cluster: ImportedCluster, pools: Sequence[str] = (), *, path: Path = Path("scenario.toml")
 ) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
-    """Return the document of `stripesim import ceph-report`, and scenarios by where to write them.
-
-    No `pools`: the largest. One scenario is for `path`; of several, each has its pool's name in its own.
-    """
+    """Return the document of `stripesim import ceph-report`, and scenarios by where to write them."""
     chosen = chosen_pools(cluster, pools)
     found = {}
     for pool in chosen:

@@ -71,11 +71,7 @@ class Rebuild:
 def idle_rebuild(
     scenario: Scenario, scheme: str, *, engine: str = "compiled", sample_objects: int = SAMPLE_OBJECTS
 ) -> Rebuild:
-    """Lose one OSD of a scenario's cluster under no load and rebuild a sample of its objects.
-
-    The first OSD is lost that the scenario does not miss already. Time runs from the first object to the
-    last: the detection of the failure and the wait before the OSD counts as out come before.
-    """
+    """Lose one OSD of a scenario's cluster under no load and rebuild a sample of its objects."""
     code = parse_scheme(scheme)
     if code.failures_tolerated == 0:
         return Rebuild(scheme, reason="nothing to rebuild from: no redundancy")

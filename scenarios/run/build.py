@@ -53,10 +53,7 @@ POOL_ID = 1
 
 @dataclass(frozen=True)
 class CellInputs:
-    """What one cell of a scenario runs on.
-
-    newest_only: see `stripesim.sim.engine.program.Program`.
-    """
+    """What one cell of a scenario runs on; newest_only is that of the engine's `Program`."""
 
     pool: Pool
     workload: AnyWorkload | Sequence[AnyWorkload]

@@ -15,11 +15,7 @@ _SETTLED_NS: Final = 2 * 10**9
 
 
 def file_sha256(path: str | Path) -> str:
-    """Hash the content of a file.
-
-    A large file is hashed once: as long as size, inode and times stay, so does the content. Files that were
-    changed within the last seconds are hashed each time, since clocks of file systems are coarse.
-    """
+    """Hash the content of a file; a large one only once, as long as its size, inode and times stay."""
     path = os.fspath(path)
     state = os.stat(path)
     changed_ns = max(state.st_mtime_ns, state.st_ctime_ns)

@@ -10,10 +10,7 @@ from stripesim.traces.read import read_trace
 
 
 def replay_of(scenario: Scenario) -> Replay:
-    """Build the replay that a scenario asks for.
-
-    Strict: a replay that left faulty lines out would be of another workload, and say nothing of it.
-    """
+    """Build the replay that a scenario asks for; strict, as without faulty lines it would be another."""
     workload = scenario.workload
     return Replay(
         requests_of(_trace_of(scenario)),
@@ -48,11 +45,7 @@ def _trace_of(scenario: Scenario) -> BlockTrace:
 
 
 def requests_of(trace: BlockTrace) -> Requests:
-    """Turn a block trace into requests, without flushes and others that have no length.
-
-    Each device of the trace is an image of its own, as large as its addresses reach, cut into objects from
-    offset 0.
-    """
+    """Turn a block trace into requests that have a length; each device of it is an image of its own."""
     frame = trace.requests.filter(trace.requests["length_bytes"] > 0)
     devices = frame["device"].unique(maintain_order=True).to_list()
     numbers = {device: index for index, device in enumerate(devices)}

@@ -349,10 +349,7 @@ def _validate(document: _Document) -> Scenario:
 
 
 def _remove(values: dict[str, Any], loc: KeyPath, document: Mapping[str, Any]) -> None:
-    """Take a faulty key out: the whole list for one of its elements, the whole table for a key it lacks.
-
-    A key that the document gave and that is gone was taken out for another of its faults.
-    """
+    """Take a faulty key out: the whole list for one of its elements, the whole table for a key it lacks."""
     path = [part for part in loc if isinstance(part, str)]
     table = value_at(document, tuple(path[:-1]))
     given = table if isinstance(table, dict) else {}

@@ -19,11 +19,7 @@ _VALUE_CHARACTERS_MAX: Final = 60
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with a scenario.
-
-    path: key the problem is reported at; got, wanted: what stands there, and what should; involves: further
-    keys the verdict rests on: where one of them has a problem itself, this one means nothing.
-    """
+    """One thing wrong with a scenario; it means nothing where a key it `involves` has a problem itself."""
 
     path: KeyPath
     got: str

@@ -58,10 +58,7 @@ def grouped_bars(
     published: Mapping[str, Sequence[float | None]] | None = None,
     label: str = "published",
 ) -> list[list[float]]:
-    """Draw a bar of each series in each group, with dashes where values are published.
-
-    None leaves a bar or a dash out. Returns the place of each bar, by series and group.
-    """
+    """Draw a bar of each series in each group, dashes where published; return their places."""
     step = 0.8 / len(series)
     places = []
     for index, (name, values) in enumerate(series.items()):

@@ -243,10 +243,7 @@ def _load(
 
 
 def _placed(line: str, values: dict[str, tuple[str, str]]) -> tuple[str, bool]:
-    """Say that a fault comes from the sweep where the loader says that it comes from an override.
-
-    Whether it comes from any option is said too: all others come from the scenario's file.
-    """
+    """Say of a fault whether it comes from the sweep or another option, not from the scenario's file."""
     option, _, rest = line.partition(": ")
     key = rest.partition(": ")[0]
     if option != "--set":

@@ -22,11 +22,7 @@ class ReadCache:
         self._held: OrderedDict[int, None] = OrderedDict()
 
     def read(self, first: int, stop: int) -> tuple[int, int]:
-        """Read granules; return how many at the beginning and at the end were held.
-
-        The two do not overlap: if all were held, all count as the beginning. Granules held
-        in the middle are read again, as one transfer with their neighbours.
-        """
+        """Read granules; return how many at the beginning and at the end were held (all: the beginning)."""
         held = self._held
         known = [granule in held for granule in range(first, stop)]
         for granule in range(first, stop):
@@ -95,10 +91,7 @@ class SmallWrites:
     def states(
         self, requests: Requests, first_bytes: IntArray, groups: IntArray
     ) -> tuple[IntArray, IntArray]:
-        """Return the states of the first and the last unit of each request; 0 for reads and whole units.
-
-        `first_bytes` is each request's place in a space that all objects share.
-        """
+        """Return the states of the first and the last unit of each request; 0 for reads and whole units."""
         unit = self._unit
         heads, tails = np.zeros(len(requests), dtype=np.int64), np.zeros(len(requests), dtype=np.int64)
         ends = first_bytes + requests.lengths_bytes

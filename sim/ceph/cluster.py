@@ -86,10 +86,7 @@ class Models:
         return named
 
     def encode_ns(self, scheme: str, data_bytes: float) -> float:
-        """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart.
-
-        What the system copies and sums up around it comes on top.
-        """
+        """Processor time of encoding one stripe [ns]: the kernel alone, where copies were measured apart."""
         cost = self.kernel.cost(scheme=scheme, op="encode", backend=self.backend_for(scheme))
         kernel_ns = cost.duration_ns(data_bytes, without_copy=cost.copy is not None)
         kernel_ns += self.cpu.ec_copy_ns_per_byte * data_bytes
@@ -287,10 +284,7 @@ class Cluster:
         return first + osds * self._osd_size + self._op_shards + self._osd_kinds.index(kind)
 
     def worker_resource(self, osds: IntArray, groups: IntArray) -> IntArray:
-        """Index of the threads that process a placement group's operations on an OSD.
-
-        Ceph v16.2.15, ``src/osd/osd_types.h`` (``spg_t::hash_to_shard``).
-        """
+        """Index of the threads that process a PG's operations on an OSD (v16.2.15, ``hash_to_shard``)."""
         first = self.osd_resource(osds, _OSD_KINDS[0])
         return first - self._op_shards + groups % self._op_shards
 

@@ -14,10 +14,7 @@ from stripesim.sim.engine.program import ListedRequests
 
 
 def heartbeat_peers(cluster: Cluster) -> IntArray:
-    """List who pings whom: OSDs that share a placement group, and the neighbours by number.
-
-    See Ceph v11.2.0, ``src/osd/OSD.cc``, ``maybe_update_heartbeat_peers``.
-    """
+    """List who pings whom (``maybe_update_heartbeat_peers``): OSDs that share a PG, neighbours by number."""
     watches = np.zeros((cluster.osds, cluster.osds), dtype=bool)
     for left in range(cluster.width):
         for right in range(cluster.width):

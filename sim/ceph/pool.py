@@ -102,10 +102,7 @@ class Pool:
         return self._views[1]
 
     def bindings(self) -> IntArray:
-        """Bind the roles of every placement group; behind them, where clients are several, of each client.
-
-        The shape is (groups, roles) or (groups + clients, roles).
-        """
+        """Bind the roles of each PG, then of each client where there are several; shape (rows, roles)."""
         cluster = self.cluster
         rows = cluster.bind(cluster.acting, self.primaries, np.arange(cluster.groups, dtype=np.int64))
         return rows if cluster.one_client else np.concatenate([rows, cluster.client_rows()])

@@ -121,11 +121,7 @@ class Template:
 
     @cached_property
     def planned(self) -> bool:
-        """Whether `totals` and `uses` tell what a request takes.
-
-        Where a branch stands or something is accounted once per service they do not; the
-        engine then adds up what the steps took (`StreamRun.taken`).
-        """
+        """Whether `totals` and `uses` tell what a request takes: without branches and shared services."""
         return self.dynamics is None or not ((self.words == BRANCH).any() or self.dynamics.once.any())
 
     @cached_property
@@ -233,11 +229,7 @@ class GraphBuilder:
         self.shared[step] = number, cost
 
     def per_service(self, use: int, **amounts: int) -> None:
-        """Let a use account something once per service, whoever shares it (`batch use`).
-
-        The first of those that a service takes accounts it; a service that is not shared
-        accounts it each time.
-        """
+        """Let a use account something once per service: the first of those that share it does."""
         if not 0 <= use < len(self.words) or self.words[use] != USE:
             raise ValueError(f"{self.name}: got step {use}, wanted a use, to account once per service")
         self._check_counters(self.labels[use], amounts)

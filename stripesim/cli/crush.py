@@ -65,10 +65,7 @@ def crush(
 def _mappings(
     map_file: Path, rule: str, num_rep: int, min_x: int, max_x: int, weights: Sequence[str]
 ) -> tuple[int, Iterator[Mapping]]:
-    """Return the rule's id, and the mappings as crushtool prints them.
-
-    They are short where firstn found too few; an empty slot of indep is 2147483647.
-    """
+    """Return the rule's id, and the mappings as crushtool prints them."""
     import numpy as np
 
     from stripesim.models.placement import load_map

@@ -62,10 +62,7 @@ _KEYS_OF = {
 
 
 def summary_tables(summary: Mapping[str, Any]) -> list[Table]:
-    """Show what `stripesim.traces.describe` returns: single values in one table, lists and groups below it.
-
-    Mappings and lists of rows that are empty are left out; each table fits 100 columns.
-    """
+    """Show what `stripesim.traces.describe` returns: single values in one table, lists and groups below."""
 
     def plain(heading: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> Table:
         texts = [[_cell(value) for value in row] for row in rows]

@@ -38,10 +38,7 @@ def buffers() -> EncodeBufferModel:
 
 
 def ceph_rows(against: Path | None) -> list[Row]:
-    """Ceph's plugins: the rows that ship, or Ceph's own benchmark or a recorded output of it.
-
-    A `stripesim.calibration.kernels.against_ceph.AgainstError` says that it cannot be run or read.
-    """
+    """Ceph's plugins: the rows that ship, or Ceph's own benchmark or a recorded output of it."""
     if against is None:
         return [{**row, "source": "ceph16"} for row in shipped_rows("ceph16.csv").to_dicts()]
     from stripesim.calibration.kernels.against_ceph import ceph_rows_against

@@ -160,10 +160,7 @@ def survival(code: StripeCode, nodes: int, killed: int) -> float:
 
 
 def local_first_sources(local_parities: int, global_parities: int, lost: frozenset[int]) -> tuple[int, ...]:
-    """Positions that the source's programme reads to restore lost ones; empty where it gives up.
-
-    Parities and positions are those of `local_first`; at least one position is lost.
-    """
+    """Positions that `local_first` reads to restore lost ones; empty where it gives up."""
     width = K + local_parities + global_parities
     if not local_first(local_parities, global_parities)[_mask(lost)]:
         return ()

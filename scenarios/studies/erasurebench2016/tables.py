@@ -35,10 +35,7 @@ def encoder_table(rows: pl.DataFrame) -> Table:
 
 
 def decoder_distances(rows: pl.DataFrame) -> dict[str, dict[str, float]]:
-    """Largest distance of each decoder's simulated curve from the published LRC, by archive.
-
-    Over the points that the source plots, from 1 % of the nodes killed on.
-    """
+    """Largest distance of each decoder's curve from the published LRC, from 1 % killed on, by archive."""
 
     def distance(name: str, archive: str) -> float:
         here = select(rows, experiment="availability", code=name, archive=archive)

@@ -151,10 +151,7 @@ class SyntheticStream:
 
 
 class SyntheticLoops:
-    """The closed loops of several clients: a running `Synthetic` workload, one round after the other.
-
-    `depth` is what each client has outstanding.
-    """
+    """The closed loops of several clients, `depth` requests of each: a `Synthetic` workload in rounds."""
 
     def __init__(self, workload: Synthetic) -> None:
         self.workload = workload

@@ -9,10 +9,7 @@ from stripesim.sim.engine.graph import GraphBuilder, Template
 
 
 def bare_path(context: PathContext, *, write: bool, length_bytes: int, device_bytes: int) -> Template:
-    """Compile one transfer between a load generator and its local device: no network, daemon or log.
-
-    `device_bytes` are whole blocks, or less where the host's cache holds the rest.
-    """
+    """Compile one transfer of whole blocks between a load generator and its local device."""
     graph = GraphBuilder(f"{'write' if write else 'read'} bare {length_bytes} B")
     stage = Stage(graph, context)
     step = graph.use(roles.CLIENT_SUBMIT, 0, after=[graph.issue], label="client submits", phase=Phase.CLIENT)

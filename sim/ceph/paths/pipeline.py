@@ -75,10 +75,7 @@ def leave_pipeline(
 
 
 def roll_forward_path(context: PathContext, shards: Sequence[int] | None = None) -> Template:
-    """Compile the round that tells members to forget how to roll back: metadata only, no data.
-
-    `shards` are those that were written; None: all members.
-    """
+    """Compile the round that tells members (`shards`; None: all) to forget how to roll back."""
     graph = GraphBuilder(f"roll forward {context.name}")
     members = context.members if shards is None else shards
     known = roll_forward(Stage(graph, context), members, graph.issue)

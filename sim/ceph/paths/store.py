@@ -34,10 +34,7 @@ def _device(
 
 
 def ssd_read(stage: Stage, shard: int, size_bytes: int, after: int, label: str = "SSD read") -> int:
-    """Read from a shard's device, in the pieces that the device makes of it.
-
-    What the drive has read goes on to the host, where that way is a queue of its own.
-    """
+    """Read from a shard's device, in its pieces, and over its link to the host where that is a queue."""
     ssd, ends = stage.models.ssd, []
     for pieces, requests in _transfers(stage, size_bytes):
         read_ns, read_bytes = sum(map(ssd.read_ns, pieces)), sum(pieces)

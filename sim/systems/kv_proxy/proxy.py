@@ -97,10 +97,7 @@ class StoreSystem:
         return graph.finish(reply=step)
 
     def request_template(self, kind: int, sent_bytes: int, answered_bytes: int) -> Template:
-        """Compile one request to a node and its answer, of so many bytes of payload [B].
-
-        Frames are forwarded one by one, so a message arrives a frame after it has left.
-        """
+        """Compile one request to a node and its answer [B of payload]; a frame is forwarded at a time."""
         graph, name = GraphBuilder(KINDS[kind]), KINDS[kind]
         arrived = self._message(graph, graph.issue, sent_bytes, (PROXY_TX, NODE_RX), name)
         served = graph.use(

@@ -93,11 +93,7 @@ def _send_record(system: StripedSystem, graph: _Graph, record_bytes: int, after:
 def _transfer(
     system: StripedSystem, graph: _Graph, payload_bytes: int, after: int, ends: tuple[int, int], what: str
 ) -> tuple[int, int]:
-    """One message with data; return the steps at which it has left and at which it has arrived.
-
-    Frames are forwarded one by one, so that the receiver's interface is busy while the sender's is,
-    and the message has arrived a frame after it has left.
-    """
+    """One message with data; return the steps at which it has left and, a frame later, has arrived."""
     builder, nic = graph.builder, system.nic
     size_bytes = round(payload_bytes + system.model.message_header_bytes)
     at_client = roles.CLIENT_TX in ends or (roles.HOME_TX in ends and system.encode_at == "client")
