@@ -85,7 +85,6 @@ def cold_rows(
     *,
     rounds: int = 5,
     cold_bytes: int = COLD_BYTES,
-    seed: int = 1,
 ) -> list[Row]:
     """Time encode on data that is not in the cache: other data in every call, the last one verified.
 
@@ -93,7 +92,7 @@ def cold_rows(
     `cold_bytes` together [B].
     """
     listed = []
-    rng = random.Random(seed)
+    rng = random.Random(1)
     for scheme, size_bytes, backend, kernel in _offered(schemes, sizes_bytes, backends):
         block = rng.randbytes(size_bytes)
         # A rotation of one random block costs a copy, not as much randomness as there is memory.
@@ -231,16 +230,15 @@ def memcpy_rows(
     cold: bool = False,
     rounds: int = 9,
     sample_s: float = 0.002,
-    cold_bytes: int = COLD_BYTES,
 ) -> list[Row]:
     """Time the C library's copy: the roof under which anything that touches every byte stays.
 
-    `cold` goes round buffers that fill `cold_bytes` instead of one pair. ``op`` is ``memcpy``;
+    `cold` goes round buffers that fill `COLD_BYTES` instead of one pair. ``op`` is ``memcpy``;
     ``bytes_per_s`` counts the bytes copied once, not read and written.
     """
     cases = {}
     for size_bytes in sizes_bytes:
-        pairs = max(1, cold_bytes // (2 * size_bytes)) if cold else 1
+        pairs = max(1, COLD_BYTES // (2 * size_bytes)) if cold else 1
         cases[size_bytes] = Case(_copy_loop(size_bytes, pairs), each=pairs)
         cases[size_bytes].settle(sample_s)
     sample(cases.values(), rounds)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from stripesim.calibration.kernels.timing import Case, Loop, Row, row_of, sample
 from stripesim.models.coding.errors import CodecError
-from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product, vandermonde_matrix
+from stripesim.models.coding.galois import cauchy_matrix, invert, matrix_product
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -26,7 +26,6 @@ ALIGN_BYTES = 64
 _TABLE_BYTES = 32
 #: Vector extensions whose function can be named; "" lets ISA-L choose, as a storage daemon does.
 VARIANTS = ("", "base", "sse", "avx", "avx2", "avx512")
-TECHNIQUES = ("cauchy", "vandermonde")
 
 
 @cache
@@ -146,12 +145,9 @@ def _compiled_loop(function: Any) -> Any:
     return run
 
 
-def coefficients(technique: str, k: int, m: int) -> Bytes:
-    """Parity rows of a code by one of `TECHNIQUES`, shape (m, k); the same as ISA-L's own."""
-    if technique not in TECHNIQUES:
-        raise CodecError(f"kernel: technique: got {technique!r}, wanted one of {TECHNIQUES}")
-    full = cauchy_matrix(k, m) if technique == "cauchy" else vandermonde_matrix(k, m)
-    return full[-m:]
+def coefficients(k: int, m: int) -> Bytes:
+    """Parity rows of the Cauchy code, shape (m, k); the same as ISA-L's own."""
+    return cauchy_matrix(k, m)[-m:]
 
 
 def decode_rows(parity: Bytes, erased: Sequence[int]) -> tuple[Bytes, list[int]]:
@@ -166,12 +162,10 @@ def measure_raw(
     schemes: Sequence[tuple[int, int]],
     chunk_sizes_bytes: Sequence[int],
     *,
-    technique: str = "cauchy",
     variant: str = "",
     rounds: int = 9,
     sample_s: float = 0.002,
     cold_bytes: int = 0,
-    seed: int = 1,
 ) -> list[Row]:
     """Time the kernel alone, results verified: encode, and decode of 1 to m lost data chunks, by (k, m).
 
@@ -179,24 +173,21 @@ def measure_raw(
     `cold_bytes` the same buffers are used again and again, warm; else as many sets of buffers in turn as fill
     so many bytes [B], so that none is in a smaller cache when its turn comes.
     """
-    rng = np.random.default_rng(seed)
-    backend = f"isal_{technique}{'_' + variant if variant else ''}"
+    rng = np.random.default_rng(1)
+    backend = f"isal_cauchy{'_' + variant if variant else ''}"
     found = []
     for k, m in schemes:
-        parity = coefficients(technique, k, m)
+        parity = coefficients(k, m)
         for chunk_bytes in chunk_sizes_bytes:
             for erasures in range(m + 1):
                 case, verified = _case(parity, chunk_bytes, erasures, variant, cold_bytes, rng)
                 case.settle(sample_s)
-                found.append((case, (f"rs:{k},{m}", erasures, k * chunk_bytes), verified))
+                op = "decode" if erasures else "encode"
+                found.append((case, (f"rs:{k},{m}", op, erasures, k * chunk_bytes), verified))
     sample([case for case, _, _ in found], rounds)
     return [
-        row_of(
-            *(backend, scheme, "decode" if erasures else "encode", erasures, size_bytes, case.samples_s),
-            copy_s=0.0,
-            verified=verified,
-        )
-        for case, (scheme, erasures, size_bytes), verified in found
+        row_of(backend, *what, case.samples_s, copy_s=0.0, verified=verified)
+        for case, what, verified in found
     ]
 
 

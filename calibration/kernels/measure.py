@@ -27,7 +27,6 @@ def measure(
     rounds: int = 9,
     sample_s: float = 0.002,
     tune_malloc: bool = True,
-    seed: int = 1,
 ) -> list[Row]:
     """Time encode, decode and reconstruct of these codes by these backends, each result verified.
 
@@ -39,9 +38,9 @@ def measure(
     backends : sequence of str, optional
         Of `stripesim.calibration.kernels.codec.BACKENDS`; where left out all that this machine can load and
         that offer the shape. An LRC has ``isa_l_rs_lrc`` only, a Clay code ``numpy_clay``.
-    rounds, sample_s, seed
+    rounds, sample_s
         Samples of each case, and the shortest duration of one [s]: short calls are repeated so often. In
-        every round all cases of a scheme run once, in a new order, which the seed gives as it gives the data.
+        every round all cases of a scheme run once, in a new order.
     tune_malloc : bool
         Raise glibc's thresholds first; see `stripesim.calibration.kernels.malloc`. They stay raised.
 
@@ -64,7 +63,7 @@ def measure(
     kernels = {scheme.name: kernels_of(scheme, named) for scheme, _ in plan}
     if tune_malloc:
         raise_malloc_thresholds()
-    rng = random.Random(seed)
+    rng = random.Random(1)
     rows: list[Row] = []
     for scheme, sizes in plan:
         groups = [_Group(kernels[scheme.name], size, sample_s, rng) for size in sizes]
@@ -93,7 +92,12 @@ class _Group:
         copy_s = {(call.op, call.erasures): statistics.median(case.samples_s) for call, case in self.copies}
         return [
             row_of(
-                *(backend, scheme, call.op, call.erasures, self.size_bytes, case.samples_s),
+                backend,
+                scheme,
+                call.op,
+                call.erasures,
+                self.size_bytes,
+                case.samples_s,
                 copy_s=copy_s[call.op, call.erasures],
                 # Once more after the timing: a kernel that goes wrong when hot must not pass.
                 verified=before and _holds(call),

@@ -36,10 +36,10 @@ CODES = ("RS", "CRS", "LIB")
 _PLAIN = {"NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0"}
 
 
-def bit_matrix(element: int, bits: int = WORD_BITS) -> Bits:
+def bit_matrix(element: int) -> Bits:
     """Multiplication by an element of GF(2^8): column j holds ``element * 2**j``, lowest bit first."""
-    columns = [int(PRODUCTS[element, 1 << j]) for j in range(bits)]
-    return np.array([[column >> i & 1 for column in columns] for i in range(bits)], dtype=np.uint8)
+    columns = [int(PRODUCTS[element, 1 << j]) for j in range(WORD_BITS)]
+    return np.array([[column >> i & 1 for column in columns] for i in range(WORD_BITS)], dtype=np.uint8)
 
 
 def cauchy_bits(k: int) -> Bits:
@@ -113,14 +113,14 @@ def _table_kernel() -> Any:
 
 
 def software_encoder(
-    code: str, k: int, block_bytes: int, stripes: int, seed: int = 1
+    code: str, k: int, block_bytes: int, stripes: int
 ) -> tuple[Callable[[], None], Callable[[], bool]]:
     """An encode of some stripes of two parities by one of `CODES`, and a check of what it wrote.
 
     A block is `block_bytes` [B], a multiple of 64; Liberation cuts it into a prime number of packets of
     whole words, and a block that does not divide is padded. `stripes` are those of one call.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     if code == "RS":
         elements = [1 << j for j in range(k)]
         tables = np.stack([PRODUCTS[e] for e in elements])
@@ -155,16 +155,15 @@ def software_encoder(
     return lambda: xor_kernel(packets, sums, steps, stripes), check_sums
 
 
-def measure_codes(
-    k: int = 4, block_bytes: int = 1024, *, stripes: int = 32, rounds: int = 25, sample_s: float = 0.002
-) -> dict[str, Any]:
-    """Time the codes of the study and ISA-L's Cauchy code on stripes of this geometry, two parities.
+def measure_codes() -> dict[str, Any]:
+    """Time the codes of the study and ISA-L's Cauchy code on 32 stripes of 4 blocks of 1 KiB, two parities.
 
     The result holds ``seconds_per_stripe`` by code (``AVX2:CRS`` is ISA-L's AVX2 function, ``AVX:CRS`` its
     AVX function), ``ratio`` of each to ``AVX2:CRS``, and the quartiles of the ratios over the rounds. Every
     call works stripe by stripe, as the modelled system does. To be run in an interpreter that does not
     vectorise; `measure_codes_apart` starts one.
     """
+    k, block_bytes, stripes = 4, 1024, 32
     cases: dict[str, Case] = {}
     for code in CODES:
         encode, check = software_encoder(code, k, block_bytes, stripes)
@@ -172,13 +171,13 @@ def measure_codes(
         if not check():
             raise ValueError(f"kernel: {code}: the parity is wrong, so its time means nothing")
         cases[code] = Case(repeated(encode))
-    parity = kernel_raw.coefficients("cauchy", k, 2)
+    parity = kernel_raw.coefficients(k, 2)
     for code, variant in (("AVX2:CRS", "avx2"), ("AVX:CRS", "avx")):
         sets = [(_buffers(k, block_bytes), _buffers(2, block_bytes)) for _ in range(stripes)]
         cases[code] = Case(kernel_raw.RawKernel(parity, variant).loop(sets), each=stripes)
     for case in cases.values():
-        case.settle(sample_s)
-    sample(cases.values(), rounds)
+        case.settle(0.002)
+    sample(cases.values(), 25)
     # A call of plain code is all stripes, one of ISA-L is a stripe.
     times = {
         code: [second / (1 if case.each > 1 else stripes) for second in case.samples_s]

@@ -80,8 +80,16 @@ def row_of(
     """
     p10_s, median_s, p90_s = (float(q) for q in np.quantile(samples_s, (0.1, 0.5, 0.9)))
     return {
-        **{"backend": backend, "scheme": scheme, "op": op, "erasures": erasures, "size_bytes": size_bytes},
-        **{"seconds_median": median_s, "seconds_p10": p10_s, "seconds_p90": p90_s},
-        **{"bytes_per_s": size_bytes / median_s, "copy_seconds_median": copy_s, "verified": verified},
+        "backend": backend,
+        "scheme": scheme,
+        "op": op,
+        "erasures": erasures,
+        "size_bytes": size_bytes,
+        "seconds_median": median_s,
+        "seconds_p10": p10_s,
+        "seconds_p90": p90_s,
+        "bytes_per_s": size_bytes / median_s,
+        "copy_seconds_median": copy_s,
+        "verified": verified,
         **more,
     }

@@ -31,7 +31,7 @@ class Interference:
     slowdown_ci95: tuple[float, float] | None  # Bootstrap interval
 
 
-def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) -> tuple[Interference, ...]:
+def fit_interference(trace: BlockTrace, *, seed: int = 1) -> tuple[Interference, ...]:
     """Compare service times by what else was in flight at dispatch.
 
     slowdown = mean of t / m(size), m the mean time of commands that were alone and whose size has the same
@@ -64,7 +64,7 @@ def fit_interference(trace: BlockTrace, *, seed: int = 1, bootstrap: int = 200) 
                     mean_ns=float(mine.mean()),
                     p50_ns=float(np.median(mine)),
                     slowdown=float(factor.mean()) if outcome else None,
-                    slowdown_ci95=_interval(factor, rng, bootstrap) if outcome else None,
+                    slowdown_ci95=_interval(factor, rng) if outcome else None,
                 )
             )
     return tuple(found)
@@ -94,7 +94,7 @@ def _with_company(commands: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(time_ns=time_ns, size_class=classes).filter(pl.col("time_ns") > 0)
 
 
-def _interval(factor: Floats, rng: np.random.Generator, bootstrap: int) -> tuple[float, float]:
-    means = [float(rng.choice(factor, size=len(factor)).mean()) for _ in range(bootstrap)]
+def _interval(factor: Floats, rng: np.random.Generator) -> tuple[float, float]:
+    means = [float(rng.choice(factor, size=len(factor)).mean()) for _ in range(200)]
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)

@@ -28,7 +28,7 @@ class Overlay:
     scheme: str
     block_size_bytes: int | None  # None: a mean over all block sizes, drawn as a level line
     value: float  # throughput [bytes/s] or mean latency [ns], as `metric` says
-    label: str  # source, for the legend and the caption
+    label: str  # source, for the legend
     metric: str = "throughput_bytes_per_s"  # or latency_mean_ns: the column that it compares with
     low: float | None = None  # ends of a band around the value; None: a bare value
     high: float | None = None
@@ -86,7 +86,7 @@ def _said(means: Mapping[str, float], factor: float, unit: str) -> str:
     return _listed(parts)
 
 
-def cell_caption(rows: pl.DataFrame, pattern: str, op: str, overlay: Sequence[Overlay]) -> str:
+def cell_caption(rows: pl.DataFrame, pattern: str, op: str) -> str:
     """Write the caption of a figure of throughput and latency; factors in brackets: of the first scheme."""
     sentences = [f"{kind_words(op, pattern)} of {_range(rows)}, simulated."]
     over = "" if len(block_sizes(rows)) == 1 else " over block sizes"
@@ -97,11 +97,6 @@ def cell_caption(rows: pl.DataFrame, pattern: str, op: str, overlay: Sequence[Ov
             sentences.append(f"Mean {name}{over}: {_said(means, 1e-6, unit)}.")
     if {"throughput_ci_low", "throughput_ci_high"} <= set(rows.columns) and rows["throughput_ci_low"].count():
         sentences.append("Whiskers: confidence interval of throughput.")
-    published = list(dict.fromkeys(item.label for item in overlay if item.scheme in scheme_names(rows)))
-    if published:
-        sentences.append(f"Level bars, not simulated: {_listed(published)}.")
-    if any(item.block_size_bytes is None for item in overlay):
-        sentences.append("Hollow markers: simulated mean over block sizes.")
     return " ".join(sentences)
 
 

@@ -51,7 +51,7 @@ LATENCY: Final = replace(panel_of("latency_mean_ns", "Mean latency"), ci=None)
 
 
 def draw_panel(
-    axes: Axes, rows: pl.DataFrame, panel: Panel, schemes: Sequence[str], overlay: Sequence[Overlay]
+    axes: Axes, rows: pl.DataFrame, panel: Panel, schemes: Sequence[str], overlay: Sequence[Overlay] = ()
 ) -> list[float]:
     """Draw one quantity against block size, a line for each scheme, with its published values.
 

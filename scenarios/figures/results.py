@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from stripesim.scenarios.figures.captions import (
     PATTERN_WORDS,
-    Overlay,
     block_sizes,
     cell_caption,
     headline_caption,
@@ -27,7 +26,6 @@ from stripesim.scenarios.figures.captions import (
 )
 from stripesim.scenarios.figures.panels import (
     LATENCY,
-    PUBLISHED_MARK,
     THROUGHPUT,
     Panel,
     draw_panel,
@@ -66,23 +64,16 @@ def _house_style() -> mpl.RcParams:
     return mpl.rc_params_from_file(Path(__file__).with_name("house.mplstyle"), use_default_template=False)
 
 
-def legend(figure: Figure, overlay: Sequence[Overlay], drawn: Sequence[str]) -> None:
-    """Put one legend above a figure for all of its panels: each label once, each published source once."""
-    from matplotlib.lines import Line2D
-
+def legend(figure: Figure) -> None:
+    """Put one legend above a figure for all of its panels, each label once."""
     entries = [axes.get_legend_handles_labels() for axes in figure.axes]
     by_label = {label: handle for entry in entries for handle, label in zip(*entry, strict=True)}
-    labels, handles = list(by_label), list(by_label.values())
-    for label in dict.fromkeys(item.label for item in overlay if item.scheme in drawn):
-        handles.append(Line2D([], [], color="#555555", **PUBLISHED_MARK))
-        labels.append(label)
-    if labels:
-        figure.legend(handles, labels, loc="outside upper left", ncols=min(len(labels), 5), handlelength=2.6)
+    if by_label:
+        handles, columns = list(by_label.values()), min(len(by_label), 5)
+        figure.legend(handles, list(by_label), loc="outside upper left", ncols=columns, handlelength=2.6)
 
 
-def draw_cell_figure(
-    rows: pl.DataFrame, *, pattern: str, op: str, overlay: Sequence[Overlay] = ()
-) -> CaptionedFigure:
+def draw_cell_figure(rows: pl.DataFrame, *, pattern: str, op: str) -> CaptionedFigure:
     """Draw throughput [MB/s] and mean latency [ms] against block size for one pattern and op.
 
     References
@@ -99,11 +90,11 @@ def draw_cell_figure(
         figure = new_figure((11.5, 4.8))
         panels = figure.subplots(1, 2)
         for letter, axes, panel in zip("ab", panels, (THROUGHPUT, LATENCY), strict=True):
-            scale_axis(axes, draw_panel(axes, selected, panel, schemes, overlay))
+            scale_axis(axes, draw_panel(axes, selected, panel, schemes))
             axes.set_title(f"({letter}) {panel.title}")
             axes.set_xlabel(size_axis_title(block_sizes(selected)))
-        legend(figure, overlay, schemes)
-    return CaptionedFigure(figure, cell_caption(selected, pattern, op, overlay))
+        legend(figure)
+    return CaptionedFigure(figure, cell_caption(selected, pattern, op))
 
 
 def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
@@ -139,7 +130,7 @@ def draw_headline(rows: pl.DataFrame) -> CaptionedFigure:
         # A shared scale must suit all panels of an op, so it waits until all are drawn.
         for axes, values in scales:
             scale_axis(axes, values)
-        legend(figure, (), schemes)
+        legend(figure)
     return CaptionedFigure(figure, headline_caption(sized, patterns, ops))
 
 
@@ -151,30 +142,17 @@ def new_figure(size_inch: tuple[float, float]) -> Figure:
     return figure
 
 
-def draw_all(
-    rows: pl.DataFrame, overlays: Mapping[tuple[str, str], Sequence[Overlay]] | None = None
-) -> dict[str, CaptionedFigure]:
-    """Draw every figure the rows allow.
+def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
+    """Draw every figure that the rows of a result allow: file stem → figure.
 
-    Parameters
-    ----------
-    rows
-        Result rows; those without a block size are left aside.
-    overlays
-        (pattern, op) → published values to show in that figure.
-
-    Returns
-    -------
-    dict
-        File stem → figure: ``headline``, then ``seq-write`` and so on. Empty where no row has a block size.
+    They are ``headline``, then ``seq-write`` and so on; none where no row has a block size.
     """
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():
         return {}
     figures = {"headline": draw_headline(sized)}
     for pattern, op in sized.select("pattern", "op").unique(maintain_order=True).iter_rows():
-        overlay = (overlays or {}).get((pattern, op), ())
-        figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op, overlay=overlay)
+        figures[f"{pattern}-{op}"] = draw_cell_figure(sized, pattern=pattern, op=op)
     return figures
 
 
@@ -252,7 +230,7 @@ def _draw(rows: pl.DataFrame, words: str, panel: Panel, schemes: Sequence[str]) 
         scale_axis(axes, draw_panel(axes, rows, panel, schemes, ()))
         axes.set_title(f"{words}: {panel.title.lower()}", fontsize=12.5)
         axes.set_xlabel(size_axis_title(block_sizes(rows)))
-        legend(figure, (), schemes)
+        legend(figure)
     return CaptionedFigure(figure, _caption(rows, words, panel, schemes))
 
 

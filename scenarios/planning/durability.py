@@ -23,7 +23,6 @@ def answer(
     scenario: Scenario,
     method: Literal["markov", "splitting", "burst", "all"] = "all",
     *,
-    batches: int = BATCHES,
     walks: int = WALKS,
     spread: Spread | None = None,
     progress: Callable[[str], None] = lambda words: None,
@@ -41,7 +40,7 @@ def answer(
             if method == "all" and reason is not None and name != "burst":
                 skipped.append(f"{scheme}: {name}: {reason}")
         for name in chosen:
-            rows.append(assess(system, name, seed=scenario.seed, batches=batches, walks=walks, spread=spread))
+            rows.append(assess(system, name, seed=scenario.seed, walks=walks, spread=spread))
             progress(f"{scheme} {name}")
     provenance = {
         "stripesim": __version__,
@@ -49,7 +48,7 @@ def answer(
         "scenario_sha256": scenario.hash(),
         "seed": scenario.seed,
         "method": method,
-        "batches": batches,
+        "batches": BATCHES,
         "walks": walks,
         **where_and_when(),
     }

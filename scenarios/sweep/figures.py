@@ -13,7 +13,6 @@ from stripesim.scenarios.figures.captions import (
     PATTERN_WORDS,
     kind_words,
     scheme_label,
-    scheme_names,
 )
 from stripesim.scenarios.figures.panels import COLOURS, LINES, MARKERS, THROUGHPUT, scale_axis
 from stripesim.scenarios.figures.results import CaptionedFigure, legend, new_figure, styled
@@ -63,7 +62,7 @@ def draw_sweep(aggregated: pl.DataFrame, keys: Sequence[str]) -> CaptionedFigure
             here = shown.filter((pl.col("op") == op) & (pl.col("pattern") == pattern))
             _draw(axes, here, x, lines)
             axes.set_title(f"{kind_words(op, pattern)}")
-        legend(figure, (), scheme_names(shown))
+        legend(figure)
     return CaptionedFigure(figure, _caption(shown, x, left_out))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from stripesim.sim.durability import draws
 from stripesim.sim.durability.bursts import loss_of_burst
 from stripesim.sim.durability.chain import chain_of
-from stripesim.sim.durability.splitting import BATCHES, WALKS, Batch, Estimate, split
+from stripesim.sim.durability.splitting import WALKS, Batch, Estimate, split
 from stripesim.sim.durability.system import YEAR_S, System, group_bytes
 
 Method = Literal["markov", "splitting", "burst"]
@@ -44,13 +44,12 @@ def assess(
     method: Method,
     *,
     seed: int = 1,
-    batches: int = BATCHES,
     walks: int = WALKS,
     spread: Spread | None = None,
 ) -> dict[str, Any]:
     """Answer a question about durability by one method.
 
-    `seed`, `batches`, `walks`, `spread` are as for `stripesim.sim.durability.splitting.split`.
+    `seed`, `walks`, `spread` are as for `stripesim.sim.durability.splitting.split`.
 
     The row's ``nines``, ``nines_low`` and ``nines_high`` are −log10 of the probability of any loss within the
     horizon and its 95 % interval; None where no loss was seen at all.
@@ -59,7 +58,7 @@ def assess(
     row = (
         {"markov": _markov, "burst": _burst}[method](system)
         if method != "splitting"
-        else _splitting(split(system, seed=seed, batches=batches, walks=walks, spread=spread), system)
+        else _splitting(split(system, seed=seed, walks=walks, spread=spread), system)
     )
     head = {"scheme": system.code.name, "method": method}
     unavailable = unavailability(system)

@@ -94,7 +94,7 @@ def fixed_window_loss(shards: int, tolerated: int, afr: float, window_days: floa
     return -expm1(windows * log1p(-lost))
 
 
-def loss_of_burst(system: System, burst: Burst, seed: int = 1) -> tuple[float, float, float, float]:
+def loss_of_burst(system: System, burst: Burst) -> tuple[float, float, float, float]:
     """Probability that one burst destroys data, its 95 % interval, and the share that is out of reach.
 
     The interval is a point where all sets were enumerated or counted. The last value is the mean share of
@@ -122,7 +122,7 @@ def loss_of_burst(system: System, burst: Burst, seed: int = 1) -> tuple[float, f
     distances = np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances
     found = np.zeros(count)
     met = _Burst(system.layout, units, burst.lost_fraction, code.tolerated, distances)
-    below = _try_sets(met, total, burst.units, system.missing_allowed, found, every, seed)
+    below = _try_sets(met, total, burst.units, system.missing_allowed, found, every)
     share, below = float(found.mean()), below / count
     if every:
         return share, share, share, below
@@ -275,14 +275,12 @@ def _destroys(
 
 
 @compiled
-def _try_sets(
-    met: _Burst, total: int, struck: int, allowed: int, found: Floats, every: bool, seed: int
-) -> float:
+def _try_sets(met: _Burst, total: int, struck: int, allowed: int, found: Floats, every: bool) -> float:
     """Strike sets of units, all or a sample; write the probability that each loses data into `found`.
 
     Returns the sum over sets of the share of groups that are out of reach.
     """
-    np.random.seed(seed)
+    np.random.seed(1)
     groups = met.layout.shape[0]
     chosen, order = np.arange(struck), np.arange(total)
     dead = np.zeros(total, dtype=np.uint8)

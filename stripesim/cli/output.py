@@ -89,11 +89,11 @@ def list_written(paths: list[Path]) -> None:
         print(f"wrote {path}", file=sys.stderr)
 
 
-def write_page(out: Path, page: str, name: str = "report.html") -> list[Path]:
+def write_page(out: Path, page: str) -> list[Path]:
     """Write a page into a folder."""
     from stripesim.scenarios.run.results import write_files
 
-    return write_files(out, {name: page.encode()})
+    return write_files(out, {"report.html": page.encode()})
 
 
 def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:

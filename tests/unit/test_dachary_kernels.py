@@ -50,11 +50,10 @@ def extensions():
 
 
 @needs_isa_l
-@pytest.mark.parametrize("technique", kernel_raw.TECHNIQUES)
 @pytest.mark.parametrize(("k", "m"), [(2, 1), (6, 2), (10, 4)])
-def test_isal_alone_gives_back_every_lost_chunk(technique, k, m):
+def test_isal_alone_gives_back_every_lost_chunk(k, m):
     data = chunks(k, 1000)
-    parity = kernel_raw.coefficients(technique, k, m)
+    parity = kernel_raw.coefficients(k, m)
     every = [*data, *kernel_raw.RawKernel(parity).apply(data)]
     lost = [0, k] if m > 1 else [k - 1]
     rows, kept = kernel_raw.decode_rows(parity, lost)
@@ -69,7 +68,7 @@ def test_every_vector_extension_computes_the_same(variant):
     if variant.startswith("avx") and {"avx512": "avx512bw"}.get(variant, variant) not in extensions():
         pytest.skip(f"this processor has no {variant}")
     data = chunks(6, 4096)
-    parity = kernel_raw.coefficients("cauchy", 6, 3)
+    parity = kernel_raw.coefficients(6, 3)
     wanted = kernel_raw.RawKernel(parity).apply(data)
     got = kernel_raw.RawKernel(parity, variant).apply(data)
     assert all(np.array_equal(a, b) for a, b in zip(got, wanted, strict=True))
@@ -88,7 +87,7 @@ def test_raw_rows_are_verified_and_go_round_cold_buffers():
 
 @needs_isa_l
 def test_a_loop_works_on_every_set_of_buffers():
-    parity = kernel_raw.coefficients("cauchy", 4, 2)
+    parity = kernel_raw.coefficients(4, 2)
     kernel = kernel_raw.RawKernel(parity)
     sets = [(chunks(4, 256, seed), [kernel_raw.aligned(256) for _ in range(2)]) for seed in (1, 2, 3)]
     kernel.loop(sets)(3)
@@ -97,11 +96,9 @@ def test_a_loop_works_on_every_set_of_buffers():
 
 
 @needs_isa_l
-def test_unknown_variants_and_techniques_are_refused():
+def test_unknown_variants_are_refused():
     with pytest.raises(CodecError, match="variant: got 'mmx'"):
         kernel_raw.RawKernel(np.ones((1, 2), dtype=np.uint8), "mmx")
-    with pytest.raises(CodecError, match="technique: got 'foo'"):
-        kernel_raw.coefficients("foo", 4, 2)
 
 
 @pytest.mark.skipif(

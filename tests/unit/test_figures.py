@@ -10,7 +10,14 @@ import pytest
 from matplotlib.axes import Axes
 
 from stripesim.scenarios.figures.captions import Overlay, scheme_label
-from stripesim.scenarios.figures.results import draw_all, draw_cell_figure, draw_headline, save_figures
+from stripesim.scenarios.figures.panels import LATENCY, THROUGHPUT, draw_panel
+from stripesim.scenarios.figures.results import (
+    draw_all,
+    draw_cell_figure,
+    draw_headline,
+    new_figure,
+    save_figures,
+)
 from stripesim.scenarios.run.results import rows_frame
 
 SIZES = (1024, 4096, 131072)
@@ -107,7 +114,10 @@ def test_published_values_stand_beside_the_simulated_ones(rows: pl.DataFrame) ->
         Overlay("rep:3", None, 7e6, "its text", metric="latency_mean_ns"),
         Overlay("rs:9,9", 4096, 2e6, "of a scheme not drawn"),
     ]
-    figure, caption = draw_cell_figure(rows, pattern="seq", op="write", overlay=overlay)
+    selected = rows.filter(pl.col("pattern") == "seq", pl.col("op") == "write")
+    figure = new_figure((11.5, 4.8))
+    for axes, panel in zip(figure.subplots(1, 2), (THROUGHPUT, LATENCY), strict=True):
+        draw_panel(axes, selected, panel, SCHEMES, overlay)
     marks = [
         [float(np.asarray(line.get_ydata())[0]) for line in axes.lines if line.get_marker() == "_"]
         for axes in figure.axes
@@ -122,8 +132,6 @@ def test_published_values_stand_beside_the_simulated_ones(rows: pl.DataFrame) ->
     ]
     np.testing.assert_allclose(hollow, means)
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["1", "4", "128", "mean"]
-    assert "a paper and its text" in caption
-    assert "not drawn" not in caption
 
 
 def test_the_caption_says_means_and_factors_of_the_rows(rows: pl.DataFrame) -> None:

@@ -33,9 +33,7 @@ def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within
     return _share(rows["group"].to_numpy(), rows["time_s"].to_numpy(), within_s) if rows.height else None
 
 
-def expected_share(
-    trace: FailureTrace, group: Literal["node", "rack"], within_s: float, *, seed: int = 1
-) -> float | None:
+def expected_share(trace: FailureTrace, group: Literal["node", "rack"], within_s: float) -> float | None:
     """Return what `correlated_share` would be if times were dealt to the failures at random.
 
     Shuffling keeps how many failures each group has and how many fall on each moment, and breaks only the tie
@@ -44,7 +42,7 @@ def expected_share(
     rows = _failures(trace, group)
     if not rows.height:
         return None
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     groups, times = rows["group"].to_numpy(), rows["time_s"].to_numpy()
     count = max(2, min(SHUFFLES, SHUFFLED_MAX // len(times)))
     return float(np.mean([_share(groups, rng.permutation(times), within_s) for _ in range(count)]))

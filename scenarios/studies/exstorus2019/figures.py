@@ -1,6 +1,6 @@
 """The study's figures: each turns result rows into a picture and a caption, and does nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -58,8 +58,8 @@ def _step_legend(figure: Figure, further: Mapping[str, Mapping[str, Any]]) -> No
     legend_above(figure, 4, handles, handlelength=1.8)
 
 
-def _rate_axis(axes: Axes, rates: Sequence[float] = GBIT_PER_S) -> None:
-    log_axis(axes, "x", rates, [f"{rate:g}" for rate in rates])
+def _rate_axis(axes: Axes) -> None:
+    log_axis(axes, "x", GBIT_PER_S, [f"{rate:g}" for rate in GBIT_PER_S])
     axes.set_xlabel("network [Gb/s]")
 
 

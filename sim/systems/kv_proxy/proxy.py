@@ -160,16 +160,10 @@ class SequenceRun:
         """From the first issue to the last answer [ns]."""
         return int(self.completed_ns[-1]) if len(self.completed_ns) else 0
 
-    def binned(self, bin_ns: int, kind: int | None = None) -> IntArray:
-        """Traffic of each time bin [B], of one kind or of all; shape (bins,)."""
-        chosen = np.ones(len(self.operations), dtype=np.bool_)
-        if kind is not None:
-            chosen = self.operations.kinds == kind
-        bins = np.bincount(
-            self.completed_ns[chosen] // bin_ns,
-            weights=self.traffic_bytes[chosen],
-            minlength=self.elapsed_ns // bin_ns + 1,
-        )
+    def binned(self, bin_ns: int) -> IntArray:
+        """Traffic of each time bin [B], shape (bins,)."""
+        count = self.elapsed_ns // bin_ns + 1
+        bins = np.bincount(self.completed_ns // bin_ns, weights=self.traffic_bytes, minlength=count)
         return bins.astype(np.int64)
 
 
