@@ -82,7 +82,7 @@ class Matcher:
         """Return requests and commands that are over since the last call."""
         requests, commands = self._requests, self._commands
         self._requests, self._commands = [], []
-        return _request_rows(requests), _command_rows(commands)
+        return _request_rows(requests), pl.DataFrame(_common(commands), schema=COMMAND_SCHEMA)
 
     def finish(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return what is still in flight at the end of the file, with null times where nothing was seen."""
@@ -239,10 +239,6 @@ def _best(lengths: list[int], wanted: int) -> int:
 def _request_rows(requests: list[_Request]) -> pl.DataFrame:
     columns = {ORDER_COLUMN: [r.line for r in requests], "issue_ns": [r.issue_ns for r in requests]}
     return pl.DataFrame(columns | _common(requests), schema=CHUNK_SCHEMA)
-
-
-def _command_rows(commands: list[_Command]) -> pl.DataFrame:
-    return pl.DataFrame(_common(commands), schema=COMMAND_SCHEMA)
 
 
 def _common(rows: Sequence[_Request | _Command]) -> dict[str, list[Any]]:

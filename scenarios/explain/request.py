@@ -146,20 +146,24 @@ def explain(
 
 
 def _check(op: str, names: list[str], size_bytes: int, offset_bytes: int, state: str, image: str) -> None:
-    repair, wanted = op == "repair", "wanted one or more, such as rep:3 or rs:6,3"
-    problems = {
-        f"explain: got {op!r}, wanted one of {', '.join(OPS)}": op not in OPS,
-        f"--scheme: got none, {wanted}": not names,
-        "--scheme: got none, a bare device, wanted a scheme such as rep:3 or rs:6,3": "none" in names,
-        f"--size: got {size_bytes}, wanted 1 byte or more": size_bytes < 1,
-        f"--offset: got {offset_bytes}, wanted 0 or more": offset_bytes < 0,
-        f"--state: got {state!r}, wanted one of {', '.join(STATES)}": state not in STATES,
-        f"--offset: got {offset_bytes}, wanted none: a repair rebuilds a whole object": repair
-        and offset_bytes,
-        "explain repair: got --state or --image, wanted neither: one lost shard is rebuilt": repair
-        and (state != "healthy" or image != "prefilled"),
-    }
-    for words, wrong in problems.items():
+    whole = op == "repair"
+    rules = (
+        (op not in OPS, f"explain: got {op!r}, wanted one of {', '.join(OPS)}"),
+        (not names, "--scheme: got none, wanted one or more, such as rep:3 or rs:6,3"),
+        ("none" in names, "--scheme: got none, a bare device, wanted a scheme such as rep:3 or rs:6,3"),
+        (size_bytes < 1, f"--size: got {size_bytes}, wanted 1 byte or more"),
+        (offset_bytes < 0, f"--offset: got {offset_bytes}, wanted 0 or more"),
+        (state not in STATES, f"--state: got {state!r}, wanted one of {', '.join(STATES)}"),
+        (
+            whole and offset_bytes,
+            f"--offset: got {offset_bytes}, wanted none: a repair rebuilds a whole object",
+        ),
+        (
+            whole and (state != "healthy" or image != "prefilled"),
+            "explain repair: got --state or --image, wanted neither: one lost shard is rebuilt",
+        ),
+    )
+    for wrong, words in rules:
         if wrong:
             raise ExplainError(words)
 

@@ -77,10 +77,6 @@ def _cost_cell(rows: list[dict[str, Any]], step: str) -> Cell:
     return Cell(percent, "" if waiting == "0" else f"waiting {waiting}", share=sum(shares) / len(shares))
 
 
-def _words(value: str | None) -> str:
-    return value or "–"
-
-
 # Column of a row under faults, words, and how its value is written.
 _PHASES = (
     ("detection_s", "failure until it is noticed", duration_text),
@@ -88,7 +84,7 @@ _PHASES = (
     ("checking_s", "failure until repair begins", duration_text),
     ("recovery_s", "repair", duration_text),
     ("failure_to_clean_s", "failure until all data is rebuilt", duration_text),
-    ("recovery_limited_by", "repair limited by", _words),
+    ("recovery_limited_by", "repair limited by", lambda value: value or "–"),
     ("recovery_bytes", "rebuilt", bytes_text),
     ("recovery_private_net_bytes_per_lost_byte", "sent for each byte rebuilt [B]", number_text),
     ("requests_retried", "requests issued again", number_text),

@@ -103,16 +103,13 @@ def _storage_rows(report: RunReport) -> list[Row]:
         words = "repair of one OSD" + (", under the load" if report.scenario.repair else ", idle cluster")
         rows.append([words, *_longest(seconds)])
     if report.scenario.faults is not None:
+        whole = [row for row in report.rows if row.get("failure_to_clean_s") is not None]
         healed = [
-            [row["failure_to_clean_s"] for row in report.rows if _is_of(row, scheme, "failure_to_clean_s")]
+            [row["failure_to_clean_s"] for row in whole if row["scheme"] == scheme]
             for scheme in report.schemes
         ]
         rows.append(["the scenario’s faults, until all data is rebuilt", *_longest(healed)])
     return rows
-
-
-def _is_of(row: dict[str, Any], scheme: str, key: str) -> bool:
-    return row["scheme"] == scheme and row.get(key) is not None
 
 
 def _longest(seconds: Sequence[Sequence[float]]) -> list[Cell]:

@@ -307,7 +307,7 @@ def split(
     """
     prepared = prepare(system)
     while True:
-        work = partial(_numbered, prepared, seed, walks)
+        work = partial(run_batch, prepared, seed, walks=walks)
         if spread is not None:
             found = estimate(list(spread(work, range(batches))), prepared.copies)
         else:
@@ -317,10 +317,6 @@ def split(
         if narrow or 4 * found.events > EVENTS_MAX:
             return found
         walks *= 4
-
-
-def _numbered(prepared: Prepared, seed: int, walks: int, number: int) -> Batch:
-    return run_batch(prepared, seed, number, walks)
 
 
 def plain_monte_carlo(

@@ -162,7 +162,8 @@ def draw_networks(rows: pl.DataFrame) -> CaptionedFigure:
             low, high = (here[f"{step}_{end}_ns"] * _SECONDS for end in ("low", "high"))
             axes.fill_between(rates, low, high, color=colour, alpha=0.13, linewidth=0)
     held, fitted = {**_FILLED, "marker": "s"}, POINT
-    for cell in _table_3():
+    table_3 = (cell for cell in tables.cells() if cell.table == "Table 3")
+    for cell in (cell for cell in table_3 if cell.record_bytes == tables.LARGE_BYTES):
         how = held if cell.role == "held-out" else fitted
         axes.plot([cell.gbit_per_s], [cell.time_ns * _SECONDS], color=COLOUR[cell.step], **how)
     shares = _source_shares()
@@ -194,12 +195,6 @@ def draw_networks(rows: pl.DataFrame) -> CaptionedFigure:
         f"all of it were transfer; simulated: {value:.1f} s ({low_s:.1f} to {high_s:.1f}), and "
         f"{floor_s:.1f} s at {rates[-1]:g} Gb/s.",
     )
-
-
-def _table_3() -> list[tables.TableEntry]:
-    return [
-        cell for cell in tables.cells() if cell.record_bytes == tables.LARGE_BYTES and cell.table == "Table 3"
-    ]
 
 
 def draw_codes(rows: pl.DataFrame) -> CaptionedFigure:
