@@ -25,10 +25,9 @@ class SsdModel(MeasuredModel):
 
     .. math:: t(n) = t_0 + n / r \tag{1}
 
-    With `c` channels the drive serves at most ``c / t(n)`` requests per second, so the
-    rate of large transfers is ``c / ns_per_byte`` and the rate of small ones
-    ``c / t(4096)``: the three figures of a data sheet (4 KiB latency, 4 KiB rate, large
-    transfer rate) determine base, slope and channels.
+    With `c` channels the drive serves at most ``c / t(n)`` requests per second, so the rate of large
+    transfers is ``c / ns_per_byte`` and the rate of small ones ``c / t(4096)``: the three figures of a data
+    sheet (4 KiB latency, 4 KiB rate, large transfer rate) determine base, slope and channels.
 
     Assumptions: directions share the channels unless `write_servers_count` says otherwise; a RAID-0
     member is chosen by whichever server is free (requests here are below the strip size); garbage

@@ -6,8 +6,7 @@ here the way such a library works: products by look-up in a table, and exclusive
 ISA-L, in an interpreter whose compiler is instructed not to vectorise, and prints the ratios.
 
 J. S. Plank, "The RAID-6 Liberation codes", FAST 2008, section 3 (the bit matrices); J. S. Plank, L. Xu,
-"Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage", NCA 2006 (few ones in the
-matrix).
+"Optimizing Cauchy Reed-Solomon codes for fault-tolerant network storage", NCA 2006 (few ones in the matrix).
 """
 
 import json

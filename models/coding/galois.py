@@ -71,10 +71,9 @@ def vandermonde_matrix(k: int, m: int) -> Bytes:
 
     The identity stands above the parity rows, k and m being at most 256 together.
 
-    Deviation from textbooks: an identity on top of a Vandermonde matrix is
-    not maximum-distance-separable in general. Some square submatrices are
-    singular once m exceeds 3 (m = 4 from k = 22 on, m = 5 from k = 6 on),
-    so some erasures of m shards cannot be decoded.
+    Deviation from textbooks: an identity on top of a Vandermonde matrix is not maximum-distance-separable in
+    general. Some square submatrices are singular once m exceeds 3 (m = 4 from k = 22 on, m = 5 from k = 6
+    on), so some erasures of m shards cannot be decoded.
 
     See Intel ISA-L, ``erasure_code/ec_base.c``; ``include/erasure_code.h``, note on ``gf_gen_rs_matrix``.
     """

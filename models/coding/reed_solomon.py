@@ -23,20 +23,16 @@ from stripesim.models.coding.protocol import (
 class ReedSolomon(RedundancyScheme):
     """A systematic maximum-distance-separable code over GF(2^8).
 
-    Writes follow Ceph v11.2.0: the shards of an object all have the same
-    length, a multiple of the chunk, so the object's size for planning is its
-    size rounded up to whole stripes. A head or tail stripe that the write
-    covers only in part is read whole if it lies below that size; every
-    touched stripe is encoded and all k + m chunks of it are written. A write
-    beyond the end starts at the old end, so all stripes in between are
-    zero-filled, encoded and written.
+    Writes follow Ceph v11.2.0: the shards of an object all have the same length, a multiple of the chunk, so
+    the object's size for planning is its size rounded up to whole stripes. A head or tail stripe that the
+    write covers only in part is read whole if it lies below that size; every touched stripe is encoded and
+    all k + m chunks of it are written. A write beyond the end starts at the old end, so all stripes in
+    between are zero-filled, encoded and written.
 
-    Reads are widened to whole stripes. With all data shards there, these are
-    read and nothing is decoded. Otherwise the first k shards that are there
-    are read, in index order, and every stripe is decoded, also one whose
-    wanted bytes were all read: the primary widens the request before it looks
-    at shards. The plan says nothing of stripes that a cache holds, nor of the
-    metadata of a transaction.
+    Reads are widened to whole stripes. With all data shards there, these are read and nothing is decoded.
+    Otherwise the first k shards that are there are read, in index order, and every stripe is decoded, also
+    one whose wanted bytes were all read: the primary widens the request before it looks at shards. The plan
+    says nothing of stripes that a cache holds, nor of the metadata of a transaction.
 
     See Ceph v11.2.0, ``src/osd/ECTransaction.h``, ``get_write_plan``;
     ``src/osd/ECBackend.cc``, ``objects_read_async`` and ``get_min_avail_to_read_shards``.

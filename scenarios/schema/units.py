@@ -2,19 +2,11 @@
 
 Binary and decimal units differ by up to 10 % at a gigabyte, so each suffix has exactly one meaning here:
 
-==========================  =====================
-suffix                      factor
-==========================  =====================
-none, ``B``                 1
-``k``, ``K``, ``KiB``       1024
-``M``, ``MiB``              1024²
-``G``, ``GiB``              1024³
-``T``, ``TiB``              1024⁴
-``kB``, ``KB``              1000
-``MB``                      1000²
-``GB``                      1000³
-``TB``                      1000⁴
-==========================  =====================
+==========================  ===================== suffix                      factor
+==========================  ===================== none, ``B``                 1 ``k``, ``K``, ``KiB``
+1024 ``M``, ``MiB``              1024² ``G``, ``GiB``              1024³ ``T``, ``TiB``              1024⁴
+``kB``, ``KB``              1000 ``MB``                      1000² ``GB``                      1000³ ``TB``
+1000⁴ ==========================  =====================
 
 A bare letter is binary because that is what fio, Ceph and dd mean by it; the longer forms follow IEC
 80000-13, except that ``KB`` is read as ``kB``.

@@ -34,9 +34,8 @@ class HeartbeatSource(ListedRequests):
     No ping starts at or after `until_ns`; `size_bytes` is a ping or an answer with the messenger's
     envelope; `seed` sets each OSD's moment within the interval.
 
-    An OSD pings all its peers at once. Pairs on one host do not cross the wire. Only the cluster (back)
-    side is sent; the public side carries as much again and is left out, as are acknowledgements of the
-    transport.
+    An OSD pings all its peers at once. Pairs on one host do not cross the wire. Only the cluster (back) side
+    is sent; the public side carries as much again and is left out, as are acknowledgements of the transport.
     """
 
     def __init__(

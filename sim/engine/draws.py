@@ -19,8 +19,7 @@ _MIX_2 = 0x94D049BB133111EB
 def splitmix64(value: int) -> int:
     """Return one output of SplitMix64 for a 64-bit state.
 
-    See Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014,
-    Figure 17.
+    See Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014, Figure 17.
 
     >>> hex(splitmix64(0))
     '0xe220a8397b1dcdaf'

@@ -1,8 +1,7 @@
 """Fit the proxy to the rows of role calibration, and file sizes to Figure 4's curves of NC.
 
-``python -m stripesim.scenarios.studies.erasurebench2016.fit`` prints the fitted part of
-``parameters.toml``. Nothing of RS and LRC is seen but Table II, the decode rates and the duration of RS's
-write in Figure 6.
+``python -m stripesim.scenarios.studies.erasurebench2016.fit`` prints the fitted part of ``parameters.toml``.
+Nothing of RS and LRC is seen but Table II, the decode rates and the duration of RS's write in Figure 6.
 """
 
 import math

@@ -179,11 +179,10 @@ class SyntheticLoops:
 class Replay:
     """A recorded trace, at its times (scaled) or as a closed loop in its order.
 
-    `requests`: the whole trace, `arrivals_ns` ascending from 0.
-    `speed`: recorded time over simulated time; 2 replays twice as fast. Open loop only.
-    `queue_depth`: 0: open loop at the recorded times; above: closed loop of that depth.
-    `limit`: stop after so many requests.
-    `clients`: clients; the devices of the trace are dealt out to them in turn.
+    `requests`: the whole trace, `arrivals_ns` ascending from 0. `speed`: recorded time over simulated time; 2
+    replays twice as fast. Open loop only. `queue_depth`: 0: open loop at the recorded times; above: closed
+    loop of that depth. `limit`: stop after so many requests. `clients`: clients; the devices of the trace are
+    dealt out to them in turn.
     """
 
     def __init__(

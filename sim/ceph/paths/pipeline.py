@@ -28,8 +28,7 @@ def pipelined_write_path(
 
     `cached_stripes` lie in the read caches of the stores and need no device read; `roll_forward` is
     `roll_forward_path` of the same context. The template wants two key ranges: the stripes written, and the
-    partial stripe below the object's end that is asked for first (the head if it is partial, else the
-    tail).
+    partial stripe below the object's end that is asked for first (the head if it is partial, else the tail).
 
     Dispatch gives the operation its place in the pipeline and pins the stripes that it writes;
     until it finishes, later writes take them from the primary's memory. A partial stripe that nobody

@@ -203,8 +203,7 @@ def encode_and_send(
 ) -> int:
     """Decode what is missing, encode stripe by stripe, make the sub-writes.
 
-    A parity delta multiplies what changes by its coefficients: it costs as much as encoding so many
-    bytes.
+    A parity delta multiplies what changes by its coefficients: it costs as much as encoding so many bytes.
     """
     work_ns = stage.context.remote(shards) * stage.models.cpu.sub_write_send_ns
     coding_ns = decoding_ns(stage, plan)
@@ -333,9 +332,8 @@ def shard_writes(
 ) -> dict[int, tuple[int, StoreIo]]:
     """Return each written shard's payload [B] and its store's device traffic.
 
-    `unit_states` tells what is known of the first and last unit (see
-    `stripesim.models.object_store.store`); None: what lies below the object's size is there and has to be
-    read.
+    `unit_states` tells what is known of the first and last unit (see `stripesim.models.object_store.store`);
+    None: what lies below the object's size is there and has to be read.
     """
     written = by_shard(plan.writes)
     return {

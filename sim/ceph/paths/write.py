@@ -23,13 +23,12 @@ def write_path(
     the first and last unit of a replica's write. `pause_ns` is how long it waits once it holds the lock, a
     what-if of `stripesim.sim.ceph.creation`.
 
-    Order: lock, dispatch, reads of partial stripes, (decode,) encode, sub-writes to all
-    members at once, each member's transaction, all commits, unlock, reply. The lock is
-    given back at the last commit (`scope = "commit"`) or when the sub-writes have left
-    (`"dispatch"`). After the reply come, waited for by nobody: deferred writes,
-    background work of the stores, and for erasure codes the roll-forward round, which
-    goes out whenever no other write of the placement group is in the pipeline; with a
-    lock that is held to the commit that is always.
+    Order: lock, dispatch, reads of partial stripes, (decode,) encode, sub-writes to all members at once, each
+    member's transaction, all commits, unlock, reply. The lock is given back at the last commit (`scope =
+    "commit"`) or when the sub-writes have left (`"dispatch"`). After the reply come, waited for by nobody:
+    deferred writes, background work of the stores, and for erasure codes the roll-forward round, which goes
+    out whenever no other write of the placement group is in the pipeline; with a lock that is held to the
+    commit that is always.
 
     With `scope = "dispatch"` erasure-coded writes take `pipelined_write_path` instead.
 

@@ -181,11 +181,10 @@ def step_times(
 ) -> list[dict[str, float]]:
     """Time the five steps of lone records on an engine.
 
-    As the source tells them apart: parity and slave process are measured where they happen; distribution
-    is the time from encoding to the last answer without the slave process; master process is the rest of
-    the time at the data servers; client overhead is the rest of all. A record that has to wait for its
-    own transfer shows the wait as client overhead. Chunk allocation is spread over the records of a
-    chunk set.
+    As the source tells them apart: parity and slave process are measured where they happen; distribution is
+    the time from encoding to the last answer without the slave process; master process is the rest of the
+    time at the data servers; client overhead is the rest of all. A record that has to wait for its own
+    transfer shows the wait as client overhead. Chunk allocation is spread over the records of a chunk set.
     """
     file = FileStream()
     book = Book(system.bindings([file]))
