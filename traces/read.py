@@ -18,15 +18,29 @@ from stripesim.traces.statistics import info
 Format = TypeVar("Format", bound=TraceFormat[Any] | DelimitedFormat)
 
 FORMATS: tuple[TraceFormat[Iterator[Chunk]] | DelimitedFormat, ...] = (
-    *(blktrace.FORMAT, blkparse.FORMAT, tables.MSR, fio_iolog.FORMAT, tables.SPC, tables.SYSTOR),
+    blktrace.FORMAT,
+    blkparse.FORMAT,
+    tables.MSR,
+    fio_iolog.FORMAT,
+    tables.SPC,
+    tables.SYSTOR,
     # CloudPhysics' before Tencent's, whose columns are numbers too but for the operation code.
-    *(tables.ALIBABA, tables.CLOUDPHYSICS, tables.TENCENT, tables.BLKREPLAY, tables.DISKSIM, tables.SSDSIM),
+    tables.ALIBABA,
+    tables.CLOUDPHYSICS,
+    tables.TENCENT,
+    tables.BLKREPLAY,
+    tables.DISKSIM,
+    tables.SSDSIM,
     vscsi.FORMAT,
 )
 """All formats of block traces, in the order in which they are asked."""
 
 FAILURE_FORMATS: tuple[TraceFormat[FailureTrace], ...] = (
-    *(fta.SQLITE_FORMAT, lanl.FORMAT, alibaba.FORMAT, backblaze.FORMAT, fta.FORMAT),
+    fta.SQLITE_FORMAT,
+    lanl.FORMAT,
+    alibaba.FORMAT,
+    backblaze.FORMAT,
+    fta.FORMAT,
 )
 """All formats of failure traces, likewise."""
 

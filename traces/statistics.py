@@ -22,34 +22,14 @@ CACHE_SHARES = (0.01, 0.1, 0.5)
 
 
 def info(trace: BlockTrace) -> dict[str, Any]:
-    """Summarise a trace.
+    """Summarise a block trace, as ``stripesim trace info`` shows it.
 
-    Parameters
-    ----------
-    trace : BlockTrace
-        The trace.
-
-    Returns
-    -------
-    dict
-        `format`, `requests`, `read_ratio` (by count), `bytes_mean` and `bytes_p50`, `_p90`, `_p99` (request
-        sizes that occur: nearest rank), `duration_s` (first to last issue), `iops` (requests / duration; null
-        when that is 0), `sequential_fraction` (requests that start where the request before them on the same
-        device ended), `devices` (how many), `footprint_bytes` (distinct bytes touched), `service_mean_us`,
-        `service_p50_us`, `service_p99_us` (dispatch to completion of device commands; null where not
-        recorded), `response_mean_us`, `response_p50_us`, `response_p99_us` (issue to completion of requests;
-        null likewise), `read_service_mean_us` and the like by direction, `commands`, `counts`, `faults`.
-        Bursts: `interarrival_mean_us`, `_p50_us`, `_p99_us`, `interarrival_cv2` (variance / mean squared; 1
-        for Poisson), `dispersion` (by window [s]: variance / mean of requests per window; 1 for Poisson),
-        `peak_to_mean` (busiest second against the mean). Sizes: `sizes` (the most frequent, by direction).
-        Locality: `reuse_ratio` (share of accesses to 4 KiB blocks touched before),
-        `reuse_distance_p50_bytes` (LRU stack distance where reused), `hottest_tenth_share`, `hit_ratio` (of
-        an LRU cache of a share of the footprint). Depth: `queue_depth_mean`, `queue_depth_max` (requests in
-        flight, issue to completion; null  where not recorded).
-
-    Notes
-    -----
-    Service and response differ by the wait in the host's queues; one is never given for the other.
+    Sizes that occur are nearest ranks. `service_…` is dispatch to completion of device commands, `response_…`
+    issue to completion of requests: they differ by the wait in the host's queues, and one is never given for
+    the other. `interarrival_cv2` is variance over mean squared (1 for Poisson arrivals), `dispersion` by
+    window [s] the variance over the mean of requests in a window (likewise), `peak_to_mean` the busiest
+    second against the mean; `reuse_distance_p50_bytes` is the LRU stack distance of what is reused,
+    `hit_ratio` that of an LRU cache of a share of the footprint. What is not recorded is null.
     """
     requests = trace.requests
     sizes = requests["length_bytes"]

@@ -173,14 +173,13 @@ def benchmark(
 ) -> list[Row]:
     """Everything in one run: calls, copies, the kernel alone, cold buffers, all cores.
 
-    Parameters and errors are those of `stripesim.calibration.kernels.measure.measure`. Where no sizes are
-    named, `sweep` takes `sweep_sizes` of each code. `cores` are the processes of the last part: those that
-    this process may use where left out; 0 leaves the part out. `progress` gets a few words before each part.
+    Parameters and errors are those of `measure`. Where no sizes are named, `sweep` takes `sweep_sizes` of
+    each code. `cores` are the processes of the last part: all that this process may use where left out; 0
+    leaves the part out.
 
-    The rows of `measure` have ``buffers`` (warm, cold), ``cores`` and ``roofline`` too: the bytes that the
-    operation must read and write, per second, over twice the copy speed of the same size and
-    buffers. Backends named ``isal_…`` are the kernel alone; ``memcpy`` is the copy. A roofline above 1
-    is no error: a code reads more than it writes, and reading is the cheaper half.
+    The rows have ``buffers`` (warm, cold), ``cores`` and ``roofline`` too: the bytes that the operation must
+    read and write, per second, over twice the copy speed of the same size and buffers. A roofline above 1 is
+    no error: a code reads more than it writes, and reading is the cheaper half.
     """
     stage = progress or (lambda _: None)
     parts: list[tuple[str, list[int], list[str]]] = []

@@ -30,29 +30,17 @@ def measure(
 ) -> list[Row]:
     """Time encode, decode and reconstruct of these codes by these backends, each result verified.
 
-    Parameters
-    ----------
-    schemes, sizes_bytes
-        Codes, such as ``rs:k,m``, ``lrc:k,m,l`` or ``clay:k,m,d``, and data sizes [B], `DEFAULT_CHUNKS_BYTES`
-        times k where left out.
-    backends : sequence of str, optional
-        Of `stripesim.calibration.kernels.codec.BACKENDS`; where left out all that this machine can load and
-        that offer the shape. An LRC has ``isa_l_rs_lrc`` only, a Clay code ``numpy_clay``.
-    rounds, sample_s
-        Samples of each case, and the shortest duration of one [s]: short calls are repeated so often. In
-        every round all cases of a scheme run once, in a new order.
-    tune_malloc : bool
-        Raise glibc's thresholds first; see `stripesim.calibration.kernels.malloc`. They stay raised.
+    Without `sizes_bytes` they are `DEFAULT_CHUNKS_BYTES` times k [B]; without `backends` all that this
+    machine can load and that offer the shape: an LRC has ``isa_l_rs_lrc`` only, a Clay code ``numpy_clay``.
+    In each of `rounds` all cases of a scheme run once, in a new order, for `sample_s` [s] at least.
+    `tune_malloc` raises glibc's thresholds first (`stripesim.calibration.kernels.malloc`); they stay raised.
 
-    Notes
-    -----
     Times are the thread's processor time: a kernel waits for nothing. They are those of calls through Python
     on warm buffers and include the library's copies and headers; ``copy_seconds_median`` is the same call of
     the null code in the same rounds and is not subtracted. Erased are the first fragments, all data: the most
-    expensive case. For the backends ``flat_xor_hd_*`` the scheme names the shape only, for the code is
-    another and bears fewer erasures. So too for SHEC: a dense code of its shape does at least its work. Clay
-    codes run in NumPy: sizes are rounded up to whole sub-chunks, and in place of the null code stands the
-    same call on sub-chunks of one byte, that is what the interpreter takes whatever the size.
+    expensive case. For ``flat_xor_hd_*`` and SHEC the scheme names the shape only. Clay codes run in NumPy:
+    sizes are rounded up to whole sub-chunks, and in place of the null code stands the same call on sub-chunks
+    of one byte.
     """
     plan = [(scheme, _sizes(sizes_bytes, scheme)) for scheme in map(erasure_code, schemes)]
     if rounds < 1:

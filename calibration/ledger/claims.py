@@ -11,8 +11,22 @@ from pathlib import Path
 Numbers = float | tuple[float, ...] | None
 
 COLUMNS = (
-    *("id", "paper", "locus", "metric", "scheme", "baseline", "pattern", "op", "block_size", "value"),
-    *("unit", "kind", "role", "compare", "tolerance_percent", "note"),
+    "id",
+    "paper",
+    "locus",
+    "metric",
+    "scheme",
+    "baseline",
+    "pattern",
+    "op",
+    "block_size",
+    "value",
+    "unit",
+    "kind",
+    "role",
+    "compare",
+    "tolerance_percent",
+    "note",
 )
 ROLES = ("given", "calibration", "held-out", "contradicted", "derived", "not-derivable")
 COMPARISONS = ("value", "extremum", "at-most", "range", "ordering", "trend", "text")

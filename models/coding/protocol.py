@@ -126,15 +126,12 @@ class Repair(NamedTuple):
 
 
 class RedundancyScheme(ABC):
-    """How an object is spread over shards and what each request costs in bytes.
+    """How an object is spread over shards, k of data (copies: 1) and m redundant, and what requests cost.
 
-    It has k data shards (1 for replication) and m redundant ones. Plans are pure: the same arguments give the
-    same plan. ``missing``, or ``lost`` and ``unavailable``, are shards that cannot be reached now; nothing is
-    read from or written to them.
-
-    Constructors raise `SchemeError` for a number out of range. Every plan raises it for an empty or negative
-    extent, an unknown shard or a geometry of another k, and `DataLossError` where the shards left do not
-    determine the data.
+    Plans are pure. ``missing``, or ``lost`` and ``unavailable``, are shards that cannot be reached now;
+    nothing is read from or written to them. A plan raises `SchemeError` for an empty or negative extent, an
+    unknown shard or a geometry of another k, and `DataLossError` where the shards left do not determine the
+    data.
     """
 
     k: int

@@ -64,13 +64,9 @@ def cell_costs(
 ) -> dict[str, Any]:
     """Run a cell once more, follow a sample of its requests, and split their mean latency.
 
-    The columns: ``cost_requests`` (how many are followed), ``cost_latency_mean_ns``, `COST_KEYS` (its parts,
-    which add up to it) and ``cost_dominant`` (the largest). None of them if no request completed.
-
-    The sample is spread evenly over the requests that the row's mean latency is made of (behind the
-    transient and before a closed loop runs dry), or over the first 50,000 of them. A request that crosses
-    objects has the path of the part that completes last; that the client issued this part late, or took
-    notice of its reply late, is waiting for the client.
+    The sample is spread evenly over the requests that the row's mean latency is made of, or over the first
+    50,000 of them. A request that crosses objects has the path of the part that completes last; that the
+    client issued this part late, or took notice of its reply late, is waiting for the client.
     """
     chosen = _sample(result)
     if not len(chosen):

@@ -24,14 +24,11 @@ _BLOCK_BYTES: Final = 4096
 
 @dataclass(frozen=True)
 class Rebuild:
-    """A repair that was simulated.
+    """A simulated repair of `objects` that had `lost_bytes` on the lost OSDs; `seconds` None: unfinished.
 
-    objects: rebuilt in the simulation [count]; lost_bytes: what they had on the lost OSDs [B]; seconds:
-    simulated time until the last was whole again [s]; None where the run ended before; half_bytes_per_s: the
-    rate of a sample half as large [B/s]: how far the rate depends on the sample; pace_bytes_per_s, pace_low,
-    pace_high: pace of a rebuild that is under way, without its start and its last stragglers, with a 95 %
-    interval [B/s]: from what samples of growing size take longer; limited_by: resources near their limit
-    during the rebuild; empty where none is, so that throttles set the pace; reason: why nothing could be
+    `half_bytes_per_s` is the rate of a sample half as large: how far the rate depends on the sample. `pace_…`
+    is that of a rebuild under way, without its start and its last stragglers, with a 95 % interval [B/s].
+    `limited_by` are resources near their limit (none: throttles set the pace); `reason`: why nothing could be
     simulated.
     """
 

@@ -12,8 +12,11 @@ from stripesim.scenarios.figures.results import new_figure
 
 #: How a published value is marked: hollow on a line, a dash across a bar.
 POINT: Final[Mapping[str, Any]] = {
-    **{"linestyle": "none", "marker": "o", "fillstyle": "none"},
-    **{"markersize": 7, "markeredgewidth": 1.6},
+    "linestyle": "none",
+    "marker": "o",
+    "fillstyle": "none",
+    "markersize": 7,
+    "markeredgewidth": 1.6,
 }
 DASH: Final[Mapping[str, Any]] = {"color": "#222222", "linewidth": 2.6}
 

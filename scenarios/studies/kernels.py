@@ -41,11 +41,9 @@ def provenance_here(module: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def write(
-    folder: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], provenance: Mapping[str, Any]
-) -> None:
+def write(folder: Path, study: str, rows: Iterable[Mapping[str, Any]], provenance: Mapping[str, Any]) -> None:
     """Write the two files that ship, ``measured.csv`` and ``measured.json``."""
-    write_rows(folder / "measured.csv", rows, columns)
+    write_rows(folder / "measured.csv", rows, shipped(study).columns)
     (folder / "measured.json").write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
 
 

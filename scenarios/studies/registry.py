@@ -14,8 +14,15 @@ from stripesim.scenarios.studies.nvme.study import STUDY as NVME
 from stripesim.scenarios.studies.recovery.study import STUDY as RECOVERY
 
 _LISTED: tuple[Study, ...] = (
-    *(KOH2017, CEPH16, EXSTORUS2019, DACHARY2013, ERASUREBENCH2016, ECFAULT2024),
-    *(DURABILITY, RECOVERY, NVME),
+    KOH2017,
+    CEPH16,
+    EXSTORUS2019,
+    DACHARY2013,
+    ERASUREBENCH2016,
+    ECFAULT2024,
+    DURABILITY,
+    RECOVERY,
+    NVME,
 )
 
 STUDIES: Mapping[str, Study] = {study.name: study for study in _LISTED}

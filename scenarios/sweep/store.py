@@ -28,14 +28,9 @@ _SWEPT: Final = "swept"
 class PartStore:
     """The folder ``parts`` of a sweep's output, held by one process at a time.
 
-    out_dir: folder of the sweep, made where missing; resume: whether rows that are there already are welcome;
-    rows: task id → row, of the sound rows found; damaged: files found that were not sound; their tasks are to
-    be run again.
-
     A file is written under another name and then renamed, and its name ends in the SHA-256 of its bytes:
-    neither half a file nor a flipped bit passes for a result, and no damaged file reaches the Parquet reader,
-    which some damage makes crash. Files that cannot be used are renamed to ``*.damaged`` and left for their
-    owner.
+    neither half a file nor a flipped bit passes for a result. Files that cannot be used are renamed to
+    ``*.damaged`` and counted; their tasks are to be run again.
     """
 
     def __init__(self, out_dir: Path, *, resume: bool) -> None:

@@ -4,9 +4,20 @@
 CLIENT_SUBMIT, CLIENT_TX, CLIENT_RX, CLIENT_CPU, PUBLIC_TX, PUBLIC_RX, PUBLIC_WIRE = range(7)
 PRIMARY_WORKER, PRIMARY_CPU, PG_LOCK, PG_EXEC, PG_PIPELINE, PRIMARY_MESSENGER, CLIENT_THREAD = range(7, 14)
 _FIXED = (
-    *("client.submit", "client.tx", "client.rx", "client.cpu", "primary.public.tx", "primary.public.rx"),
-    *("public.wire", "primary.worker", "primary.cpu", "pg.lock", "pg.exec", "pg.pipeline"),
-    *("primary.messenger", "client.thread"),
+    "client.submit",
+    "client.tx",
+    "client.rx",
+    "client.cpu",
+    "primary.public.tx",
+    "primary.public.rx",
+    "public.wire",
+    "primary.worker",
+    "primary.cpu",
+    "pg.lock",
+    "pg.exec",
+    "pg.pipeline",
+    "primary.messenger",
+    "client.thread",
 )
 
 # Once per shard. `out` leads from the primary to the shard, `back` from the shard to the primary; both are
@@ -15,9 +26,25 @@ _FIXED = (
 WORKER, CPU, SSD, KV, SYNC, OUT_TX, OUT_WIRE, OUT_RX, BACK_TX, BACK_WIRE, BACK_RX = range(11)
 CLIENT_SIDE_TX, CLIENT_SIDE_RX, MESSENGER, FINISHER, SSD_LINK, SSD_WRITER, AIO, READER = range(11, 19)
 _PER_SHARD = (
-    *("worker", "cpu", "ssd", "kv", "sync", "out.tx", "out.wire", "out.rx", "back.tx", "back.wire"),
-    *("back.rx", "public.tx", "public.rx", "messenger", "finisher", "ssd.link", "ssd.write"),
-    *("aio", "reader"),
+    "worker",
+    "cpu",
+    "ssd",
+    "kv",
+    "sync",
+    "out.tx",
+    "out.wire",
+    "out.rx",
+    "back.tx",
+    "back.wire",
+    "back.rx",
+    "public.tx",
+    "public.rx",
+    "messenger",
+    "finisher",
+    "ssd.link",
+    "ssd.write",
+    "aio",
+    "reader",
 )
 
 FIXED_ROLES = len(_FIXED)

@@ -215,11 +215,7 @@ def chain_of(system: System) -> Chain:
 
 
 def level_times(system: System) -> tuple[list[float], list[float], list[float]]:
-    """Return how long each level of exposure lasts, how many drives could worsen it, how much is exposed.
-
-    Times are means [s] that the worst stripes miss 1, 2, … `tolerated` shards; the other two, by level from 0
-    on, count drives whose failure takes it one further and give the bytes of its stripes on one drive over
-    those of the drive.
+    """By level of exposure: mean time [s], drives that take it one further, share of a drive's bytes.
 
     Declustered: i overlapping failures share a fraction prod((n - j) / (N - j), j = 1 … i - 1) of a drive's
     stripes, of which one shard each is rebuilt, with the bandwidth of N - i survivors, each rebuilt byte

@@ -35,8 +35,18 @@ IntArray = npt.NDArray[np.int64]
 NONE, USE, DELAY, ACQUIRE, RELEASE = range(5)
 ENTER, TURN, LEAVE, PIN, UNPIN, BRANCH, SPAWN = range(5, 12)
 WORDS = (
-    *("none", "use", "delay", "acquire", "release"),
-    *("enter", "turn", "leave", "pin", "unpin", "branch", "spawn"),
+    "none",
+    "use",
+    "delay",
+    "acquire",
+    "release",
+    "enter",
+    "turn",
+    "leave",
+    "pin",
+    "unpin",
+    "branch",
+    "spawn",
 )
 
 STEP_BITS = 12
@@ -47,11 +57,21 @@ DEMAND_SPREAD_MAX_NS = 1 << 36
 
 # What a step can account; the order of the columns of `Template.amounts`.
 COUNTERS = (
-    *("device_read_bytes", "device_write_bytes", "device_read_ops", "device_write_ops"),
-    *("private_net_bytes", "public_net_bytes", "messages", "cpu_ns", "context_switches"),
-    *("encode_bytes", "device_log_bytes", "coding_ns"),
+    "device_read_bytes",
+    "device_write_bytes",
+    "device_read_ops",
+    "device_write_ops",
+    "private_net_bytes",
+    "public_net_bytes",
+    "messages",
+    "cpu_ns",
+    "context_switches",
+    "encode_bytes",
+    "device_log_bytes",
+    "coding_ns",
     # Parts of `cpu_ns`, by class of thread; the rest is worker threads'.
-    *("messenger_ns", "kv_ns"),
+    "messenger_ns",
+    "kv_ns",
 )
 COUNTER_INDEX = {name: index for index, name in enumerate(COUNTERS)}
 

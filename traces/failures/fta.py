@@ -25,8 +25,15 @@ SECONDS_MAX = 1 << 40
 """Later than any clock shows; larger numbers are damage."""
 
 _COLUMNS = (
-    *("event_id", "component_id", "node_id", "platform_id", "node_name", "event_type"),
-    *("event_start_time", "event_stop_time", "event_end_reason"),
+    "event_id",
+    "component_id",
+    "node_id",
+    "platform_id",
+    "node_name",
+    "event_type",
+    "event_start_time",
+    "event_stop_time",
+    "event_end_reason",
 )
 _NODE_COLUMNS = ("node_id", "platform_id", "node_name", "node_ip", "node_location")
 _NODE_WIDTH = 16

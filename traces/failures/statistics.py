@@ -49,21 +49,11 @@ def expected_share(trace: FailureTrace, group: Literal["node", "rack"], within_s
 
 
 def failure_info(trace: FailureTrace) -> dict[str, Any]:
-    """Summarise a failure trace.
+    """Summarise a failure trace, as ``stripesim trace info`` shows it.
 
-    Parameters
-    ----------
-    trace : FailureTrace
-        The trace.
-
-    Returns
-    -------
-    dict
-        `format`, `source`, `events`, `failures` (changes to down), `components`, `nodes`, `racks` (null where
-        not recorded), `duration_s` (first to last), `population`, `up_mean_h`, `up_p50_h`, `down_mean_h`,
-        `down_p50_h` (over all spans, cut ones included), `availability` (share of the time watched),
-        `rate_per_year` (failures per component-year of being up), `reasons` (the most frequent), `correlated`
-        (rows of group, within, share, share expected by chance), `counts`, `faults`.
+    `failures` are changes to down, `availability` the share of the time watched, `rate_per_year` failures per
+    component-year of being up; `correlated` has rows of group, within, share, and the share expected by
+    chance.
     """
     events = trace.events
     down = events.filter(~events["up"])

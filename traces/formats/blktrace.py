@@ -26,13 +26,27 @@ MAGIC = b"\x07tae"
 """0x65617407, the magic 'eat' and version 7, as a little-endian machine writes it; reversed on others."""
 
 _FIELDS = (
-    *(("magic", "u4"), ("sequence", "u4"), ("time", "u8"), ("sector", "u8"), ("bytes", "u4")),
-    *(("action", "u4"), ("pid", "u4"), ("device", "u4"), ("cpu", "u4"), ("error", "u2"), ("pdu_len", "u2")),
+    ("magic", "u4"),
+    ("sequence", "u4"),
+    ("time", "u8"),
+    ("sector", "u8"),
+    ("bytes", "u4"),
+    ("action", "u4"),
+    ("pid", "u4"),
+    ("device", "u4"),
+    ("cpu", "u4"),
+    ("error", "u2"),
+    ("pdu_len", "u2"),
 )
 _MERGED = np.dtype(
     [
-        *(("time", "u8"), ("sector", "u8"), ("new_sector", "u8"), ("bytes", "u4"), ("action", "u4")),
-        *(("device", "u4"), ("error", "u2")),
+        ("time", "u8"),
+        ("sector", "u8"),
+        ("new_sector", "u8"),
+        ("bytes", "u4"),
+        ("action", "u4"),
+        ("device", "u4"),
+        ("error", "u2"),
     ]
 )
 _EMPTY = np.empty(0, dtype=_MERGED)

@@ -34,13 +34,11 @@ ALG_UNIFORM, ALG_LIST, ALG_TREE, ALG_STRAW = (
 class Tables(NamedTuple):
     """A CRUSH map laid flat. Bucket b has id -1 - b; a missing id has size 0 and type -1.
 
-    By bucket: where its items start, how many they are, the number of its type and its algorithm (`Alg`);
-    where its weights start, and how many sets of them follow each other (one, or one for each position in
-    the result); where its entries in `more` start, by which the older algorithms draw: sums of a list,
-    nodes of a tree, lengths of straws. Each bucket takes `padded_size` places among items and weights; what
-    fills it up is hashed and then ignored. `ids` are hashed by straw2 in the stead of `items`. Weights are
-    16.16 fixed point, and `inverse` is 1 / weight, infinite where the weight is 0, so that such a draw is
-    minus infinity. `log` is `straw2_log_table`.
+    By bucket: where its items start and how many they are, its type and algorithm (`Alg`); where its weights
+    start and how many sets of them follow (one, or one for each position in the result); where its entries in
+    `more` start, by which older algorithms draw. A bucket takes `padded_size` places; what fills it up is
+    hashed and ignored. Straw2 hashes `ids` for `items`. Weights are 16.16 fixed point; `inverse` is 1 /
+    weight, infinite for 0.
     """
 
     first: npt.NDArray[np.int64]

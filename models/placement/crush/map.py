@@ -85,27 +85,13 @@ class CrushMap:
     def map_many(
         self, rule: int | str, xs: npt.ArrayLike, num_rep: int, reweights: Reweights = None, *, pool: int = 0
     ) -> npt.NDArray[np.int32]:
-        """Map many inputs to OSDs.
+        """Map many inputs, each in [−2**31, 2**32), to `num_rep` OSDs each by a rule (id or name).
 
-        Parameters
-        ----------
-        rule : int or str
-            Id or name of the rule.
-        xs : array_like of int, shape (n,)
-            Inputs, each in [−2**31, 2**32) (taken modulo 2**32).
-        num_rep : int
-            OSDs wanted for each input, at least 1.
-        reweights : mapping, sequence, array or None
-            Share of the inputs an OSD accepts, in [0, 1] (``ceph osd reweight``): a mapping from OSD id
-            (others: 1), or one value for each id from 0; an array of int64 holds them in 16.16 fixed point.
-        pool : int
-            Id of the pool that maps, which picks the choose_args; crushtool's is 0.
-
-        Returns
-        -------
-        ndarray of int32, shape (n, num_rep)
-            OSD ids; `NONE` for an empty slot (indep) and behind the end of a short result (firstn): see
-            `map_with_lengths` where the difference matters.
+        `reweights` are the shares of inputs that OSDs accept (``ceph osd reweight``): by OSD id (others: 1),
+        or one value for each id from 0; an array of int64 holds 16.16 fixed point. `pool` picks the
+        choose_args; crushtool's is 0. The result has shape (n, num_rep), with `NONE` for an empty slot
+        (indep) and behind the end of a short result (firstn): see `map_with_lengths` where the difference
+        matters.
         """
         return self.map_with_lengths(rule, xs, num_rep, reweights, pool=pool)[0]
 

@@ -15,6 +15,7 @@ from stripesim.calibration.kernels.bench import COLD_BYTES, benchmark, sweep_siz
 from stripesim.calibration.kernels.ceph_plugins import ceph_rows
 from stripesim.calibration.kernels.measure import measure
 from stripesim.scenarios.studies import kernels
+from stripesim.scenarios.studies.dachary2013.claims import STUDY
 
 CASE_BYTES = 1 << 20
 """Data of one call in the source [B]."""
@@ -23,11 +24,8 @@ SCHEME = "rs:6,2"
 FURTHER_SCHEMES = ("rs:2,1", "rs:10,5", "lrc:4,4,2")
 # What the raw kernels are compared with Ceph's plugins on: shape and bytes of a chunk.
 RAW_SHAPES = ((6, 2, 4096), (6, 2, 174784), (6, 3, 4096), (6, 3, 174784), (10, 4, 4096), (10, 4, 104864))
-COLUMNS = (
-    *("backend", "scheme", "op", "erasures", "size_bytes", "buffers", "cores"),
-    *("seconds_median", "seconds_p10", "seconds_p90", "bytes_per_s", "copy_seconds_median"),
-    *("roofline", "verified"),
-)
+# Those of the rows that ship.
+COLUMNS = tuple(kernels.shipped(STUDY).columns)
 
 
 def measure_here(progress: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
@@ -67,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
         kernels.write_rows(folder / "ceph16.csv", _warm(ceph_rows(plugins[0])), COLUMNS)
         return
     rows = measure_here(lambda words: print(words, file=sys.stderr))
-    kernels.write(folder, rows, COLUMNS, provenance_here())
+    kernels.write(folder, STUDY, rows, provenance_here())
 
 
 if __name__ == "__main__":

@@ -43,12 +43,17 @@ METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
         "throughput (Figure 5)": ("throughput FUSE", "throughput Direct"),
         "write latency (Figure 3)": [f"median_write_latency_16MiB_{n}nodes" for n in (20, 40, 60, 80, 100)],
         "httpd written and read (Figure 6)": (
-            *("median-run net throughput mean", "median-run net throughput max", "duration (last sample)"),
-            *("degraded_read_time", "write_slowdown"),
+            "median-run net throughput mean",
+            "median-run net throughput max",
+            "duration (last sample)",
+            "degraded_read_time",
+            "write_slowdown",
         ),
         "replay (Figure 7)": (
-            *("peak_net_throughput_initial_write", "peak_net_throughput_20_30min"),
-            *("read_bytes_after_initial_write", "total_initial_write_bytes"),
+            "peak_net_throughput_initial_write",
+            "peak_net_throughput_20_30min",
+            "read_bytes_after_initial_write",
+            "total_initial_write_bytes",
         ),
     }
 )

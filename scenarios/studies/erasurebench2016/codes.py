@@ -56,14 +56,10 @@ def codes() -> Mapping[str, StripeCode]:
 def explanations() -> Mapping[str, StripeCode]:
     """Decoders that fall short of the best one, to be held against the published LRC series.
 
-    The programme that the source describes decodes in this order: nothing lost, read the data; losses in
-    different groups, mend each from its group; two losses in a group, ten of the Reed-Solomon part's
-    positions have to be left. Its options are the number of parities in all and the number of local ones;
-    the configuration that is published with it says six and *five*, which leaves one Reed-Solomon parity
-    and groups of two.
-
-    github.com/sebva/ErasureBench at fa49148: erasure/codes/SimpleRegeneratingCode.java and
-    benchmarks_config.example.yml of projects/erasure-tester.
+    The source's programme (github.com/sebva/ErasureBench at fa49148, SimpleRegeneratingCode.java) decodes in
+    this order: nothing lost, read the data; losses in different groups, mend each from its group; two losses
+    in a group, ten of the Reed-Solomon part's positions have to be left. Its published configuration says six
+    parities and *five* local ones, which leaves one Reed-Solomon parity and groups of two.
     """
     tables = {
         "local groups only": _group_by_group(2, 4),

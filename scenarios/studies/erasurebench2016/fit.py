@@ -39,11 +39,17 @@ KILLED = (5, 10, 15, 20, 25, 30, 40, 50)
 
 FITTED = {
     "encoder": (
-        *("encode_nc_ns_per_byte", "encode_rs_ns_per_byte", "encode_lrc_ns_per_byte"),
+        "encode_nc_ns_per_byte",
+        "encode_rs_ns_per_byte",
+        "encode_lrc_ns_per_byte",
         "encode_start_ns",
     ),
     "writer": (
-        *("write_start_ns", "block_write_ns", "request_ns", "request_node_ns", "fuse_write_ns_per_byte"),
+        "write_start_ns",
+        "block_write_ns",
+        "request_ns",
+        "request_node_ns",
+        "fuse_write_ns_per_byte",
         "list_copy_ns_per_byte",
     ),
     "reader": ("read_start_ns", "read_nc_ns_per_byte", "fuse_read_ns_per_byte"),

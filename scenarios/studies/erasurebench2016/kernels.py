@@ -14,10 +14,6 @@ from stripesim.scenarios.studies.erasurebench2016.source import STUDY
 
 SIZES_BYTES = (4_000_000, 16_000_000, 64_000_000)
 SCHEMES = {"rs:10,4": "RS", "lrc:10,6,5": "LRC"}
-COLUMNS = (
-    *("backend", "scheme", "op", "erasures", "size_bytes", "seconds_median", "seconds_p10", "seconds_p90"),
-    *("bytes_per_s", "copy_seconds_median", "verified"),
-)
 
 
 def rows(measure_now: bool) -> list[dict[str, Any]]:
@@ -35,4 +31,4 @@ def provenance(measured_now: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    kernels.write(Path(sys.argv[1]), rows(measure_now=True), COLUMNS, provenance(measured_now=True))
+    kernels.write(Path(sys.argv[1]), STUDY, rows(measure_now=True), provenance(measured_now=True))

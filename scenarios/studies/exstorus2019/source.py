@@ -39,11 +39,8 @@ def cells() -> tuple[TableEntry, ...]:
         size = re.fullmatch(r"(\d+)K", claim.block_size)
         assert rate is not None and size is not None
         time_ns = published(STUDY)[claim.id] * NS_PER_S / WRITES
-        cell = TableEntry(
-            *(claim.id, claim.locus, step_of[claim.metric], float(rate[1]), int(size[1]) << 10, time_ns),
-            claim.role,
-        )
-        found.append(cell)
+        step, gbit_per_s, record_bytes = step_of[claim.metric], float(rate[1]), int(size[1]) << 10
+        found.append(TableEntry(claim.id, claim.locus, step, gbit_per_s, record_bytes, time_ns, claim.role))
     return tuple(found)
 
 

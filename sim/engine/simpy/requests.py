@@ -65,11 +65,6 @@ class Path:
 class Dynamics:
     """What a template has beyond the plain words, as plain lists."""
 
-    __slots__ = (
-        *("classes", "costs", "keys", "merges", "once"),
-        *("spawned", "tests", "threads", "tickets", "yes_counts"),
-    )
-
     def __init__(self, template: Template, spawned: Sequence[int]) -> None:
         dynamics = template.dynamics
         assert dynamics is not None
