@@ -24,8 +24,7 @@ def results() -> str:
     unlocked = {(row["pattern"], row["scheme"]): row["throughput_bytes_per_s"] for row in free}
     words = {"seq": "sequential", "rand": "random"}
     heads = ("4 KiB writes", "scheme", "MB/s", "MB/s without the lock",
-             "device bytes written per client byte",
-             "bytes between hosts per client byte")  # fmt: skip
+             "written by drives [B/B]", "between hosts [B/B]")  # fmt: skip
     rows_shown = [
         (
             words[row["pattern"]], code(row["scheme"]), number(row["throughput_bytes_per_s"] / 1e6, 3),

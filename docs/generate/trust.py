@@ -155,7 +155,7 @@ def in_short() -> str:
     for kind in KINDS:
         groups = _groups(kind)
         if groups:
-            parts.append(f"{kind} {_mean(groups)} ({sum(count for *_, count in groups)} rows)")
+            parts.append(f"{kind} {_mean(groups)} ({sum(count for *_, count in groups)})")
     return fill("; ".join(parts) + ".", 125) + "\n"
 
 
