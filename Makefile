@@ -13,7 +13,7 @@ help:
 	@echo "make verify thousands of random programs through both engines, and every property on fresh draws"
 	@echo "make fuzz   a minute of coverage-guided fuzzing of the trace readers"
 	@echo "make lint   ruff and mypy --strict"
-	@echo "make bench  speed, as ratios measured side by side"
+	@echo "make bench  speed, as ratios measured side by side (about ten minutes)"
 	@echo "make docs   build the documentation in $(OUT)/docs; warnings are errors"
 	@echo "make notebooks  rewrite each lesson's .ipynb, run all in a kernel, check their answers"
 	@echo "make ledgers  run every study and record its verdicts for the documentation (minutes)"

@@ -129,6 +129,16 @@ def test_the_published_trace_gives_a_drive(data: Path, tmp_path: Path) -> None:
     assert tmp_path / "drive.toml" in written
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Text of a drive's file, which tests damage."""
+    # Sizes of up to 32 KiB are one part, so that base and slope have intervals of their own.
+    trace = trace_of(np.random.default_rng(2).choice(np.array([4096, 16_384]), 400), 0.2)
+    folder = tmp_path_factory.mktemp("drive")
+    write_fit(fit_trace(trace), trace, folder)
+    return (folder / "drive.toml").read_text()
+
+
 @pytest.mark.parametrize(
     ("was", "now", "said"),
     [
@@ -147,13 +157,9 @@ def test_the_published_trace_gives_a_drive(data: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_drive_file_is_one_line_with_its_place(
-    tmp_path: Path, was: str, now: str, said: str
+    tmp_path: Path, fitted: str, was: str, now: str, said: str
 ) -> None:
-    # Sizes of up to 32 KiB are one part, so that base and slope have intervals of their own.
-    trace = trace_of(np.random.default_rng(2).choice(np.array([4096, 16_384]), 400), 0.2)
-    write_fit(fit_trace(trace), trace, tmp_path)
-    path = tmp_path / "drive.toml"
-    path.write_text(re.sub(was, now, path.read_text(), count=1))
+    (tmp_path / "drive.toml").write_text(re.sub(was, now, fitted, count=1))
     (tmp_path / "own.toml").write_text(SCENARIO)
     with pytest.raises(ValueError, match=re.escape(said)) as problem:
         run(load_scenario(tmp_path / "own.toml"))

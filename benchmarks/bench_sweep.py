@@ -1,0 +1,86 @@
+"""A sweep of 1,000 cells on one worker, on two, and on Dask with two: wall time side by side, the same rows.
+
+``python benchmarks/bench_sweep.py``; with ``--small`` 40 cells. Dask takes part where it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+#: Two schemes, reads and writes: four cells at each point.
+POINTS, POINTS_SMALL = (25, 10), (5, 2)
+PATIENCE_S = 60
+
+
+def arguments(points: tuple[int, int]) -> list[str]:
+    """Return the sweep's options: queue depths times network rates."""
+    depths, rates = (range(1, count + 1) for count in points)
+    return [
+        "sweep", "quickstart", "--set", "workload.requests=200",
+        "--over", "workload.queue_depth=" + ",".join(str(2 * depth) for depth in depths),
+        "--over", "cluster.private_gbit_per_s=" + ",".join(str(10 * rate) for rate in rates),
+    ]  # fmt: skip
+
+
+@contextmanager
+def dask(folder: Path) -> Iterator[str]:
+    """Start a scheduler and two workers of one thread, as on a cluster; yield the scheduler's file."""
+    file = folder / "scheduler.json"
+    common = ["--scheduler-file", str(file), "--no-dashboard"]
+    worker = ["--no-nanny", "--nthreads", "1", "--memory-limit", "0", "--local-directory", str(folder)]
+    scheduler = ["--host", "127.0.0.1", "--port", "0"]
+    started = []
+    for name, more in (("dask_scheduler", scheduler), ("dask_worker", worker), ("dask_worker", worker)):
+        words = [sys.executable, "-m", f"distributed.cli.{name}", *common, *more]
+        started.append(subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        end = time.monotonic() + PATIENCE_S
+        while not file.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+    try:
+        yield str(file)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def measure(points: tuple[int, int], *workers: str) -> tuple[float, list[str]]:
+    """Run the sweep; return its wall time [s] and what each row's requests did."""
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "stripesim", *arguments(points), *workers, "--json", "-"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    taken_s = time.monotonic() - begun
+    return taken_s, [row["completions_sha256"] for row in json.loads(done.stdout)["rows"]]
+
+
+def main(small: bool) -> None:
+    """Print wall time, cells per second and the ratio to one worker."""
+    points = POINTS_SMALL if small else POINTS
+    # Once outside the measurement: the compiled engine comes from its cache.
+    measure((1, 1), "--jobs", "1")
+    found = {f"{jobs} worker{'s' * (jobs > 1)}": measure(points, "--jobs", str(jobs)) for jobs in (1, 2)}
+    if find_spec("distributed") is None:
+        print("Dask is not installed (pip install 'stripesim[cluster]'): left out")
+    else:
+        with tempfile.TemporaryDirectory() as folder, dask(Path(folder)) as scheduler:
+            found["Dask, 2 workers"] = measure(points, "--dask", scheduler)
+    base_s, rows = found["1 worker"]
+    assert all(other == rows for _, other in found.values()), "not the same rows"
+    print(f"Sweep of {len(rows):,} cells of 200 requests, the same rows to the bit")
+    for name, (taken_s, _) in found.items():
+        rate = len(rows) / taken_s
+        print(f"  {name:16} {taken_s:7.1f} s  {rate:7.1f} cells/s   × 1 worker: {base_s / taken_s:.2f}")
+
+
+if __name__ == "__main__":
+    main("--small" in sys.argv[1:])
