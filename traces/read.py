@@ -96,11 +96,7 @@ def read_trace(path: str | Path, *, format: str | None = None, strict: bool = Fa
 def iter_trace(
     path: str | Path, log: FaultLog, *, format: str | None = None, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[Chunk]:
-    """Yield a block trace in chunks, holding one block of text and the requests in flight.
-
-    Rows come in the order in which they are known in full: for blkparse that of completion. Sort by
-    `issue_ns`, then `order`, for the order of issue.
-    """
+    """Yield a block trace in chunks, with rows in the order in which they are known in full."""
     source = TraceSource(_located(path), block_bytes)
     yield from _reader(source, format, FORMATS, "block").read(source, log)
 

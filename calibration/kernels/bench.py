@@ -86,11 +86,7 @@ def cold_rows(
     rounds: int = 5,
     cold_bytes: int = COLD_BYTES,
 ) -> list[Row]:
-    """Time encode on data that is not in the cache: other data in every call, the last one verified.
-
-    A backend that does not offer a shape is passed over. `rounds` are times round all buffers, which fill
-    `cold_bytes` together [B].
-    """
+    """Time encode on data that is not in the cache: other data in every call, `cold_bytes` in all."""
     listed = []
     rng = random.Random(1)
     for scheme, size_bytes, backend, kernel in _offered(schemes, sizes_bytes, backends):
@@ -230,11 +226,7 @@ def memcpy_rows(
     rounds: int = 9,
     sample_s: float = 0.002,
 ) -> list[Row]:
-    """Time the C library's copy: the roof under which anything that touches every byte stays.
-
-    `cold` goes round buffers that fill `COLD_BYTES` instead of one pair. ``op`` is ``memcpy``;
-    ``bytes_per_s`` counts the bytes copied once, not read and written.
-    """
+    """Time the C library's copy, the roof of what touches every byte; ``bytes_per_s`` are those copied."""
     cases = {}
     for size_bytes in sizes_bytes:
         pairs = max(1, COLD_BYTES // (2 * size_bytes)) if cold else 1

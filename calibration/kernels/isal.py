@@ -93,10 +93,7 @@ class RawKernel:
         self._function(*shape, inputs.ctypes.data, outputs.ctypes.data)
 
     def loop(self, sets: Sequence[tuple[Sequence[Bytes], Sequence[Bytes]]]) -> Loop:
-        """A compiled loop that makes so many calls, going round the given sets of (inputs, outputs).
-
-        One set keeps the buffers in the cache; more bytes than the cache holds keep them out.
-        """
+        """A compiled loop of calls round the given sets of (inputs, outputs); one set stays in the cache."""
         inputs = np.stack([_addresses(one) for one, _ in sets])
         outputs = np.stack([_addresses(one) for _, one in sets])
         run = _compiled_loop(self._function)

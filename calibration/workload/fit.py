@@ -79,11 +79,7 @@ class WorkloadFit:
 
 
 def fit_workload(trace: BlockTrace, *, seed: int = 1) -> WorkloadFit:
-    """Fit a workload model to the first half of a trace and score one synthetic trace on both halves.
-
-    The second half is never seen by the fit. Where `held_out_error` is large but `drift` is too, the trace
-    changes its ways; where drift is small, the model lacks something.
-    """
+    """Fit a model to the first half of a trace and score one synthetic trace on both halves."""
     half = len(trace) // 2
     if half < REQUESTS_MIN:
         raise WorkloadError(f"{trace.source}: got {len(trace)} requests, wanted at least {2 * REQUESTS_MIN}")

@@ -83,11 +83,7 @@ class Clay(ReedSolomon):
         return ClayShape(self.k, self.m, self.d)
 
     def geometry(self, stripe_unit_bytes: int) -> StripeGeometry:
-        """Stripes of k chunks, the unit [B] rounded up to whole sub-chunks.
-
-        As in Ceph, a chunk is padded to a multiple of the number of sub-chunks times 32 bytes: 4096
-        becomes 5184 for ``clay:9,3,11`` with its 81 sub-chunks.
-        """
+        """Stripes of k chunks, the unit [B] padded to sub-chunks of 32 bytes: 5184 for 4096 and 9,3,11."""
         align = self.shape.sub_chunks * SUB_CHUNK_ALIGN_BYTES
         # A unit of 0 or less stays so, and is refused there.
         return StripeGeometry(k=self.k, stripe_unit_bytes=-(-stripe_unit_bytes // align) * align)
@@ -109,10 +105,7 @@ class Clay(ReedSolomon):
         return shard_extents(helpers, runs), 1
 
     def helpers(self, lost: frozenset[int], unavailable: frozenset[int] = frozenset()) -> list[int]:
-        """The d shards that rebuild a lost one from parts, ascending; empty where a whole decode is needed.
-
-        Those of the lost shard's column come first, then the others in the order of their numbers.
-        """
+        """The d shards that rebuild a lost one from parts, its column first; empty: a whole decode."""
         if len(lost) != 1:
             return []
         (shard,) = lost

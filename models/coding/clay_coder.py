@@ -71,10 +71,7 @@ class ClayShape:
         return [s for s in range(self.k + self.m) if s != shard and self.node(s) // self.q == y]
 
     def repair_runs(self, shard: int) -> list[tuple[int, int]]:
-        """Runs of sub-chunks that each helper reads to repair a shard, as (first, count).
-
-        These are the planes whose digit of the lost node's column equals its x: q^y runs of q^(t-1-y).
-        """
+        """Runs (first, count) that helpers read: planes whose digit of the lost node's column is its x."""
         y, x = divmod(self.node(shard), self.q)
         count = self.q ** (self.t - 1 - y)
         return [((run * self.q + x) * count, count) for run in range(self.q**y)]

@@ -115,11 +115,7 @@ def columns_independent(matrices: Bytes) -> npt.NDArray[np.bool_]:
 
 
 def patterns_independent(matrix: Bytes, size: int) -> Iterator[npt.NDArray[np.bool_]]:
-    """Whether each pattern of so many columns is independent, by batches in `itertools.combinations`' order.
-
-    For a parity-check matrix a pattern stands for erased shards, and independence says that they can
-    be recovered.
-    """
+    """Whether each pattern of so many columns is independent, in batches of `itertools.combinations`."""
     patterns = combinations(range(matrix.shape[1]), size)
     while batch := list(islice(patterns, _BATCH)):
         chosen = np.array(batch, dtype=np.int64).reshape(len(batch), size)

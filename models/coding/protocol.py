@@ -65,10 +65,7 @@ class WritePlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What one client read makes the shards do: extents to fetch within the object, and what is decoded.
-
-    `erasures` are the data shards that the decode rebuilds; what is returned is the request, cut at the end.
-    """
+    """What one client read makes the shards do; `erasures` are data shards that the decode rebuilds."""
 
     reads: tuple[ShardExtent, ...]
     decode_stripes: int

@@ -84,11 +84,7 @@ class KernelCost:
             )
 
     def duration_ns(self, data_bytes: float, *, without_copy: bool = False) -> float:
-        """Duration of one call [ns] for so many data bytes, k chunks of them [B].
-
-        `without_copy` leaves out what the null code takes for the same call: it is the arithmetic alone, and
-        an error where that was not measured.
-        """
+        """Duration of a call on k chunks [ns]; `without_copy`: the arithmetic alone, if it was measured."""
         if data_bytes < 0:
             raise KernelTableError(f"kernel cost: data_bytes: got {data_bytes}, wanted 0 or more")
         if not without_copy:

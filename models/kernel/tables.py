@@ -22,10 +22,7 @@ def table_to_json(table: KernelTable) -> str:
 
 
 def table_from_json(text: str, *, where: str = "kernel table") -> KernelTable:
-    """Read a table from the JSON document that `table_to_json` wrote; `where` names it in errors.
-
-    `KernelTableError` if it is no JSON, of another format, or a cost in it is incomplete or impossible.
-    """
+    """Read a table that `table_to_json` wrote; a `KernelTableError` names `where` and what is wrong."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

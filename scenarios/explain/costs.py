@@ -182,12 +182,7 @@ _NOTE: Final = (
 
 
 def print_costs(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print what the latency of each row consists of; nothing if no row has it.
-
-    Two lines for each cell, one of service and one of waiting, each step in percent of the latency. Steps
-    that no row spends time on are left out. Of more than `ROWS_MAX` cells only those of one request size
-    are shown, 4 KiB where there is such a one, else the smallest.
-    """
+    """Print what the latency of each row consists of, service above waiting; of many cells, one size."""
     costed = [row for row in rows if row.get(COST_KEYS[0]) is not None]
     if not costed:
         return

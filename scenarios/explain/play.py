@@ -24,11 +24,7 @@ _ROW_PX, _LEVEL_PX, _ROW_PX_MAX = 18, 7, 46
 
 
 def play_page(timelines: Sequence[Timeline]) -> str:
-    """Write a page, with all that it needs inside, that plays some requests on one axis of time.
-
-    It moves from step to step; a step stands where its first piece completes. Without script the page shows
-    the whole timelines and lists the steps.
-    """
+    """Write a page, with all that it needs inside, that plays requests step by step on one axis."""
     axis = time_axis(timelines)
     bends_ns = sorted({0, axis.end_ns, *(end for cut in axis.cuts for end in cut)})
     steps = [step for number, one in enumerate(timelines) for step in _steps(one, number)]

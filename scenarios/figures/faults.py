@@ -33,11 +33,7 @@ def draw_timelines(timelines: Sequence[Mapping[str, Any]]) -> dict[str, Captione
 
 
 def draw_timeline(timeline: Mapping[str, Any]) -> CaptionedFigure:
-    """Draw one timeline of `stripesim.sim.ceph.failures.report.describe_faults`.
-
-    Panels over one axis of time: (a) placement groups by state, (b) latency of clients' requests, p50 and p99
-    of each bin, (c) their rate, (d) bytes that recovery rebuilds, reads and sends.
-    """
+    """Draw groups by state, latency and rate of requests, and bytes of recovery over one axis of time."""
     end_s = max(1e-9, float(timeline["end_s"]))
     with styled():
         figure = new_figure((11.5, 10.0))

@@ -33,10 +33,7 @@ _MEBIBYTE: Final = 1 << 20
 def charge_of(
     backend: str, scheme: str, size_bytes: int, buffers: EncodeBufferModel | None = None
 ) -> tuple[float, float] | None:
-    """Return what the simulator charges for one encode call [s]: the kernel, and Ceph's buffers around it.
-
-    None if the table that ships lacks the kernel or the code; `buffers` left out: the model fitted to Ceph.
-    """
+    """Return what the simulator charges for an encode call [s], kernel and buffers; None: unknown."""
     try:
         cost = default_table().cost(scheme=scheme, op="encode", backend=backend)
     except KernelTableError:
@@ -64,11 +61,7 @@ def draw_copies(
     sizes_bytes: Sequence[int],
     buffers: EncodeBufferModel | None = None,
 ) -> CaptionedFigure:
-    """Draw what the simulator charges for an encode call, beside the kernel alone, Ceph's plugin and pyeclib.
-
-    Bars of microseconds, one panel for each size: the lower part computes, the upper part are buffers and
-    copies. `buffers` left out: the model that was fitted to Ceph.
-    """
+    """Draw the charge for an encode call, beside the kernel alone, Ceph's plugin and pyeclib."""
     with styled():
         figure = new_figure((max(11.5, 6.2 * len(sizes_bytes)), 5.2))
         panels = figure.subplots(1, len(sizes_bytes), squeeze=False)[0]

@@ -53,10 +53,7 @@ PURCHASES: Final = (
 
 @dataclass(frozen=True)
 class Gain:
-    """What one purchase, or a pair of them, brings: relative changes, each (mean, low, high).
-
-    The ends are those of the 95 % interval over replications under common random numbers; None with one.
-    """
+    """What one purchase, or a pair, brings: relative changes (mean, low, high) at 95 %."""
 
     cell: Cell
     purchases: tuple[Purchase, ...]

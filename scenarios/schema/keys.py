@@ -440,11 +440,7 @@ class Scenario(Table):
         return False
 
     def hash(self) -> str:
-        """Name the scenario by its content.
-
-        Paths count as written; the content of the files they name does not. A table `[durability]` or
-        `[plan]` that is not there does not count.
-        """
+        """Name the scenario by its content; paths count as written, optional tables only where given."""
         left_out = {key for key in ("durability", "plan") if getattr(self, key) is None}
         canonical = json.dumps(
             self.model_dump(mode="json", exclude=left_out),

@@ -244,11 +244,7 @@ class Study:
         progress: Progress | None = None,
         **options: Any,
     ) -> StudyResult:
-        """Run the study; `stripesim.study` describes the arguments.
-
-        `progress` is called after each task with a few words about it and the number of tasks in all. A
-        `ValueError` names an option, a key or an ablation that is unknown, or a task that cannot be run.
-        """
+        """Run the study; `stripesim.study` describes the arguments."""
         known = {option.name for option in self.options}
         given = {name: value for name, value in options.items() if value not in (None, (), [], False)}
         if unknown := sorted(set(given) - known):

@@ -30,11 +30,7 @@ class SweepLostError(SweepError):
 
 
 def run_dask(tasks: Sequence[SweepTask], address: str, timeout_s: float = TIMEOUT_S) -> Iterator[Outcome]:
-    """Run tasks on a Dask cluster.
-
-    Workers read traces and CRUSH maps by the path the scenario gives: put them where all see them. Closing
-    the iterator cancels what has not begun.
-    """
+    """Run tasks on a Dask cluster whose workers all see traces and maps by the scenario's paths."""
     distributed = _distributed()
     client = _connect(distributed, address)
     # Dask logs a traceback of its own when the scheduler goes away; that is said below, in a line.

@@ -54,12 +54,7 @@ def run_sweep(
     store: PartStore | None = None,
     progress: Callable[[Outcome], None] = lambda outcome: None,
 ) -> SweepResult:
-    """Run what a plan asks for and is not there yet.
-
-    All cells run their first replication before any runs its second, so that a sweep cut short covers as
-    much ground as possible. Serial, parallel and Dask runs give the same rows to the bit, but for
-    ``engine_wall_s``.
-    """
+    """Run what a plan asks for and is not there yet, all first replications before any second."""
     there = {} if store is None else store.rows
     rows = {task.task_id: there[task.task_id] for task in plan.tasks if task.task_id in there}
     kept = len(rows)

@@ -41,11 +41,7 @@ class ReadCache:
 
 
 def sizes_before(keys: IntArray, starts: IntArray, ends: IntArray, known: dict[int, int]) -> IntArray:
-    """Object sizes before each write, given that every write extends its object to its end.
-
-    A request that is no write has an end of 0. `known` (object → size) is updated to the sizes after the
-    last request.
-    """
+    """Object sizes before each write (an end of 0: no write); `known` is updated to those after the last."""
     order = np.argsort(keys, kind="stable")
     sorted_keys, sorted_ends = keys[order], ends[order]
     first = np.flatnonzero(np.r_[True, sorted_keys[1:] != sorted_keys[:-1]])

@@ -39,10 +39,7 @@ _WRITE, _VIEW, _OFFSET, _LENGTH, _SIZE, _HEAD, _TAIL = range(7)
 
 @dataclass(frozen=True)
 class Planned:
-    """What the planner handed out, for the recording; one row per part of a request.
-
-    An object's number counts over all images; `owners` has the client request that each part belongs to.
-    """
+    """What the planner handed out, one row per part of a request; objects count over all images."""
 
     owners: IntArray
     is_write: npt.NDArray[np.bool_]
@@ -173,11 +170,7 @@ class RequestPlanner:
         )
 
     def replan(self, indices: IntArray) -> RequestChunk:
-        """Plan requests again, as their placement groups look now.
-
-        What the planner knew of an object's size and of the caches when it planned the request first still
-        counts; what changes is who takes part.
-        """
+        """Plan requests again as their placement groups look now, with sizes and caches as at first."""
         assert self._keep, "only a planner with a layout can plan again"
         if len(self._shapes) > 1:
             self._shapes = [np.concatenate(self._shapes)]

@@ -95,11 +95,7 @@ def fixed_window_loss(shards: int, tolerated: int, afr: float, window_days: floa
 
 
 def loss_of_burst(system: System, burst: Burst) -> tuple[float, float, float, float]:
-    """Probability that one burst destroys data, its 95 % interval, and the share that is out of reach.
-
-    The interval is a point where all sets were enumerated or counted. The last value is the mean share of
-    placement groups or stripes with too few shards while struck units are down.
-    """
+    """Probability that a burst destroys data, its 95 % interval (a point: exact), share out of reach."""
     units = _units(system, burst)
     total = int(units.max()) + 1
     if burst.units > total:
@@ -276,10 +272,7 @@ def _destroys(
 
 @compiled
 def _try_sets(met: _Burst, total: int, struck: int, allowed: int, found: Floats, every: bool) -> float:
-    """Strike sets of units, all or a sample; write the probability that each loses data into `found`.
-
-    Returns the sum over sets of the share of groups that are out of reach.
-    """
+    """Strike sets of units; write their probabilities of loss into `found`, sum the share out of reach."""
     np.random.seed(1)
     groups = met.layout.shape[0]
     chosen, order = np.arange(struck), np.arange(total)

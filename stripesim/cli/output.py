@@ -97,11 +97,7 @@ def write_page(out: Path, page: str) -> list[Path]:
 
 
 def warn_outside(warnings: Sequence[str], *, report: Path | None = None) -> None:
-    """Say on standard error, in one line, what lies outside the range that the models were calibrated in.
-
-    Each warning begins with a key, or a parameter set, and a colon; `report` is the folder of the report that
-    has them in full, if one was written.
-    """
+    """Say on standard error, in a line, what is outside the calibrated range; `report` has it in full."""
     if not warnings:
         return
     if len(warnings) == 1:

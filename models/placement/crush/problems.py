@@ -72,11 +72,7 @@ def shown(value: object) -> str | None:
 def depth_first(
     start: Node, below: Mapping[Node, Sequence[Node]], finished: dict[Node, None]
 ) -> list[tuple[Node, Node]]:
-    """Enter all buckets under a start, each once and after those it holds; return the edges that lead back.
-
-    Without recursion, for a map may be deep; a bucket that several hold is visited once, for to visit it by
-    each way could double the work at each level.
-    """
+    """Enter all buckets under a start, each once and after what it holds; return edges leading back."""
     back = []
     path = [(start, iter(below[start]))] if start not in finished else []
     on_path = {start}

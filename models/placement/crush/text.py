@@ -78,10 +78,7 @@ def load_map(path: str | Path) -> CrushMap:
 
 
 def parse_map(text: str, *, source: str = "<string>") -> CrushMap:
-    """Read the text form of a map, as ``crushtool -d`` prints it; `source` names it in messages.
-
-    `CrushMapError` has every problem found, each as ``source:line: got …, wanted …``.
-    """
+    """Read the text form of a map, as ``crushtool -d`` prints it; a `CrushMapError` has every problem."""
     return _Reader(source).read(text)
 
 

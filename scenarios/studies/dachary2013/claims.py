@@ -78,11 +78,7 @@ def case_seconds(rows: pl.DataFrame, case: Case) -> float | None:
 
 
 def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Compute every claim that measured rows can answer; return values and reasons where there is none.
-
-    The rows have at least ``source`` (one of `SOURCES`), ``backend``, ``scheme``, ``op``, ``erasures``,
-    ``size_bytes``, ``buffers``, ``cores`` and ``seconds_median``.
-    """
+    """Compute every claim that measured rows can answer; return values and reasons where there is none."""
     values: dict[str, float | None] = {}
     reasons = dict(NOT_COMPUTED)
     reference_s = case_seconds(rows, ENCODE)

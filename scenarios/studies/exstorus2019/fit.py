@@ -109,11 +109,7 @@ def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -
 
 @cache
 def fit_all(engine: str = "compiled") -> tuple[StepFit, ...]:
-    """All five fits, in the order of `STEPS`.
-
-    They do not depend on the numbers that ``parameters.toml`` holds for the fitted parameters, only on its
-    assumed ones. The distribution comes first, for it alone sets the network's efficiency.
-    """
+    """All five fits, in the order of `STEPS`; the distribution's first, for it sets the efficiency."""
     begin: dict[str, Any] = {name: value for start in START.values() for name, value in start.items()}
     model = replace(write_model(), **begin)
     found: dict[str, StepFit] = {}

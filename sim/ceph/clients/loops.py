@@ -15,11 +15,7 @@ _ROUNDS_MIN = 16
 
 
 class ClientLoops:
-    """Plans the closed loops of all clients of a workload, so many requests of each at a time.
-
-    One round plans the next requests of every client in turn, in one go. A client that is faster than the
-    others asks for the next round; what it brings the others waits for them.
-    """
+    """Plans the closed loops of a workload's clients in rounds: the next requests of all, in one go."""
 
     def __init__(self, planner: RequestPlanner, workload: SyntheticLoops) -> None:
         self.planner, self._workload = planner, workload

@@ -53,11 +53,7 @@ def move_path(context: PathContext, *, source: int, target: int, sizes_bytes: It
 
 
 def note_path(context: PathContext, shards: Iterable[int], count: int, *, recovers: bool) -> Template:
-    """Compile what members of a placement group note: so many transactions each, one after another.
-
-    The binding has the primary in its first place. `recovers`: it is recovery to the op queue, as the
-    deletion of an object is, and not peering.
-    """
+    """Compile what members note: so many transactions each, in turn; `recovers`: recovery, not peering."""
     graph = GraphBuilder(f"note {context.name}")
     stage = Stage(graph, context)
     models, known = context.models, []

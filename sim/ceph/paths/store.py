@@ -129,10 +129,7 @@ def local_read(
     *,
     in_group: bool = False,
 ) -> tuple[int, int]:
-    """Serve one store read on a shard: the thread waits for the device, as `store->read` does.
-
-    Return the step after which the answer leaves, and that at which the thread is back.
-    """
+    """Serve one store read on a shard; return where its answer leaves and where its thread is back."""
 
     def read(step: int) -> int:
         step = lookup(stage, shard, step)
@@ -201,10 +198,7 @@ def decoding_ns(stage: Stage, plan: ReadPlan | WritePlan) -> float:
 def encode_and_send(
     stage: Stage, plan: WritePlan, shards: Iterable[int], after: int, *, after_reply: bool = False
 ) -> int:
-    """Decode what is missing, encode stripe by stripe, make the sub-writes.
-
-    A parity delta multiplies what changes by its coefficients: it costs as much as encoding so many bytes.
-    """
+    """Decode what is missing, encode by stripes (a parity delta costs as much), make the sub-writes."""
     work_ns = stage.context.remote(shards) * stage.models.cpu.sub_write_send_ns
     coding_ns = decoding_ns(stage, plan)
     if plan.encode_stripes:
@@ -270,10 +264,7 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
 
 
 def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str) -> int:
-    """One member's part of a write: message, transaction, device, commit, acknowledgement.
-
-    Return the step at which the primary knows of the commit.
-    """
+    """One member's part of a write; return the step at which the primary knows of the commit."""
     cpu = stage.models.cpu
     work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
     local = shard == stage.context.primary
@@ -315,10 +306,7 @@ def commit_all(stage: Stage, writes: Mapping[int, tuple[int, StoreIo]], sent: in
 
 
 def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]:
-    """Tell members to forget how to roll back: a transaction of metadata only; return when each has.
-
-    See Ceph v16.2.15, ``src/osd/ECBackend.cc`` (``try_finish_rmw``).
-    """
+    """Tell members to forget how to roll back (``try_finish_rmw``); return when each has."""
     models = stage.models
     work_ns = stage.context.remote(shards) * models.cpu.sub_op_send_ns
     step = stage.primary_cpu(work_ns, [after], "roll forward")

@@ -53,11 +53,7 @@ def mclock(
     queues: int = 1,
     measured_iops: float | None = None,
 ) -> OpQueue:
-    """Return a release's mClock with a profile; None: the release's default.
-
-    An OSD's capacity, by kind of device or as the drive was measured (random writes of 4 KiB a second), is
-    divided among its queues.
-    """
+    """Return a release's mClock with a profile (None: its default), the OSD's capacity split by queue."""
     defaults = qos.mclock_defaults(generation)
     if measured_iops is not None:
         defaults = defaults.measured(measured_iops, device)
