@@ -9,29 +9,15 @@ from stripesim.scenarios.figures.captions import scheme_label
 from stripesim.scenarios.report.page.render import Table, render
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text
 
-_COLUMNS = (
-    "candidate",
-    "usable, safe",
-    "requests/s",
-    "p99 [ms]",
-    "p99 in recovery [ms]",
-    "rebuild",
-    "nines",
-    "writes/day",
-    "cost",
-    "days until full",
-    "verdict",
-)
 
-
-def rows_of(document: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return the table of candidates as text; columns that no candidate fills are left out."""
+def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the table of candidates, texts by heading; columns that no candidate fills are left out."""
     rows = [_row(one, recommended=one is document["recommended"]) for one in document["candidates"]]
-    kept = [index for index in range(len(_COLUMNS)) if any(row[index] != "–" for row in rows)]
-    return [_COLUMNS[index] for index in kept], [[row[index] for index in kept] for row in rows]
+    kept = [name for name in rows[0] if any(row[name] != "–" for row in rows)] if rows else []
+    return [{name: row[name] for name in kept} for row in rows]
 
 
-def _row(one: Mapping[str, Any], *, recommended: bool) -> list[str]:
+def _row(one: Mapping[str, Any], *, recommended: bool) -> dict[str, str]:
     varied = list(one.values())[3 : list(one).index("capacity")]
     keys = " · ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in varied)
     uncertain = all(line.startswith("uncertain") for line in one["fails"])
@@ -42,16 +28,19 @@ def _row(one: Mapping[str, Any], *, recommended: bool) -> list[str]:
     if one["iops"] is not None:
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
         p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
-    return [
-        f"{_name(one)}, {keys}",
-        bytes_text(one["capacity"]["usable_bytes_safe"]),
-        number_text(one["iops"]),
-        p99,
-        number_text(one["latency_p99_recovery_ns"], 1e-6),
-        duration_text(one["rebuild_s"]),
-        *(number_text(one.get(key)) for key in ("nines", "drive_writes_per_day", "cost", "days_until_full")),
-        verdict + (" (Pareto)" if one["pareto"] else ""),
-    ]
+    return {
+        "candidate": f"{_name(one)}, {keys}",
+        "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
+        "requests/s": number_text(one["iops"]),
+        "p99 [ms]": p99,
+        "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
+        "rebuild": duration_text(one["rebuild_s"]),
+        "nines": number_text(one.get("nines")),
+        "writes/day": number_text(one.get("drive_writes_per_day")),
+        "cost": number_text(one.get("cost")),
+        "days until full": number_text(one.get("days_until_full")),
+        "verdict": verdict + (" (Pareto)" if one["pareto"] else ""),
+    }
 
 
 def _name(one: Mapping[str, Any]) -> str:
@@ -75,7 +64,7 @@ def csv_of(document: Mapping[str, Any]) -> str:
 
 def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> str:
     """Write the page of a plan, which loads and links nothing outside itself."""
-    columns, rows = rows_of(document)
+    rows = rows_of(document)
     best, source = document["recommended"], document["provenance"]
     others = [
         [f"{_name(one)}, {one['ssd']}", "; ".join(one["fails"])]
@@ -95,7 +84,7 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
         meta=[made],
         recommended=best is not None,
         reasons=document["reasons"],
-        candidates=Table("Candidates", columns, rows, words=(0, len(columns) - 1)),
+        candidates=Table.of("Candidates", rows, words=(0, len(rows[0]) - 1 if rows else 0)),
         failing=Table("What the others fail", failing, others, form="stack", numeric=False),
         steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
         bounds=Table("Upper bounds of the rate", ["resource", "requests/s", "why"], bounds, words=(2,)),

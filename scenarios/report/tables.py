@@ -317,18 +317,17 @@ def storage_notes(report: RunReport) -> list[str]:
 
 def _capacity_table(report: RunReport) -> Table:
     rows = [
-        [
-            scheme_label(scheme),
-            number_text(held.stored_per_client_byte),
-            f"{1 / held.stored_per_client_byte:.0%}",
-            bytes_text(held.raw_bytes),
-            bytes_text(held.usable_bytes),
-            bytes_text(held.usable_as_placed_bytes),
-        ]
+        {
+            "scheme": scheme_label(scheme),
+            "stored per client byte": number_text(held.stored_per_client_byte),
+            "of raw": f"{1 / held.stored_per_client_byte:.0%}",
+            "raw": bytes_text(held.raw_bytes),
+            "usable, evenly full": bytes_text(held.usable_bytes),
+            "usable, as placed": bytes_text(held.usable_as_placed_bytes),
+        }
         for scheme, held in report.capacities.items()
     ]
-    columns = ["scheme", "stored per client byte", "of raw", "raw", "usable, evenly full"]
-    return Table("Usable capacity", [*columns, "usable, as placed"], rows, form="stack")
+    return Table.of("Usable capacity", rows, form="stack")
 
 
 def _waterfall_table(report: RunReport) -> Table:

@@ -37,8 +37,7 @@ def plan(
     if output.write_json(json_to, document):
         return
     output.warn_outside(document["warnings"], report=out if report else None)
-    columns, rows = rows_of(document)
-    output.console().print(output.table(columns, rows))
+    output.console().print(output.table_of(rows_of(document)))
     best = document["recommended"]
     print("recommended:" if best else "no recommendation:")
     for line in document["reasons"]:
