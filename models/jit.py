@@ -105,11 +105,7 @@ def _cache_of(function: Callable[..., Any]) -> _Cache | None:
 
 
 def compiled(function: Callable[P, R], *, sources: str = "", **options: Any) -> Callable[P, R]:
-    """Compile a function when it is first called, and keep the machine code on disk.
-
-    `options` are those of `numba.njit`, except ``cache``. Numba notices changes of the function's own file;
-    `sources` stands for what else goes into it, and what was compiled from others is not used.
-    """
+    """Compile a function when first called; the code stays on disk as long as `sources` are the same."""
     dispatcher = numba.njit(**options)(function)
     cache = _cache_of(function)
     if cache is not None:

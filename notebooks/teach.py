@@ -205,8 +205,9 @@ class Lesson:
         total = sum(one.points for one in self.questions.values()) + sum(points for _, points in self.rubric)
         lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
         lines.insert(1, "|---" * 4 + "|")
-        return "\n".join([f"# {self.title}: marking sheet (seed {self.seed})", "", *lines, "",
-                          f"Total: {total} points."])  # fmt: skip
+        return "\n".join(
+            [f"# {self.title}: marking sheet (seed {self.seed})", "", *lines, "", f"Total: {total} points."]
+        )
 
 
 def open_lesson(name: str, *, seed: int | str = 1) -> Lesson:
@@ -286,9 +287,12 @@ def _table_for_people() -> AbstractContextManager[Any]:
     import polars as pl
 
     return pl.Config(
-        tbl_rows=-1, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True,
-        tbl_width_chars=110, fmt_str_lengths=60,
-    )  # fmt: skip
+        tbl_rows=-1,
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_width_chars=110,
+        fmt_str_lengths=60,
+    )
 
 
 def _png(figure: Any) -> bytes:

@@ -12,10 +12,7 @@ from stripesim.traces.source import Block, Head, TraceSource
 def numbered_lines(
     block: Block, log: FaultLog, *, comment: str | None = None, heading: Callable[[str], bool] | None = None
 ) -> pl.DataFrame:
-    """Return `ORDER_COLUMN` and `text` of each line that may hold data, without blanks around it.
-
-    Blank lines, those that start with `comment`, and a first one that `heading` accepts, are counted.
-    """
+    """Return `ORDER_COLUMN` and `text` of lines that may hold data; no blanks, comments or heading."""
     lines = pl.DataFrame({"text": pl.Series(block.lines(), dtype=pl.String)}).with_columns(
         pl.int_range(pl.len()).add(block.first_line).alias(ORDER_COLUMN), pl.col("text").str.strip_chars()
     )
@@ -32,10 +29,7 @@ def numbered_lines(
 
 
 def with_cells(lines: pl.DataFrame, columns: tuple[str, ...], separator: str) -> pl.DataFrame:
-    """Split `text` into a column per cell, null where empty; `whole` marks the lines with so many cells.
-
-    A separator of one blank stands for any run of blanks.
-    """
+    """Split `text` into a column per cell, null where empty; `whole` marks lines with so many cells."""
     if separator == " ":
         lines = lines.with_columns(pl.col("text").str.replace_all(r"[ \t]+", " "))
     last = len(columns) - 1

@@ -22,10 +22,7 @@ def shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong in one place.
-
-    `line` counts from 1 in the decompressed text (0: the whole file), or, as `unit` says, records or bytes.
-    """
+    """One thing wrong in one place: a line of the text, or as `unit` says; 0: the whole file."""
 
     source: str
     line: int

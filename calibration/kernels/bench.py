@@ -111,11 +111,7 @@ def cores_rows(
     cores: int | None = None,
     seconds: float = 0.3,
 ) -> list[Row]:
-    """Encode in as many processes as there are cores (or `cores`) at the same time; the speeds are added.
-
-    ``bytes_per_s`` is over wall time, `seconds` for each case: whatever else runs on the machine takes its
-    share. ``seconds_median`` is the time in which the machine encodes the size once.
-    """
+    """Encode in as many processes as there are cores at once; speeds, over wall time, are added."""
     count = len(os.sched_getaffinity(0)) if cores is None else cores
     if count < 1:
         raise KernelMeasureError(f"kernel: cores: got {count}, wanted at least 1")

@@ -75,13 +75,10 @@ class Call:
 class Codec:
     """One erasure code of pyeclib: a backend of `BACKENDS`, or ``null``, which copies and computes nothing.
 
-    `CodecError` if pyeclib is absent, the backend unknown or not installed, or the shape not supported by it;
-    k + m is at most 32. ``isa_l_rs_vand`` is refused with more than 4 parities, and with 4 beyond
-    21 data fragments: its matrix then has singular submatrices, so that some
-    erasures of m fragments give wrong data or none.
-
-    pyeclib's own wheel looks for jerasure as ``libJerasure-pyeclib.so.2``, so
-    Debian's libjerasure2 is found only through a link of that name.
+    `CodecError` if pyeclib is absent, the backend unknown or not installed, or the shape not supported.
+    ``isa_l_rs_vand`` is refused with more than 4 parities, and with 4 beyond 21 data fragments: its matrix
+    then has singular submatrices. Debian's libjerasure2 is found only through a link named
+    ``libJerasure-pyeclib.so.2``.
     """
 
     def __init__(self, backend: str, *, k: int, m: int, driver: Any = None) -> None:

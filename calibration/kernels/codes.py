@@ -14,14 +14,11 @@ CLAY_BACKEND: Final = "numpy_clay"
 
 
 class LrcCodec(Codec):
-    """The locally repairable code of liberasurecode, over ISA-L.
+    """The locally repairable code of liberasurecode, over ISA-L; up to 32 fragments, groups of two or more.
 
-    Shapes that it does not offer: more than 32 fragments, or local groups of fewer than two data fragments.
-
-    Its local parities are the two halves of a further Reed-Solomon parity (a pyramid code), not
-    exclusive-or sums as in Xorbas or Ceph: the scheme names the shape only. ISA-L multiplies
-    by every coefficient alike, so the time does not depend on which they are. Encoding treats all
-    parities as rows of one matrix: local ones are charged k products each, not the group's.
+    Its local parities are the two halves of a further Reed-Solomon parity (a pyramid code), not exclusive-or
+    sums as in Xorbas or Ceph: the scheme names the shape only. All parities are rows of one matrix: local
+    ones are charged k products each, not the group's.
     """
 
     def __init__(self, scheme: LRC | CephLRC) -> None:

@@ -57,11 +57,7 @@ def aligned(size_bytes: int) -> Bytes:
 
 
 class RawKernel:
-    """Products of rows of coefficients (outputs, inputs) in GF(2^8) with chunks, by one of `VARIANTS`.
-
-    Rows of parity encode; those of `decode_rows` decode. Raises `CodecError` if the variant is unknown,
-    or ISA-L or this function of it is absent.
-    """
+    """Products of rows of coefficients (outputs, inputs) in GF(2^8) with chunks, by a variant."""
 
     def __init__(self, rows: Bytes, variant: str = "") -> None:
         if variant not in VARIANTS:

@@ -22,11 +22,7 @@ TRIM_THRESHOLD_BYTES = 1024 * 1024 * 1024
 
 
 def raise_malloc_thresholds() -> bool:
-    """Let this process keep the memory it frees; False where there is no ``mallopt`` (musl, macOS).
-
-    By default glibc maps blocks of 128 KiB and more afresh (the bound adapts) and returns the top of the
-    heap, so every large fragment is paid for in page faults. A storage daemon reuses its buffers.
-    """
+    """Let this process keep the memory it frees, as a storage daemon does; False without ``mallopt``."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):

@@ -15,11 +15,7 @@ Loop = Callable[[int], Any]
 
 @dataclass
 class Case:
-    """A call that is timed beside others: `samples_s` are processor seconds of one call, a sample each.
-
-    The loop is run for multiples of `each` calls, such as one for each set of buffers; `calls` are those in
-    a sample, see `settle`.
-    """
+    """A call that is timed beside others: `samples_s` are processor seconds of one call, a sample each."""
 
     loop: Loop
     each: int = 1
@@ -72,12 +68,7 @@ def row_of(
     verified: bool | None = True,
     **more: Any,
 ) -> Row:
-    """A row of measurements from seconds per call.
-
-    ``bytes_per_s`` are data bytes over the median; ``copy_seconds_median`` is the same call of a code that
-    only copies, None where not measured; ``verified``: what the call returned was compared and right, None
-    where the source does not say.
-    """
+    """A row of measurements from seconds per call; `copy_s` and `verified` are None where not known."""
     p10_s, median_s, p90_s = (float(q) for q in np.quantile(samples_s, (0.1, 0.5, 0.9)))
     return {
         "backend": backend,

@@ -57,11 +57,7 @@ class GroupedCode(ReedSolomon):
 
     @cached_property
     def failures_tolerated(self) -> int:
-        """Any so many shards may be lost; some larger sets may be too, see `can_decode`.
-
-        From `surely_tolerated` on all patterns of a size are tried, as long as there are at most
-        300,000; beyond, the last size that is known to be safe is given.
-        """
+        """Any so many shards may be lost: all patterns are tried, up to 300,000 of a size."""
         size = self.surely_tolerated + 1
         while (patterns := comb(self.width, size)) <= PATTERNS_MAX and self.decodable_patterns(
             size

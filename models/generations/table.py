@@ -1,7 +1,5 @@
 """The table of releases, read from `generations.toml`."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass

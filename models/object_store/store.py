@@ -105,11 +105,7 @@ class ObjectStoreModel(MeasuredModel):
         return StoreIo(read, data, self.metadata_bytes + deferred, deferred)
 
     def partial_write_io(self, offset_bytes: int, length_bytes: int, states: tuple[int, int]) -> StoreIo:
-        """Device traffic of a write whose first and last unit are partial, by what is known of these.
-
-        `states` are `FRESH`, `STORED`, `IN_MEMORY` or `DEFERRED` for the first and the last unit; without
-        meaning for a unit that is covered whole.
-        """
+        """Device traffic of a write with partial first and last units, by what is known of these."""
         unit = self.min_alloc_bytes
         end_bytes = offset_bytes + length_bytes
         first, last = offset_bytes // unit, (end_bytes - 1) // unit

@@ -76,11 +76,7 @@ class RecordingEngine(SimpyEngine):
 
 
 def record(program: Program) -> tuple[list[RecordedStep], int, list[int]]:
-    """Run a program of one request; return its steps, the time of its reply [ns] and its graphs.
-
-    Service times should have no spread, so that a demand is a mean. Steps on the side of a branch that was
-    not taken are absent. Graphs are templates by index in the program's book, the request's own first.
-    """
+    """Run a program of one request; return its steps, the time of its reply [ns] and its graphs."""
     engine = RecordingEngine(replace(program, bin_ns=_ONE_BIN_NS))
     streams = [stream for stream in engine.execute().streams if len(stream.issued_ns)]
     issued = sum(len(stream.issued_ns) for stream in streams)
@@ -159,15 +155,11 @@ def shares_of(
 ) -> tuple[list[list[list[Share]]], dict[str, dict[str, Any]]]:
     """Attribute the demands of a path's steps to the parameters of the models, the greatest share first.
 
-    `plan` makes the templates of the one request, its own and those it may start, from models. The second
-    result describes each parameter named: value, unit, provenance, source, confidence interval.
-
-    Coding is accounted by the steps themselves; what of it is not the model of buffers is the kernel's. Any
-    other cost is a sum of terms, each proportional to one parameter, so doubling one parameter adds exactly
-    its term (to the rounding of 1 ns). A rate, or a factor over a whole sum, changes the whole sum and is
-    listed beside its terms. Nothing here knows a formula: a new term in a path appears by itself.
-    Not seen: numbers that are zero, distributions (a timeline is drawn with mean service times), and those
-    whose doubling gives a path with other steps, such as the allocation unit of a store.
+    `plan` makes the templates of the one request from models; the second result describes each parameter
+    named. Any cost but coding is a sum of terms, each proportional to one parameter, so doubling one adds
+    exactly its term; a rate, or a factor over a sum, changes the whole sum and is listed beside its terms.
+    Not seen: numbers that are zero, distributions, and those whose doubling gives a path with other steps,
+    such as the allocation unit of a store.
     """
     bases = plan(models)
     shares: list[list[list[Share]]] = [[[] for _ in range(base.steps)] for base in bases]

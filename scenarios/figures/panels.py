@@ -53,12 +53,7 @@ LATENCY: Final = replace(panel_of("latency_mean_ns", "Mean latency"), ci=None)
 def draw_panel(
     axes: Axes, rows: pl.DataFrame, panel: Panel, schemes: Sequence[str], overlay: Sequence[Overlay] = ()
 ) -> list[float]:
-    """Draw one quantity against block size, a line for each scheme, with its published values.
-
-    A scheme looks the same in each panel of a figure, so `schemes` are all of the figure's. Returns the
-    values drawn, in the panel's unit, for `scale_axis`; none where a single block size is drawn as bars,
-    which must start at zero.
-    """
+    """Draw one quantity against block size, a line for each scheme; return the values drawn."""
     sizes = block_sizes(rows)
     if len(sizes) == 1:
         _draw_bars(axes, rows, panel, schemes, overlay)

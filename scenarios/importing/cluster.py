@@ -270,11 +270,7 @@ def _osds(documents: Documents, osd_map: OsdMap) -> tuple[ImportedOsd, ...]:
 
 
 def _counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> Counts:
-    """Groups that each OSD acts for, and those that it is the primary of in the up set.
-
-    ``num_pg_by_osd`` counts so: acting OSDs, but primaries as mapped (measured on Ceph 16.2.15, with
-    groups that act elsewhere).
-    """
+    """Groups that each OSD acts for, and is primary of as mapped: so ``num_pg_by_osd`` counts."""
     size = len(osd_map.exists)
     totals = np.zeros((2, size), dtype=np.int64)
     for found in sets.values():

@@ -118,12 +118,7 @@ def advise(
     replications: int = REPLICATIONS,
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Gain]:
-    """Simulate what doubling each resource brings, alone and in pairs.
-
-    A utilisation says what is near its limit, not what a purchase brings: of two resources near their limit
-    each alone brings little and both together may bring everything. Pairs are of those purchases that
-    relieve what is near its limit, then of those that bring most alone.
-    """
+    """Simulate what doubling each resource brings, alone and, of the best, in pairs."""
     listed = cells(scenario)
     if len(listed) > CELLS_MAX:
         raise ValueError(

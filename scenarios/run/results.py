@@ -108,11 +108,7 @@ def write_results(
     provenance: Mapping[str, Any],
     extra: Mapping[str, str | bytes] | None = None,
 ) -> list[Path]:
-    """Keep a run's rows and how they came about.
-
-    Each file is written beside its name and then renamed over it, so a reader sees the old file or the new
-    one, never half of one. ``provenance.json`` comes last: where it is new, all the others are.
-    """
+    """Keep a run's rows and how they came about; ``provenance.json`` comes last."""
     missing = [name for name in _IDENTITY if name not in rows.columns]
     if missing:
         raise ResultsError(f"result rows: got no column {', '.join(missing)}, wanted {', '.join(_IDENTITY)}")
@@ -247,13 +243,11 @@ def with_phases(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def print_table(rows: pl.DataFrame, console: Console) -> None:
-    """Print result rows as a table for people.
+    """Print result rows as a table for people; B/B are bytes moved for each that clients asked for.
 
-    Throughput is in MB/s of 10⁶ bytes, ± half the width of its confidence interval; latency is the mean, and
-    p99 the 99th percentile. B/B are bytes moved by devices or by the private network for each byte the client
-    asked for. The percentage after the bottleneck is its utilisation; of the phase recovering it is what
-    limits the recovery. Requests that peering, leases or `min_size` blocked are apart. A value that is not
-    there reads "–".
+    The percentage after the bottleneck is its utilisation; of the phase recovering it is what limits the
+    recovery. Requests that peering, leases or `min_size` blocked are apart. A value that is not there reads
+    "–".
     """
     rows = with_phases(rows)
     optional = {"workload", "phase", "blocked"} - set(rows.columns)

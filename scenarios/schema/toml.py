@@ -156,11 +156,7 @@ def key_text(path: KeyPath) -> str:
 
 @dataclass(frozen=True, eq=False)
 class KeyPlaces:
-    """Where the keys of a document stand.
-
-    label: what to call the document in messages; empty if there is none; lines: from `locate_keys`;
-    overrides: what a key was overridden by (``--set``).
-    """
+    """Where the keys of a document stand, by `locate_keys` or by what overrode them (``--set``)."""
 
     label: str = ""
     lines: Mapping[KeyPath, int] = field(default_factory=dict)

@@ -133,42 +133,21 @@ def _count(result: StudyResult) -> str:
 class Study:
     """One source that is reproduced; a study is an instance named ``STUDY`` in ``study.py`` of its folder.
 
-    A study says what it is. The rest follows from the files in its folder, which are read when they are
-    needed: ``claims.csv`` and ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, ``simulate_claims`` (and
-    perhaps ``METRIC_GROUPS``) in ``claims.py`` and ``draw`` in ``figures``. A study that differs says so in a
-    method of its own.
-
-    Attributes
-    ----------
-    name : str
-        Of the study, its folder and its sub-command.
-    summary : str
-        What it reproduces, in one line, for ``stripesim study --help``.
-    title, introduction : str
-        Head of its report, plain text.
-    options : tuple of Option
-        What only this study can be asked.
-    ablations : mapping of str to Ablation
-    scenario : str or None
-        A scenario that the study is simulated from, which ``--set`` may change; a file or one that ships.
-    scenario_sets : tuple of str
-        Settings that the scenario cannot be checked without, since each run of the study adds them.
-    fixed_keys : tuple of str
-        Keys of that scenario and parameters, or their beginnings, that the study's own runs set.
-    jobs : int or None
-        Worker processes unless the user says otherwise [count]; None: one for each processor.
+    A study says what it is. The rest follows from the files in its folder, read when they are needed:
+    ``claims.csv`` and ``parameters.toml``, ``EXPERIMENTS`` in ``runs.py``, ``simulate_claims`` (and perhaps
+    ``METRIC_GROUPS``) in ``claims.py`` and ``draw`` in ``figures``. One that differs has a method of its own.
     """
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    title: ClassVar[str]
+    name: ClassVar[str]  # of the study, its folder and its sub-command
+    summary: ClassVar[str]  # what it reproduces, in one line, for ``stripesim study --help``
+    title: ClassVar[str]  # of its report, plain text
     introduction: ClassVar[str]
-    options: ClassVar[tuple[Option, ...]] = ()
+    options: ClassVar[tuple[Option, ...]] = ()  # what only this study can be asked
     ablations: ClassVar[Mapping[str, Ablation]] = {}
-    scenario: ClassVar[str | None] = None
-    scenario_sets: ClassVar[tuple[str, ...]] = ()
-    fixed_keys: ClassVar[tuple[str, ...]] = ()
-    jobs: ClassVar[int | None] = 1
+    scenario: ClassVar[str | None] = None  # that it is simulated from, which ``--set`` may change
+    scenario_sets: ClassVar[tuple[str, ...]] = ()  # what the scenario cannot be checked without
+    fixed_keys: ClassVar[tuple[str, ...]] = ()  # keys, or their beginnings, that its own runs set
+    jobs: ClassVar[int | None] = 1  # worker processes unless the user says otherwise; None: all processors
 
     def claims(self) -> tuple[Claim, ...]:
         """Read what the source states, from ``claims.csv``; ceph16 and nvme: from the measurements."""
@@ -181,11 +160,7 @@ class Study:
         return ParameterFile(self.name).listed()
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
-        """List what is to be run; a ValueError says which option is wrong.
-
-        By default a task for each of ``EXPERIMENTS`` in ``runs.py``; of these ``--experiment`` may leave out
-        all but ``NEEDED``, which the ledger is computed from.
-        """
+        """List what is to be run, by default all of ``EXPERIMENTS``; a ValueError says what is wrong."""
         runs = study_module(self.name, "runs")
         names = chosen("--experiment", setting.options.get("experiments"), runs.EXPERIMENTS, runs.NEEDED)
         return [Call(name, runs.EXPERIMENTS[name], (setting,)) for name in names]
@@ -370,11 +345,7 @@ def study_provenance(name: str, engine: str, **more: Any) -> dict[str, Any]:
 def chosen(
     option: str, asked: Sequence[str] | None, known: Collection[str], needed: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return the names that an option chooses, in the order in which they are known.
-
-    None, and ``all`` among them, mean all. A ValueError says which name is unknown, or which one of those
-    ``needed`` is left out, with the option as it is written on the command line.
-    """
+    """Return the names that an option chooses (None: all), in their order; a ValueError has the flag."""
     if asked is None or ALL in asked:
         return tuple(known)
     unknown = [name for name in asked if name not in known]

@@ -105,11 +105,7 @@ def with_values(models: Models, values: Mapping[str, float]) -> Models:
 def model_from(
     kind: type[Model], table: Mapping[str, Any], where: str, further: Mapping[str, Any] | None = None
 ) -> Model:
-    """Build a model from a table with ``value``, ``provenance``, ``source`` and, where fitted, an interval.
-
-    ``further`` are fields of the model that hold no number. A `ParametersError` names file and table, and the
-    key that is missing or the number that is refused.
-    """
+    """Build a model from a table of ``parameters.toml``; a `ParametersError` names what is wrong."""
     values, provenance = {}, {}
     try:
         for name, row in table.items():

@@ -69,11 +69,7 @@ def run_tasks(
     changes: Changes | None = None,
     progress: Progress | None = None,
 ) -> list[list[Row]]:
-    """Run tasks in so many worker processes; None: one for each processor, 1: all in this process.
-
-    Returns the rows of each task in the order of the tasks, the same whatever the number of workers, their
-    wall-clock times apart. A `StudyError` has one line per task that could not be run.
-    """
+    """Run tasks in `jobs` processes (None: all processors); the rows of each in the order of the tasks."""
     items = [_Item(place, task, changes or Changes()) for place, task in enumerate(tasks)]
     found: dict[int, list[Row]] = {}
     problems: dict[int, str] = {}

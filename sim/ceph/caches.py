@@ -66,14 +66,11 @@ class SmallWrites:
     """Tells, for each write of a replicated pool, the states of its first and its last unit.
 
     What the `depth` requests in flight wrote is still in memory (0, an open loop: nothing is); `prefilled`:
-    every unit holds data beforehand.
+    every unit holds data. A unit that is overwritten in part goes into the log at once and later to its
+    place, once for all of a batch of deferred writes of its group; it is read first, unless it waits in the
+    batch or is in flight.
 
-    A unit that is overwritten in part goes into the log at once and later to its place. Deferred writes
-    are collected, here per placement group (in the daemon: per OSD); one unit is written once for all of a
-    batch. It is read first, whole, unless it waits in the batch or a request in flight has written it.
-
-    See Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_do_write_small``, ``_deferred_queue``,
-    ``_kv_finalize_thread``).
+    See Ceph v16.2.15, ``src/os/bluestore/BlueStore.cc`` (``_do_write_small``, ``_deferred_queue``).
     """
 
     def __init__(self, store: ObjectStoreModel, *, depth: int, prefilled: bool) -> None:

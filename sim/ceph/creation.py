@@ -31,14 +31,9 @@ class _Tee:
 class CreationSource:
     """Plans writes on a pristine image as if creating an object went differently.
 
-    The first write into an object holds its placement group's lock for `pause_ns` before it is dispatched;
-    later writes into the object queue behind it. `fill`: ``gap``: a write past the object's end fills what
-    lies between, as the planner has it; ``object``: the first write fills the whole object; ``nothing``: no
-    write fills anything, and no stripe is ever read.
-
-    These are questions, not mechanisms of the modelled system: what would have to be true for a
-    published figure to come about. Under ``nothing`` a second write to a stripe counts as a first one, which
-    for random writes over an image much larger than the run is rare.
+    The first write into an object holds its placement group's lock for `pause_ns` before it is dispatched.
+    `fill`: ``gap``: a write past the object's end fills what lies between, as the planner has it; ``object``:
+    the first write fills the whole object; ``nothing``: no write fills anything, and no stripe is ever read.
     """
 
     def __init__(

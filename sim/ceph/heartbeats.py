@@ -29,13 +29,10 @@ def heartbeat_peers(cluster: Cluster) -> IntArray:
 
 
 class HeartbeatSource(ListedRequests):
-    """Every OSD pings each of its peers once an interval, and each answers.
+    """Every OSD pings all of its peers once an interval until `until_ns`; each answers.
 
-    No ping starts at or after `until_ns`; `size_bytes` is a ping or an answer with the messenger's
-    envelope; `seed` sets each OSD's moment within the interval.
-
-    An OSD pings all its peers at once. Pairs on one host do not cross the wire. Only the cluster (back) side
-    is sent; the public side carries as much again and is left out, as are acknowledgements of the transport.
+    `size_bytes` is a ping or an answer with the envelope. Pairs on one host do not cross the wire. The public
+    side, which carries as much again, and acknowledgements of the transport are left out.
     """
 
     def __init__(

@@ -4,10 +4,7 @@ from enum import IntEnum
 
 
 class Phase(IntEnum):
-    """Phases of a request, in the order of a write.
-
-    A lock is only waited for. A pause is a delay that is configured, or waiting for a throttle of recovery.
-    """
+    """Phases of a request, in the order of a write; a lock is only waited for, a pause is configured."""
 
     CLIENT = 0
     PUBLIC_NET = 1

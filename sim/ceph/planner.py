@@ -69,21 +69,16 @@ class Foreground(RequestSource, Protocol):
 class RequestPlanner:
     """Plans a workload on a pool, chunk by chunk, in the order of issue.
 
-    `layout` is how the placement groups look, if that changes during the run; `beside` plans another
-    workload on the same pool, with which it shares templates and read caches. A client gives a request up
-    after `timeout_ns` (0: never).
+    `layout` is how the placement groups look, if that changes during the run; `beside` plans another workload
+    on the same pool, with which it shares templates and read caches. A client gives a request up after
+    `timeout_ns` (0: never). A request that crosses objects becomes several parts, each its own request to the
+    engine.
 
-    A request that crosses objects becomes several parts, each its own request to the
-    engine; the recording joins them. In a closed loop each part counts against the depth.
-
-    What depends on the sequence of requests is decided here: the size of an object at the
-    time of issue (and with it object initialisation) and what the read caches hold. Under
-    a lock that spans the commit no two writes of a placement group are in flight at once,
-    so the extents of writes in flight serve no read. Where erasure-coded writes of a group overlap,
-    the planner only names the stripes of each request; which of them are in flight is asked in time.
-
-    Two requests share a template if they are alike up to a shift by whole stripes (or
-    allocation units, for copies) of the object: only then are all their steps alike.
+    What depends on the sequence of requests is decided here: the size of an object at the time of issue (and
+    with it object initialisation) and what the read caches hold. Where erasure-coded writes of a group
+    overlap, the planner only names the stripes of each request; which of them are in flight is asked in time.
+    Two requests share a template if they are alike up to a shift by whole stripes (or allocation units, for
+    copies) of the object.
     """
 
     reports = False

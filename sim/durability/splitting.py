@@ -75,10 +75,7 @@ class Estimate:
 
 
 def prepare(system: System, *, biased: bool = True) -> Prepared:
-    """Bring a system into the form that compiled walks take.
-
-    `biased`: failures of the most exposed are drawn more often than they happen.
-    """
+    """Bring a system into the form that walks take; `biased`: the most exposed fail more often."""
     code, repair = system.code, system.repair
     alone = system.placement == "clustered" and not system.bursts and system.spares is None
     drives = code.width if alone else system.drives

@@ -223,11 +223,7 @@ class GraphBuilder:
         return self._add(USE, role, demand_ns, after, label, phase, shard, spread, amounts)
 
     def on_thread(self, use: int, acquire: int) -> None:
-        """Let a unit of a pool be the thread that does a use.
-
-        If the `acquire` found the unit idle, the thread had to be woken, and the use takes longer by
-        the pool's `Resources.wake_ns`. What a `release` hands over is a thread that is awake.
-        """
+        """Let a unit of a pool be the thread that does a use, which takes longer if it had to be woken."""
         if not 0 <= use < len(self.words) or self.words[use] != USE:
             raise ValueError(f"{self.name}: got step {use}, wanted a use, which a thread does")
         if not 0 <= acquire < use or self.words[acquire] != ACQUIRE:

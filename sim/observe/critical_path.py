@@ -17,8 +17,18 @@ from stripesim.sim.engine.program import PENDING
 #: inside of the primary's processor time, and the time before a request was issued for the last time.
 #: Each part is service, or waiting for what serves it.
 STEPS: Final = (
-    *("client", "public_net", "lock", "primary_cpu", "encode", "read_back"),
-    *("distribution", "shard_cpu", "device", "log", "pause", "hung"),
+    "client",
+    "public_net",
+    "lock",
+    "primary_cpu",
+    "encode",
+    "read_back",
+    "distribution",
+    "shard_cpu",
+    "device",
+    "log",
+    "pause",
+    "hung",
 )
 #: Steps that have a service; a lock is only waited for, and so is being issued again.
 SERVED_STEPS: Final = tuple(step for step in STEPS if step not in ("lock", "hung"))

@@ -1,7 +1,5 @@
 """Who uses the processors: threads by class, hosts, and what of them is full first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

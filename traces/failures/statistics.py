@@ -34,11 +34,7 @@ def correlated_share(trace: FailureTrace, group: Literal["node", "rack"], within
 
 
 def expected_share(trace: FailureTrace, group: Literal["node", "rack"], within_s: float) -> float | None:
-    """Return what `correlated_share` would be if times were dealt to the failures at random.
-
-    Shuffling keeps how many failures each group has and how many fall on each moment, and breaks only the tie
-    between the two. The excess of the recorded share over this one is correlation in time.
-    """
+    """Return what `correlated_share` would be if times were dealt to the failures at random."""
     rows = _failures(trace, group)
     if not rows.height:
         return None

@@ -43,12 +43,7 @@ _WEIGHT_MAX = 2**32 - 1
 
 
 def map_from_dump(document: Mapping[str, Any], *, source: str = "<json>", key: str = "crushmap") -> CrushMap:
-    """Read the JSON form of a map.
-
-    The decoded document has ``devices``, ``types``, ``buckets`` (shadow buckets of device classes included),
-    ``rules``, ``tunables``, ``choose_args``; `source` and `key` name the file and the document's place in it
-    in the `CrushMapError`, whose problems read ``source: key: got …, wanted …``.
-    """
+    """Read the JSON form of a map; a `CrushMapError` has ``source: key: got …, wanted …``."""
     reader = JsonReader(source)
     devices = tuple(
         Device(reader.whole(row, at, "id", 0, ID_MAX), str(row.get("name", "")), row.get("class") or None)

@@ -147,12 +147,7 @@ _DARK_INK: Final = 0xEC
 
 
 def inline_svg(figure: Drawing, stem: str, caption: str) -> str:
-    """Draw a figure as SVG that can stand in an HTML page; the caption is read out in its stead.
-
-    `stem` is put before every name inside, so that two figures on a page share none. Greys are variables,
-    which the page's style sets for the dark; anything else keeps its colour. Metadata, namespaces and styles
-    that would reach beyond the figure are gone.
-    """
+    """Draw a figure as SVG for a page, names prefixed by `stem`, greys as variables for the dark."""
     # Here, because a page without figures needs no library that draws.
     from stripesim.scenarios.figures.results import METADATA, styled
 

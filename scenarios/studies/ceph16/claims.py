@@ -138,12 +138,25 @@ def _claim(
 ) -> Claim:
     cell = " ".join(word for word in (coded.name, where["pattern"], where["op"], where["block_size"]) if word)
     return Claim(
-        id=claim_id, paper="ceph16", locus=where["locus"], metric=metric, scheme=coded.name, baseline="",
-        pattern=where["pattern"], op=where["op"], block_size=where["block_size"], published=value,
-        published_text=f"{value:g}", unit=_UNITS.get(metric, "B/B"), kind="exact", role=role, compare="value",
-        tolerance=CPU_TOLERANCES.get(metric, TOLERANCE), note="",
+        id=claim_id,
+        paper="ceph16",
+        locus=where["locus"],
+        metric=metric,
+        scheme=coded.name,
+        baseline="",
+        pattern=where["pattern"],
+        op=where["op"],
+        block_size=where["block_size"],
+        published=value,
+        published_text=f"{value:g}",
+        unit=_UNITS.get(metric, "B/B"),
+        kind="exact",
+        role=role,
+        compare="value",
+        tolerance=CPU_TOLERANCES.get(metric, TOLERANCE),
+        note="",
         statement=f"{_WORDS.get(metric) or metric.replace('_', ' ') + ' bytes'} per {per}: {cell}",
-    )  # fmt: skip
+    )
 
 
 def ledger_for(

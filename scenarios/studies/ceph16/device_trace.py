@@ -98,9 +98,13 @@ class DeviceRecorder(SimpyEngine):
 
 def _row(begin_ns: int, end_ns: int, place: int, length: int, *, is_write: bool) -> dict[str, Any]:
     return {
-        "issue_ns": begin_ns, "dispatch_ns": begin_ns, "complete_ns": end_ns, "offset_bytes": place,
-        "length_bytes": length, "is_write": is_write,
-    }  # fmt: skip
+        "issue_ns": begin_ns,
+        "dispatch_ns": begin_ns,
+        "complete_ns": end_ns,
+        "offset_bytes": place,
+        "length_bytes": length,
+        "is_write": is_write,
+    }
 
 
 def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
@@ -111,9 +115,12 @@ def device_traces(run: MeasuredRun) -> dict[int, BlockTrace]:
         pool, book, Replay(run.requests, queue_depth=run.queue_depth), prefilled=run.op != "write"
     )
     program = Program(
-        resources=pool.cluster.resources, book=book, streams=[planner], groups=pool.cluster.groups,
+        resources=pool.cluster.resources,
+        book=book,
+        streams=[planner],
+        groups=pool.cluster.groups,
         factor_tables=factor_tables(pool),
-    )  # fmt: skip
+    )
     engine = DeviceRecorder(replace(program, bin_ns=_ONE_BIN_NS))
     engine.execute()
     engine.finish()

@@ -24,14 +24,39 @@ REPAIR_METRICS = {"device_read": "rd_per_lost", "private_net": "cl_per_lost", "d
 DEGRADED_METRICS = {"device_read": "dev_rd_x", "private_net": "cl_x"}
 
 _RUN_COLUMNS = (
-    *("run_id", "scheme", "k", "m", "stripe_unit_bytes", "op", "pattern", "bs", "qd", "image_mb"),
+    "run_id",
+    "scheme",
+    "k",
+    "m",
+    "stripe_unit_bytes",
+    "op",
+    "pattern",
+    "bs",
+    "qd",
+    "image_mb",
     *RUN_METRICS.values(),
 )
 _REPAIR_COLUMNS = (
-    *("scheme", "k", "m", "stripe_unit_bytes", "how", "image_mb", "dead_osd", *REPAIR_METRICS.values()),
+    "scheme",
+    "k",
+    "m",
+    "stripe_unit_bytes",
+    "how",
+    "image_mb",
+    "dead_osd",
+    *REPAIR_METRICS.values(),
 )
 _DEGRADED_COLUMNS = (
-    *("scheme", "k", "m", "stripe_unit_bytes", "bs", "pattern", "ops", "image_mb", "qd", "dead_osd"),
+    "scheme",
+    "k",
+    "m",
+    "stripe_unit_bytes",
+    "bs",
+    "pattern",
+    "ops",
+    "image_mb",
+    "qd",
+    "dead_osd",
     *DEGRADED_METRICS.values(),
 )
 # Moment of a repair → column; they need not be there.
@@ -175,22 +200,33 @@ def _run(folder: Source, row: Row, faults: list[str]) -> MeasuredRun:
     run_id = row.text("run_id")
     op = row.text("op", ("write", "overwrite", "read"))
     return MeasuredRun(
-        where=row.where, run_id=run_id, coded=_coded(row), op=op,
-        pattern=row.text("pattern", ("seq", "rand")), block_bytes=row.whole("bs", 1),
-        queue_depth=row.whole("qd", 1), image_bytes=row.whole("image_mb", 1) * MIB,
+        where=row.where,
+        run_id=run_id,
+        coded=_coded(row),
+        op=op,
+        pattern=row.text("pattern", ("seq", "rand")),
+        block_bytes=row.whole("bs", 1),
+        queue_depth=row.whole("qd", 1),
+        image_bytes=row.whole("image_mb", 1) * MIB,
         features=row.cells.get("features", "") or "layering",
         requests=read_iolog(folder / "iolog" / f"{run_id}.log.gz", op != "read", faults),
-        measured=_metrics(row, {**RUN_METRICS, **CPU_METRICS}), iops=row.number("iops"),
-    )  # fmt: skip
+        measured=_metrics(row, {**RUN_METRICS, **CPU_METRICS}),
+        iops=row.number("iops"),
+    )
 
 
 def _repair(row: Row) -> MeasuredRepair:
     return MeasuredRepair(
-        where=row.where, coded=_coded(row), how=row.text("how"), image_bytes=row.whole("image_mb", 1) * MIB,
-        dead_osd=row.whole("dead_osd", 0), measured=_metrics(row, REPAIR_METRICS),
-        times_s=_metrics(row, REPAIR_TIMES), down_out_interval_s=row.number("down_out_interval_s"),
+        where=row.where,
+        coded=_coded(row),
+        how=row.text("how"),
+        image_bytes=row.whole("image_mb", 1) * MIB,
+        dead_osd=row.whole("dead_osd", 0),
+        measured=_metrics(row, REPAIR_METRICS),
+        times_s=_metrics(row, REPAIR_TIMES),
+        down_out_interval_s=row.number("down_out_interval_s"),
         log_deletions_count=_deletions(row),
-    )  # fmt: skip
+    )
 
 
 def _deletions(row: Row) -> int:
@@ -201,11 +237,16 @@ def _deletions(row: Row) -> int:
 
 def _degraded(row: Row) -> MeasuredDegraded:
     return MeasuredDegraded(
-        where=row.where, coded=_coded(row), block_bytes=row.whole("bs", 1),
-        pattern=row.text("pattern", ("seq", "rand")), ops=row.whole("ops", 1),
-        image_bytes=row.whole("image_mb", 1) * MIB, queue_depth=row.whole("qd", 1),
-        dead_osd=row.whole("dead_osd", 0), measured=_metrics(row, DEGRADED_METRICS),
-    )  # fmt: skip
+        where=row.where,
+        coded=_coded(row),
+        block_bytes=row.whole("bs", 1),
+        pattern=row.text("pattern", ("seq", "rand")),
+        ops=row.whole("ops", 1),
+        image_bytes=row.whole("image_mb", 1) * MIB,
+        queue_depth=row.whole("qd", 1),
+        dead_osd=row.whole("dead_osd", 0),
+        measured=_metrics(row, DEGRADED_METRICS),
+    )
 
 
 def read_iolog(source: Source, is_write: bool, faults: list[str]) -> Requests:

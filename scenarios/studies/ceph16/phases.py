@@ -70,9 +70,13 @@ def simulate_repair(
     )
     # Nobody used the cluster meanwhile; a run needs a client, which reads once.
     once = Synthetic(
-        pattern="rand", block_bytes=repair.coded.stripe_unit_bytes, image_bytes=repair.image_bytes,
-        read_fraction=1.0, requests=1, queue_depth=1,
-    )  # fmt: skip
+        pattern="rand",
+        block_bytes=repair.coded.stripe_unit_bytes,
+        image_bytes=repair.image_bytes,
+        read_fraction=1.0,
+        requests=1,
+        queue_depth=1,
+    )
     models = cluster.models_for(scheme)
     wakes_ns = models.threads.wake_ns + models.threads.sync_ns
     flush_ns = models.ssd.flush_base_ns + SYNC_NS - models.ssd.sync_ns(models.store.metadata_bytes) - wakes_ns

@@ -67,9 +67,13 @@ def predict_degraded(degraded: MeasuredDegraded, *, engine: str = "compiled") ->
     coded = degraded.coded
     pool = build_pool(coded.name, coded.stripe_unit_bytes, down=degraded.dead_osd)
     workload = Synthetic(
-        pattern=degraded.pattern, block_bytes=degraded.block_bytes, image_bytes=degraded.image_bytes,
-        read_fraction=1.0, requests=degraded.ops, queue_depth=degraded.queue_depth,
-    )  # fmt: skip
+        pattern=degraded.pattern,
+        block_bytes=degraded.block_bytes,
+        image_bytes=degraded.image_bytes,
+        read_fraction=1.0,
+        requests=degraded.ops,
+        queue_depth=degraded.queue_depth,
+    )
     return simulate(pool, workload.start(), engine=engine).row
 
 

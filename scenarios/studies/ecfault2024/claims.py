@@ -34,8 +34,10 @@ RS_WIDE = "rs:12,3"
 METRIC_GROUPS: Mapping[str, str] = groups_by_metric(
     {
         "effects on recovery time": (
-            *("recovery_time_config_effect_max", "recovery_time_stripe_unit_effect"),
-            *("recovery_time_pg_effect", "recovery_time_cache_effect"),
+            "recovery_time_config_effect_max",
+            "recovery_time_stripe_unit_effect",
+            "recovery_time_pg_effect",
+            "recovery_time_cache_effect",
         ),
         "write amplification": ("wa_theory", "wa_actual", "wa_diff", "wa_over_theory_range"),
     }

@@ -66,8 +66,16 @@ def implied_table() -> Table:
 def profile_table(rows: pl.DataFrame) -> Table:
     """Times and bytes of every profile."""
     columns = (
-        *("dimension", "value", "code", "checking [s]", "recovery [s]", "share", "rebuilt [GB]"),
-        *("read [B/B]", "written [B/B]", "sent [B/B]"),
+        "dimension",
+        "value",
+        "code",
+        "checking [s]",
+        "recovery [s]",
+        "share",
+        "rebuilt [GB]",
+        "read [B/B]",
+        "written [B/B]",
+        "sent [B/B]",
     )
     found = rows.filter(pl.col("experiment") == "profiles")
     return columns, [

@@ -181,11 +181,7 @@ def expected(code: StripeCode, keys_of_files: Ints, *, nodes: int, killed: Seque
 
 
 def deaths(code: StripeCode, nodes_of_keys: Ints, order: Ints) -> Ints:
-    """Number of kills at which each row of keys becomes unreadable.
-
-    ``nodes_of_keys`` has the node of each key, shape (rows, width); ``order`` says when each node is killed:
-    1 for the first.
-    """
+    """Number of kills at which each row of keys becomes unreadable; ``order`` has that of each node."""
     when = order[nodes_of_keys]
     by_time = np.argsort(when, axis=1, kind="stable")
     lost = np.bitwise_or.accumulate(1 << by_time, axis=1)

@@ -100,11 +100,7 @@ class Traffic:
 
 
 class Replayed(NamedTuple):
-    """What a replay gave.
-
-    ``actions`` are begin [s], end [s] and what was done: ``write``, ``join``, ``leave`` or ``repair``;
-    ``lost_keys`` are those that no repair could restore.
-    """
+    """What a replay gave; ``lost_keys`` are those that no repair could restore."""
 
     traffic: Traffic
     actions: list[tuple[float, float, str]]

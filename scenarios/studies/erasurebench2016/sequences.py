@@ -24,12 +24,7 @@ _ORDER_SEED = 2016
 
 
 def archive(name: str, spread: float | None = None) -> IntArray:
-    """Sizes of the files of an archive of Table I [B]; the source gives number and sum only.
-
-    Quantiles of a lognormal distribution at evenly spaced probabilities, scaled to the archive's size, in an
-    order drawn once. ``spread`` is the standard deviation of the logarithm of a size, by default as fitted;
-    the synthetic archive has files all alike.
-    """
+    """Sizes of an archive's files of Table I [B]: lognormal quantiles, scaled, in an order drawn once."""
     files, megabytes = (value_of(number) for number in _TABLE_I[name])
     if name == "10B":
         spread = 0.0

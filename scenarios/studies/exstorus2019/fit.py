@@ -64,11 +64,7 @@ def simulated(model: StripedWriteModel, cells: Sequence[TableEntry], engine: str
 
 
 def fit_step(step: str, model: StripedWriteModel, *, engine: str = "compiled") -> StepFit:
-    """Fit one step's parameters to its ten numbers in Tables 1 and 2; the model gives all others.
-
-    Minimises the sum of (simulated / published - 1)². The search runs over the logarithms of the parameters,
-    which keeps them positive.
-    """
+    """Fit one step's parameters, by their logarithms, to its ten numbers in Tables 1 and 2."""
     from scipy.optimize import least_squares
     from scipy.stats import t
 
@@ -149,11 +145,7 @@ def prediction_intervals(
     level: float = 0.90,
     engine: str = "compiled",
 ) -> dict[str, tuple[float, float]]:
-    """Intervals for the five steps and their ``total`` [ns], which cover so much if the model's form holds.
-
-    Student's t with the fit's degrees of freedom for a step; for the total the steps' variances are added
-    and the smallest number of degrees of freedom is used, which is on the safe side.
-    """
+    """Intervals for the five steps and their ``total`` [ns], by Student's t."""
     from scipy.stats import t
 
     (base,) = step_times(system, [record_bytes], engine=engine)

@@ -55,7 +55,11 @@ class Koh2017(Study):
     ablations = ABLATIONS
     scenario = "koh2017"
     fixed_keys = (
-        *("schemes", "workload.ops", "workload.patterns", "workload.block_sizes_bytes", "workload.image"),
+        "schemes",
+        "workload.ops",
+        "workload.patterns",
+        "workload.block_sizes_bytes",
+        "workload.image",
         "workload.duration_s",
     )
     jobs = None

@@ -80,11 +80,17 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
         raise NvmeDataError("\n".join(problems))
     threads = int(table.get("threads_per_core", 2))
     return Hardware(
-        threads_per_node=threads * int(cores or 1), threads_per_core=threads, cpu_factor=factor,
-        cpu_source=source, public_gbit_per_s=public,
-        private_gbit_per_s=float(table.get("private_gbit_per_s", public)), networks=min(networks, 2),
-        clients_on_osd_hosts=shares, sheet=sheet, sheet_source=sheet_source,
-    )  # fmt: skip
+        threads_per_node=threads * int(cores or 1),
+        threads_per_core=threads,
+        cpu_factor=factor,
+        cpu_source=source,
+        public_gbit_per_s=public,
+        private_gbit_per_s=float(table.get("private_gbit_per_s", public)),
+        networks=min(networks, 2),
+        clients_on_osd_hosts=shares,
+        sheet=sheet,
+        sheet_source=sheet_source,
+    )
 
 
 def _processor(name: str, table: Mapping[str, Any], where: str, problems: list[str]) -> tuple[float, str]:

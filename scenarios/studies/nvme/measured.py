@@ -22,10 +22,32 @@ EC_GENERATIONS = ("classic", "partial-read", "fast-ec", "direct")
 #: Requests that a client of a saturating load has in flight where the source does not say.
 SATURATING_DEPTH = 128
 _COLUMNS = (
-    *("id", "cluster", "nodes", "drives_per_node", "osds_per_drive", "osd_threads_per_node", "ceph_version"),
-    *("ec_generation", "scheme", "stripe_unit_bytes", "pg_num", "op", "part", "read_fraction", "pattern"),
-    *("block_bytes", "clients", "queue_depth_total", "op_shards", "msgr_threads", *METRICS),
-    *("role", "tolerance_percent", "source", "where", "note"),
+    "id",
+    "cluster",
+    "nodes",
+    "drives_per_node",
+    "osds_per_drive",
+    "osd_threads_per_node",
+    "ceph_version",
+    "ec_generation",
+    "scheme",
+    "stripe_unit_bytes",
+    "pg_num",
+    "op",
+    "part",
+    "read_fraction",
+    "pattern",
+    "block_bytes",
+    "clients",
+    "queue_depth_total",
+    "op_shards",
+    "msgr_threads",
+    *METRICS,
+    "role",
+    "tolerance_percent",
+    "source",
+    "where",
+    "note",
 )
 _STRIPE_UNIT_BYTES = 4096
 _RELEASES = {16: "pacific", 17: "quincy", 18: "reef", 19: "squid", 20: "tentacle", 21: "umbrella"}
@@ -33,6 +55,10 @@ _RELEASES = {16: "pacific", 17: "quincy", 18: "reef", 19: "squid", 20: "tentacle
 
 class NvmeDataError(ValueError):
     """A folder of measurements that cannot be used; one line for each problem."""
+
+
+#: What a row says of itself and of the outcome; the rest is what ran.
+_OF_THE_ROW = ("id", "where", "source", "note", "role", "op", "part", "measured", "texts", "tolerance")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +105,7 @@ class MeasuredRow:
     @property
     def run_key(self) -> tuple[Any, ...]:
         """What the simulation depends on: rows of one key share it."""
-        return (
-            *(self.cluster, self.hardware, self.generation, self.fast_ec, self.direct, self.nodes),
-            *(self.osds_per_node, self.osds_per_drive, self.threads_per_node, self.scheme),
-            *(self.stripe_unit_bytes, self.block_bytes, self.pg_num, self.pattern, self.read_fraction),
-            *(self.clients, self.depth_per_client, self.op_shards, self.messenger_threads),
-        )
+        return tuple(value for name, value in vars(self).items() if name not in _OF_THE_ROW)
 
     @property
     def osds(self) -> int:
@@ -152,20 +173,36 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
     per_drive = row.whole("osds_per_drive", 1, 1)
     drives = row.whole("drives_per_node", 1, int(table.get("osds_per_node", 1)) // per_drive or 1)
     found = MeasuredRow(
-        id=row.text("id"), cluster=row.cells.get("cluster", ""), where=row.cells.get("where", ""),
-        source=row.cells.get("source", ""), note=row.cells.get("note", ""), role=role, hardware=hardware,
-        generation=generation, fast_ec=fast_ec, direct=direct, nodes=row.whole("nodes", 1),
-        osds_per_node=drives * per_drive, osds_per_drive=per_drive,
-        threads_per_node=row.whole("osd_threads_per_node", 1, 0) or None, scheme=scheme,
+        id=row.text("id"),
+        cluster=row.cells.get("cluster", ""),
+        where=row.cells.get("where", ""),
+        source=row.cells.get("source", ""),
+        note=row.cells.get("note", ""),
+        role=role,
+        hardware=hardware,
+        generation=generation,
+        fast_ec=fast_ec,
+        direct=direct,
+        nodes=row.whole("nodes", 1),
+        osds_per_node=drives * per_drive,
+        osds_per_drive=per_drive,
+        threads_per_node=row.whole("osd_threads_per_node", 1, 0) or None,
+        scheme=scheme,
         stripe_unit_bytes=row.whole("stripe_unit_bytes", 1, _STRIPE_UNIT_BYTES),
         block_bytes=row.whole("block_bytes", 1) if counted else 4096,
-        pg_num=row.whole("pg_num", 1, 0) or None, op=op, part=row.cells.get("part", ""),
+        pg_num=row.whole("pg_num", 1, 0) or None,
+        op=op,
+        part=row.cells.get("part", ""),
         pattern=row.text("pattern", ("rand", "seq")) if counted else "rand",
-        read_fraction=read_fraction or 0.0, clients=clients, depth_per_client=depth,
+        read_fraction=read_fraction or 0.0,
+        clients=clients,
+        depth_per_client=depth,
         op_shards=row.whole("op_shards", 1, 0) or None,
-        messenger_threads=row.whole("msgr_threads", 1, 0) or None, measured=measured, texts=texts,
+        messenger_threads=row.whole("msgr_threads", 1, 0) or None,
+        measured=measured,
+        texts=texts,
         tolerance=(row.number("tolerance_percent") or 25.0) / 100,
-    )  # fmt: skip
+    )
     if not counted:
         # What cannot be derived need not be complete.
         del faults[before:]

@@ -23,11 +23,7 @@ def base64_bytes(size_bytes: Sizes) -> Sizes:
 
 @dataclass(frozen=True, kw_only=True)
 class AggregationModel(MeasuredModel):
-    """How one-byte blocks are gathered under keys.
-
-    Each position of the stripe has a buffer of its own. A key is written when its buffer is full or the write
-    of the file system ends, so a write of any size makes a whole number of keys per position.
-    """
+    """How one-byte blocks are gathered under keys: a position's buffer makes a key when it is full."""
 
     positive: ClassVar = (
         "buffered_blocks_count",

@@ -202,11 +202,7 @@ def traffic_of(nic: NicModel, size_bytes: IntArray) -> IntArray:
 
 
 def acknowledged_bytes(nic: NicModel, sent_bytes: IntArray, answered_bytes: IntArray) -> IntArray:
-    """Bytes of the frames that only acknowledge requests and their answers [B].
-
-    TCP acknowledges every second frame. The end of a request is acknowledged by its answer; the end of an
-    answer by a frame of its own, for the next request goes to another node.
-    """
+    """Bytes of frames that only acknowledge: TCP does so for every second one and an answer's end."""
     asked, found = (
         np.maximum(1, -(-size // nic.frame_payload_bytes)) for size in (sent_bytes, answered_bytes)
     )

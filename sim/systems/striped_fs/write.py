@@ -112,12 +112,7 @@ def _transfer(
 
 
 def _answer(system: StripedSystem, graph: _Graph, after: int, ends: tuple[int, int], what: str) -> int:
-    """One message without data; return its arrival.
-
-    Frames of different messages share an interface in turn, so a message of one frame does not queue
-    behind a long one: it takes its time on the wire and nobody else's. Nor does it wait for a window
-    to open, so it goes at the line's rate.
-    """
+    """One message without data, at the line's rate and behind nobody; return its arrival."""
     time_ns = (
         system.nic.serialise_ns(round(system.model.message_header_bytes))
         * system.model.network_efficiency_fraction
@@ -261,11 +256,7 @@ def write_files(
     records: int,
     engine: str = "compiled",
 ) -> FilesRun:
-    """Write files at the same time, each a record at a time.
-
-    The files are at points of their chunk sets that lie evenly apart, so that a short run sees as many
-    allocations as any part of a long one does; a lone file begins with one.
-    """
+    """Write files at the same time, a record at a time, from points spread evenly over chunk sets."""
     if not files or records < 1:
         raise roles.StripedSystemError(
             f"files: got {len(files)} of {records} records, wanted at least one of one"

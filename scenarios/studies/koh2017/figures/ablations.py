@@ -6,6 +6,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from stripesim.scenarios.figures.captions import OP_WORDS, PATTERN_WORDS, scheme_label
+from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.schema.units import number_text
 from stripesim.scenarios.studies.base import Table
@@ -13,7 +14,10 @@ from stripesim.scenarios.studies.koh2017.ablations import ABLATIONS, KINDS, PRIS
 
 KEYS: Final = ("scheme", "op", "pattern", "image")
 MEANS: Final = (
-    *("throughput_bytes_per_s", "latency_mean_ns", "private_net_bytes_per_client_byte", "cpu_utilisation"),
+    "throughput_bytes_per_s",
+    "latency_mean_ns",
+    "private_net_bytes_per_client_byte",
+    "cpu_utilisation",
 )
 _LOOKS: Final = {"rs:6,3": ("#0072B2", "o", -0.14), "rs:10,4": ("#D55E00", "s", 0.14)}
 
@@ -81,13 +85,16 @@ def _draw_factor(axes: Axes, value: float | None, scheme: str, line: int) -> Non
     colour, marker, step = _LOOKS[scheme]
     axes.plot([1, value], [line + step] * 2, color=colour, linewidth=2)
     axes.plot(
-        [value], [line + step], marker=marker, color=colour, markersize=8, linestyle="none",
+        [value],
+        [line + step],
+        marker=marker,
+        color=colour,
+        markersize=8,
+        linestyle="none",
         label="" if line else scheme_label(scheme),
-    )  # fmt: skip
-    axes.annotate(
-        f"{number_text(value)}×", (value, line + step), xytext=(7 if value >= 1 else -7, 0),
-        textcoords="offset points", va="center", ha="left" if value >= 1 else "right", fontsize=9,
-    )  # fmt: skip
+    )
+    side, way = (7, "left") if value >= 1 else (-7, "right")
+    note(axes, f"{number_text(value)}×", (value, line + step), (side, 0), va="center", ha=way, fontsize=9)
 
 
 def _caption(factors: Factors, names: list[str], title: str) -> str:
@@ -108,8 +115,14 @@ def _caption(factors: Factors, names: list[str], title: str) -> str:
 def ablation_table(ablations: pl.DataFrame) -> Table:
     """Column names and rows: means over the block sizes, and throughput over the baseline's."""
     columns = (
-        *("ablation", "scheme", "requests", "throughput [MB/s]", "over baseline"),
-        *("latency [ms]", "private net [B/B]", "CPU [%]"),
+        "ablation",
+        "scheme",
+        "requests",
+        "throughput [MB/s]",
+        "over baseline",
+        "latency [ms]",
+        "private net [B/B]",
+        "CPU [%]",
     )
     rows = [
         (

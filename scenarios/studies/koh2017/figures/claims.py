@@ -3,12 +3,13 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from stripesim.calibration.ledger.verdicts import Entry
+from stripesim.scenarios.figures.panels import note
 from stripesim.scenarios.schema.units import number_text
 
 # Blue and vermilion of Okabe and Ito, distinguishable by every kind of eye; the mark's shape says it again.
@@ -69,20 +70,23 @@ def _draw_claim(axes: Axes, entry: Entry, line: int) -> None:
     if ratio is not None:
         outside = ">" if ratio > HIGH else "<" if ratio < LOW else marker
         axes.plot(
-            [min(max(ratio, LOW), HIGH)], [line], marker=outside, color=colour, markersize=9, clip_on=False,
-            zorder=4, fillstyle="full" if held_out else "none", markeredgewidth=1.6,
-        )  # fmt: skip
+            [min(max(ratio, LOW), HIGH)],
+            [line],
+            marker=outside,
+            color=colour,
+            markersize=9,
+            clip_on=False,
+            zorder=4,
+            fillstyle="full" if held_out else "none",
+            markeredgewidth=1.6,
+        )
     role = "" if held_out else f" · {entry.claim.role}"
     statement = textwrap.wrap(entry.claim.statement, STATEMENT_WIDTH)
     words = "\n".join([*statement[:2], f"{entry.claim.id[-3:]}:  {numbers_text(entry)}{role}"])
-    axes.annotate(
-        words, (0, line), xycoords=("axes fraction", "data"), xytext=(-8, 0), ha="right", va="center",
-        textcoords="offset points", fontsize=8.5, linespacing=1.1,
-    )  # fmt: skip
-    axes.annotate(
-        entry.verdict, (1, line), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
-        textcoords="offset points", fontsize=9.5, color=colour, weight="bold" if counted else "normal",
-    )  # fmt: skip
+    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+    note(axes, words, (0, line), (-8, 0), ha="right", fontsize=8.5, linespacing=1.1, **beside)
+    look: dict[str, Any] = {"fontsize": 9.5, "color": colour, "weight": "bold" if counted else "normal"}
+    note(axes, entry.verdict, (1, line), (10, 0), ha="left", **look, **beside)
 
 
 def claims_caption(entries: Sequence[Entry]) -> str:

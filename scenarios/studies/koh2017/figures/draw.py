@@ -100,9 +100,10 @@ def claims_of(number: str, entries: Sequence[Entry]) -> list[Entry]:
     found = []
     for entry in entries:
         named = {
-            part for text in re.findall(r"Fig\s?([\d,ab]+)", entry.claim.locus)
+            part
+            for text in re.findall(r"Fig\s?([\d,ab]+)", entry.claim.locus)
             for part in re.findall(r"\d+", text)
-        }  # fmt: skip
+        }
         asked = {re.sub(r"\D.*", "", figure) for figure in figures_asked(entry.claim.id)}
         here = number in named if named else asked == {number}
         if here and entry.verdict != "not-derivable":

@@ -76,9 +76,13 @@ def _legend_below(figure: Figure, *, published: bool) -> None:
     if published:
         by_label["published, band = tolerance"] = Line2D([], [], color="#555555", **PUBLISHED_MARK)
     figure.legend(
-        by_label.values(), by_label.keys(), loc="outside lower left", ncols=min(len(by_label), 5),
-        handlelength=2.4, fontsize=10,
-    )  # fmt: skip
+        by_label.values(),
+        by_label.keys(),
+        loc="outside lower left",
+        ncols=min(len(by_label), 5),
+        handlelength=2.4,
+        fontsize=10,
+    )
 
 
 def _lines(axes: Axes, panel: SheetPanel) -> None:

@@ -54,18 +54,31 @@ def draw_summary(entries: Sequence[Entry]) -> CaptionedFigure | None:
         for place, (_, published, simulated, (low, high), entry) in enumerate(listed):
             colour, marker, word = RIGHT if entry.verdict == "right" else WRONG
             axes.fill_between(
-                [place - 0.34, place + 0.34], low, high, color=BAND, alpha=0.3, linewidth=0,
+                [place - 0.34, place + 0.34],
+                low,
+                high,
+                color=BAND,
+                alpha=0.3,
+                linewidth=0,
                 label="" if place else "tolerance",
-            )  # fmt: skip
+            )
             axes.plot(
-                [place - 0.3, place + 0.3], [published] * 2, color="#222222", linewidth=2.4,
+                [place - 0.3, place + 0.3],
+                [published] * 2,
+                color="#222222",
+                linewidth=2.4,
                 label="" if place else "published",
-            )  # fmt: skip
+            )
             axes.plot([place], [simulated], marker=marker, color=colour, markersize=11, linestyle="none")
             axes.annotate(
-                f"{word}\n{number_text(published)} → {number_text(simulated)}", (place, 0.02),
-                xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=10, color=colour,
-            )  # fmt: skip
+                f"{word}\n{number_text(published)} → {number_text(simulated)}",
+                (place, 0.02),
+                xycoords=("data", "axes fraction"),
+                ha="center",
+                va="bottom",
+                fontsize=10,
+                color=colour,
+            )
         axes.axhline(1.0, color="#444444", linewidth=1)
         axes.set_yscale("log")
         shown = [value for _, *pair, _, _ in listed for value in pair]
