@@ -6,11 +6,20 @@ from importlib.resources import files
 
 import pytest
 
+from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.nvme.claims import claims_of
+from stripesim.scenarios.studies.nvme.fit import erasure_costs
 from stripesim.scenarios.studies.nvme.hardware import drive_model, hardware_of
 from stripesim.scenarios.studies.nvme.measured import NvmeDataError, load
-from stripesim.scenarios.studies.nvme.runs import groups_of, models_of, predict, scenario_of, tasks_for
+from stripesim.scenarios.studies.nvme.runs import (
+    groups_of,
+    models_of,
+    part_of,
+    predict,
+    scenario_of,
+    tasks_for,
+)
 from stripesim.scenarios.studies.registry import STUDIES
 
 NEW_CLUSTER = """
@@ -158,3 +167,21 @@ def test_more_placement_groups_give_more_reads():
 def test_the_study_is_listed_with_its_parameters():
     names = {row["name"] for row in STUDIES["nvme"].parameters()}
     assert {"cpu.after_reply_ns", "threads.hand_over_ns", "drive.write_rate_fraction"} <= names
+
+
+def test_costs_of_erasure_codes_follow_from_the_set_pacific():
+    # `python -m stripesim.scenarios.studies.nvme.fit erasure` carries them over. A tenth: what the intervals
+    # of pacific's own numbers leave open.
+    shipped = ParameterSet("nvme").table("cpu")
+    found = [shipped[name]["value"] for name in ("ec_transaction_ns", "ec_copy_ns_per_byte")]
+    assert found == pytest.approx(erasure_costs(), rel=0.1)
+
+
+def test_a_part_of_the_hosts_stands_for_many_with_the_load_of_each(tmp_path):
+    many = {"nodes": "64", "clients": "512", "queue_depth_total": "65536", "pg_num": "32768"}
+    row = load(folder(tmp_path, {**many, "scheme": "rs:6,2"}))[0][0]
+    part = part_of(row)
+    assert (part.nodes, part.clients, part.depth_per_client, part.pg_num) == (16, 128, 128, 8192)
+    # Replicas and small loads are simulated whole.
+    for less in ({"scheme": "rep:3"}, {"clients": "64", "queue_depth_total": "512"}):
+        assert part_of(load(folder(tmp_path, {**many, **less}))[0][0]).nodes == 64

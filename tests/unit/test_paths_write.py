@@ -1,7 +1,8 @@
 """The write, counted by hand: device bytes, network bytes, processor time, locks, latency."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from stripesim.models.clock import round_ns
@@ -366,3 +367,23 @@ def test_the_way_of_a_replicated_write_by_hand(models, make_context):
         *wire(public, reply),
     ]
     assert longest_ns(write(make_context, models, "rep:3")) == sum(map(round_ns, demands))
+
+
+def test_a_thread_that_keeps_a_write_prepares_the_primary_s_own_transaction(models, make_context, counted):
+    def path(keeps):
+        threads = replace(models.threads, lock_waits_per_thread_count=keeps)
+        return write(make_context, replace(models, threads=threads), "rep:3")
+
+    def stays(template):
+        taken = np.flatnonzero(template.words == ACQUIRE)
+        own = (roles.PRIMARY_WORKER, roles.shard_role(0, roles.WORKER))
+        return [step for step in taken if template.roles[step] in own]
+
+    kept, apart = path(1), path(0)
+    # One stay for dispatch, sub-writes and own transaction, two for replies, one for the end.
+    assert (len(stays(kept)), len(stays(apart))) == (4, 6)
+    back = kept.labels.index("thread back from send")
+    assert kept.labels.index("transaction") < back
+    # No work is lost, and the order is: sub-writes leave, then the own transaction.
+    assert counted(kept, 3)["cpu_ns"] == counted(apart, 3)["cpu_ns"]
+    assert kept.labels.index("send") < kept.labels.index("transaction")

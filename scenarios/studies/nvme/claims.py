@@ -1,15 +1,12 @@
 """One claim per measured number, and the ledger that judges them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
 from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow
+from stripesim.scenarios.studies.tasks import Row
 
 __all__ = ["claims_of", "ledger_for"]
-
-#: Source of the claims, as the ledger names it.
-SOURCE = "nvme"
 
 
 def claims_of(rows: Sequence[MeasuredRow]) -> tuple[Claim, ...]:
@@ -24,7 +21,7 @@ def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
     depth = row.clients * row.depth_per_client
     return Claim(
         id=f"{row.id}:{metric}",
-        paper=SOURCE,
+        paper="nvme",
         locus=row.where,
         metric=metric,
         scheme=row.scheme,
@@ -45,11 +42,7 @@ def _claim(row: MeasuredRow, metric: str, value: float) -> Claim:
     )
 
 
-def ledger_for(
-    rows: Sequence[MeasuredRow],
-    simulated: Iterable[Mapping[str, Any]],
-    parameters: Iterable[Mapping[str, Any]],
-) -> Ledger:
+def ledger_for(rows: Sequence[MeasuredRow], simulated: Iterable[Row], parameters: Iterable[Row]) -> Ledger:
     """Judge result rows against measured ones."""
     claims = claims_of(rows)
     found = {row["row_id"]: row for row in simulated}

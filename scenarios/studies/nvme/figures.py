@@ -13,16 +13,29 @@ from stripesim.scenarios.studies.nvme.measured import MeasuredRow
 # Okabe and Ito; a marker each, so that no reader depends on colour.
 _COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00")
 _MARKERS: Final = ("o", "s", "^", "v", "D", "P")
+Found = Mapping[str, Mapping[str, Any]]
 
 
 def draw(rows: Sequence[MeasuredRow], simulated: pl.DataFrame) -> dict[str, CaptionedFigure]:
     """Draw every figure for which there are rows."""
     found = {row["row_id"]: row for row in simulated.iter_rows(named=True)}
     known = [row for row in rows if row.id in found]
+    pinned = [row for row in known if row.threads_per_node and "iops" in row.measured]
     with styled():
         drawn = {
-            "threads": _threads(known, found),
-            "placement-groups": _groups(known, found),
+            "threads": _rates(
+                pinned,
+                found,
+                lambda row: (row.threads_per_node or 0) / row.osds_per_node,
+                "hardware threads per OSD",
+            ),
+            "placement-groups": _rates(
+                _groups(known),
+                found,
+                lambda row: row.pg_num or 1,
+                "placement groups of the pool",
+                loglog=True,
+            ),
             "response": _response(known, found),
             "coding": _coding(known, found),
         }
@@ -31,11 +44,10 @@ def draw(rows: Sequence[MeasuredRow], simulated: pl.DataFrame) -> dict[str, Capt
 
 def _rates(
     rows: Sequence[MeasuredRow],
-    found: Mapping[str, Mapping[str, Any]],
+    found: Found,
     x: Callable[[MeasuredRow], float],
     over: str,
-    *,
-    logarithmic: bool = False,
+    loglog: bool = False,
 ) -> CaptionedFigure | None:
     """Draw requests per second over `x`, reads and writes apart: markers are measured, lines simulated."""
     curves: dict[str, list[tuple[float, float, float]]] = {}
@@ -51,7 +63,7 @@ def _rates(
         at, measured, simulated = zip(*points, strict=True)
         axes.plot(at, measured, marker, color=colour, label=f"{op}, measured")
         axes.plot(at, simulated, "-", color=colour, label=f"{op}, simulated")
-    if logarithmic:
+    if loglog:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -66,46 +78,34 @@ def _rates(
     axes.legend()
     return CaptionedFigure(
         figure,
-        f"Requests of 4 KiB per second against {over}{', both axes logarithmic' if logarithmic else ''}. "
+        f"Requests of 4 KiB per second against {over}{', both axes logarithmic' if loglog else ''}. "
         "Markers: measured. Lines: simulated; both ends of each curve are among the rows that were fitted.",
     )
 
 
-def _threads(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
-    """Requests per second against hardware threads of an OSD."""
-    pinned = [row for row in rows if row.threads_per_node and "iops" in row.measured]
-    return _rates(
-        pinned, found, lambda row: (row.threads_per_node or 0) / row.osds_per_node, "hardware threads per OSD"
-    )
-
-
-def _groups(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
-    """Requests per second against placement groups."""
+def _groups(rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
+    """Return rows of 4 KiB on clusters whose number of placement groups was varied."""
     widest = {
         row.cluster: len({other.pg_num for other in rows if other.cluster == row.cluster and other.pg_num})
         for row in rows
     }
-    swept = [
-        row
-        for row in rows
-        if row.pg_num
-        and widest[row.cluster] > 2
-        and "iops" in row.measured
-        and row.block_bytes == 4096
-        and row.threads_per_node is None
-    ]
-    x = "placement groups of the pool"
-    return _rates(swept, found, lambda row: float(row.pg_num or 1), x, logarithmic=True)
+    small = [row for row in rows if row.block_bytes == 4096 and "iops" in row.measured]
+    return [row for row in small if row.pg_num and widest[row.cluster] > 2 and not row.threads_per_node]
 
 
-def _response(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
+def _label(row: MeasuredRow) -> str:
+    """Name a row's scheme, with what a release does for erasure codes."""
+    kind = "partial " if row.generation == "reef-partial-read" else "fast " if row.fast_ec else ""
+    return row.scheme if row.scheme == "rep:3" else kind + row.scheme
+
+
+def _response(rows: Sequence[MeasuredRow], found: Found) -> CaptionedFigure | None:
     """Latency against requests per second: measured dashed with markers, simulated solid."""
     panels: dict[str, dict[str, list[MeasuredRow]]] = {}
     for row in rows:
         if {"iops", "latency_mean_ms"} <= row.measured.keys() and not row.threads_per_node and not row.part:
-            kind = "fast " if row.fast_ec and row.scheme != "rep:3" else ""
             title = f"{row.op}, {row.block_bytes // 1024} KiB"
-            panels.setdefault(title, {}).setdefault(f"{kind}{row.scheme}", []).append(row)
+            panels.setdefault(title, {}).setdefault(_label(row), []).append(row)
     panels = {
         title: {label: points for label, points in curves.items() if len(points) > 2}
         for title, curves in panels.items()
@@ -146,20 +146,16 @@ def _response(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]
     )
 
 
-def _coding(rows: Sequence[MeasuredRow], found: Mapping[str, Mapping[str, Any]]) -> CaptionedFigure | None:
+def _coding(rows: Sequence[MeasuredRow], found: Found) -> CaptionedFigure | None:
     """Best rate of each code over that of replication on the same cluster."""
     best: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
     for row in rows:
         if "iops" not in row.measured or row.part:
             continue
-        kind = "fast " if row.fast_ec and row.scheme != "rep:3" else ""
-        kind = "partial " if row.generation == "reef-partial-read" else kind
+        label = _label(row)
         cell = best.setdefault((row.cluster, row.op, row.block_bytes), {})
-        measured, simulated = cell.get(f"{kind}{row.scheme}", (0.0, 0.0))
-        cell[f"{kind}{row.scheme}"] = (
-            max(measured, row.measured["iops"]),
-            max(simulated, float(found[row.id]["iops"])),
-        )
+        measured, simulated = cell.get(label, (0.0, 0.0))
+        cell[label] = (max(measured, row.measured["iops"]), max(simulated, float(found[row.id]["iops"])))
     bars: list[tuple[str, float, float]] = []
     for (cluster, op, size), cell in best.items():
         bases = [name for name in cell if parse_scheme(name.split()[-1]).kind == "replicated"]

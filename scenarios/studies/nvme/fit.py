@@ -1,10 +1,12 @@
 """Fit the set `nvme` by least squares on rows of 3-replication with the role `calibration`, on nothing else.
 
 Run as ``python -m stripesim.scenarios.studies.nvme.fit``; it writes what it finds into the set and into the
-study's ``parameters.toml``. What is searched, from where and within which bounds stands in `STAGES`.
+study's ``parameters.toml``. What is searched, from where and within which bounds stands in `STAGES`. With the
+argument ``erasure`` it searches nothing and carries over what the set `pacific` has now (`erasure_costs`).
 """
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.measured import load as ceph16_runs
 from stripesim.scenarios.studies.nvme.hardware import hardware_of
 from stripesim.scenarios.studies.nvme.measured import MeasuredRow, load
-from stripesim.scenarios.studies.nvme.runs import PARAMETERS, predict
+from stripesim.scenarios.studies.nvme.runs import PARAMETERS, ROUNDS, predict
 from stripesim.scenarios.studies.parameters import Changes, changes_applied
 
 # Processor times of the stages relative to each other, as `koh2017` and `pacific` have them [ns]: one
@@ -44,8 +46,8 @@ TOLERANCE = 0.1
 # Processor time of a write of 4 KiB under 3-replication: measured on a real Ceph 16 (this run), and here
 # (upstream-mako-5x6-020: 3.65 hardware threads for each of 30 OSDs at 450,500 a second) [ns].
 CEPH16_RUN, WRITE_CPU_NS = "main-rep3-write-rand-4096-q64", 3.65e9 * 30 / 450_500
-# A search runs short simulations; how far each is from a longer one is measured at its start.
-SHORT_ROUNDS, LONG_ROUNDS = 4, 16
+# A search runs short simulations; how far each is from one as long as the study's is measured at its start.
+SHORT_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def fit_stage(stage: Stage, given: Mapping[str, float]) -> Fit:
     """Search a stage's numbers with those of the others given."""
     start = {name: start for name, (start, _, _) in stage.parameters.items()}
     rows = _measured(stage.rows)
-    long = simulated(rows, {**given, **start}, LONG_ROUNDS)
+    long = simulated(rows, {**given, **start}, ROUNDS)
     short = simulated(rows, {**given, **start}, SHORT_ROUNDS)
 
     def corrected(values: Mapping[str, float]) -> dict[str, float]:
@@ -194,6 +196,10 @@ def write(fits: Sequence[Fit]) -> None:
                 numbers = [_digits(part * factor) for part in (one.value, *one.confidence_interval)]
                 said = source if name == one.name else f"in proportion to {one.name}, as in koh2017; {source}"
                 _put(name, numbers[0], said, f"confidence_interval = [{numbers[1]}, {numbers[2]}]\n")
+
+
+def write_erasure_costs() -> None:
+    """Write what an erasure code costs, as `pacific` has it now."""
     said = (
         "in the ratio that a real Ceph 16.2.15 shows to what {}; fitted on RS(6,3) there (set pacific, a "
         "stage by itself), on no row of this study"
@@ -244,4 +250,6 @@ def _put(name: str, value: str, source: str, interval: str = "") -> None:
 
 
 if __name__ == "__main__":
-    write(fit_all())
+    if sys.argv[1:] != ["erasure"]:
+        write(fit_all())
+    write_erasure_costs()

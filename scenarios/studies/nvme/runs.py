@@ -1,6 +1,7 @@
 """One measured row simulated: the same load on the same cluster, for a short while."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ OBJECT_BYTES = 4 << 20
 #: a bound on the requests of a run, and never fewer than the last.
 ROUNDS, REQUESTS_MAX, ROUNDS_MIN = 40, 300_000, 8
 REQUESTS_MIN = 6_000
+#: Requests of a run times the members of a placement group above which a part of the hosts stands for all,
+#: and the hosts that such a part has at least [count].
+WORK_MAX, PART_HOSTS = 1_800_000, 16
+_REPLICAS = 3
 #: Placement groups on an OSD that the autoscaler aims at where a source does not state their number.
 PGS_PER_OSD = 100
 # Objects of a placement group that the images hold at least.
@@ -38,9 +43,25 @@ def groups_of(row: MeasuredRow) -> int:
     return int(2 ** max(0, round(np.log2(wanted))))
 
 
+def part_of(row: MeasuredRow) -> MeasuredRow:
+    """Return a row, or one on a half, a quarter, … of its hosts where all of them would take too long.
+
+    Each has the load and groups that it had; what is lost is how busy the busiest of many OSDs is.
+    """
+    width, part = parse_scheme(row.scheme).width, 1
+    while row.clients * row.depth_per_client * ROUNDS_MIN * width > WORK_MAX * part:
+        part *= 2
+    while part > 1 and (row.nodes / part < max(PART_HOSTS, width) - 0.5 or row.clients < part * PART_HOSTS):
+        part //= 2
+    hosts = round(row.nodes / part)
+    clients = max(1, round(row.clients * hosts / row.nodes))
+    return replace(row, nodes=hosts, clients=clients, pg_num=max(1, groups_of(row) // part))
+
+
 def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -> Scenario:
     """Write a row as a scenario."""
     scheme = parse_scheme(row.scheme)
+    most = REQUESTS_MAX * _REPLICAS // max(_REPLICAS, scheme.width)
     groups = groups_of(row)
     domain = "host" if scheme.width <= row.nodes else "osd"
     in_flight = row.clients * row.depth_per_client
@@ -58,7 +79,7 @@ def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -
     workload: dict[str, Any] = {
         "read_fraction": row.read_fraction, "patterns": (row.pattern,),
         "block_sizes_bytes": (row.block_bytes,), "clients": row.clients, "queue_depth": row.depth_per_client,
-        "requests": max(REQUESTS_MIN, min(rounds * in_flight, max(REQUESTS_MAX, ROUNDS_MIN * in_flight))),
+        "requests": max(REQUESTS_MIN, min(rounds * in_flight, max(most, ROUNDS_MIN * in_flight))),
         "image_bytes": image_bytes,
     }  # fmt: skip
     return Scenario.model_validate(
@@ -82,13 +103,16 @@ def predict(
     rows: Sequence[MeasuredRow], hardware: Hardware, engine: str = "compiled", rounds: int = ROUNDS
 ) -> list[Row]:
     """Simulate rows that share a run, and return a result row for each."""
-    first = rows[0]
+    first = part_of(rows[0])
     scenario = scenario_of(first, hardware, rounds=rounds)
+    # What all hosts do together.
+    hosts_share = rows[0].nodes / first.nodes
     result = run_cell(scenario, cells(scenario)[0], engine, models_of(scenario, first, hardware))
     assert result.window is not None
     found = []
     for row in rows:
         numbers = result.row | (_part(result, row.part) if row.part else {})
+        rates = {name: numbers[name] * hosts_share for name in ("iops", "throughput_bytes_per_s")}
         found.append(
             {
                 "row_id": row.id,
@@ -99,7 +123,9 @@ def predict(
                 "pg_num": groups_of(row),
                 "scheme": row.scheme,
                 **numbers,
-                "mb_s": numbers["throughput_bytes_per_s"] / 1e6,
+                **rates,
+                "simulated_hosts": first.nodes,
+                "mb_s": rates["throughput_bytes_per_s"] / 1e6,
                 "latency_mean_ms": numbers["latency_mean_ns"] / 1e6,
                 "latency_p99_ms": numbers["latency_p99_ns"] / 1e6,
             }

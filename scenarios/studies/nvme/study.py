@@ -57,15 +57,13 @@ class Nvme(Study):
     def parameters(self) -> list[Row]:
         """List the numbers of the models, on the processor and drive that were fitted."""
         from stripesim.scenarios.run.execute import parameters_of
+        from stripesim.scenarios.studies.nvme import measured, runs
         from stripesim.scenarios.studies.nvme.hardware import hardware_of
-        from stripesim.scenarios.studies.nvme.measured import load
-        from stripesim.scenarios.studies.nvme.runs import models_of, scenario_of
         from stripesim.scenarios.studies.parameters import ParameterFile
 
-        rows, clusters = load()
-        first = rows[0]
-        hardware = hardware_of(first, clusters, "clusters.toml")
-        listed = parameters_of(models_of(scenario_of(first, hardware), first, hardware))
+        rows, clusters = measured.load()
+        hardware = hardware_of(rows[0], clusters, "clusters.toml")
+        listed = parameters_of(runs.models_of(runs.scenario_of(rows[0], hardware), rows[0], hardware))
         return [*listed, *ParameterFile(self.name).listed()]
 
     def tasks(self, setting: Setting) -> Sequence[Task]:

@@ -49,7 +49,7 @@ def optimised_write_path(
     metadata = StoreIo(0, 0, context.models.store.metadata_log_bytes(erasure=True), 0)
     writes = shard_writes(context, plan, extent["object_size_bytes"])
     writes |= dict.fromkeys(plan.metadata_shards, (0, metadata))
-    finished = commit_all(stage, writes, encode_and_send(stage, plan, writes, turn))
+    finished = commit_all(stage, writes, *encode_and_send(stage, plan, writes, turn))
     unpinned = [graph.unpin(pin, after=[finished], label="unpin") for pin in pins]
     return leave_pipeline(stage, ticket, unpinned, finished, roll_forward)
 

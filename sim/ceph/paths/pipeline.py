@@ -51,7 +51,7 @@ def pipelined_write_path(
     step = _read_unpinned(stage, plan, cached_stripes, ticket)
     turn = stage.graph.turn(ticket, after=[pin, step], label="turn in the pipeline", phase=Phase.LOCK)
     writes = store.shard_writes(context, plan, extent["object_size_bytes"])
-    finished = store.commit_all(stage, writes, store.encode_and_send(stage, plan, writes, turn))
+    finished = store.commit_all(stage, writes, *store.encode_and_send(stage, plan, writes, turn))
     unpinned = stage.graph.unpin(pin, after=[finished], label="unpin the stripes")
     return leave_pipeline(stage, ticket, [unpinned], finished, roll_forward)
 

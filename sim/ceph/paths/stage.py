@@ -1,7 +1,7 @@
 """What all paths are made of: a message, a stay on a core, a lock."""
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any
 
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
@@ -13,6 +13,8 @@ from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 # for several, one after another, so that a graph holds any object; the times add up alike.
 TRANSFER_STEPS_MAX = 64
 
+# Sender's interface, wire, receiver's interface.
+Ends = tuple[int, int, int]
 _OUT = (roles.OUT_TX, roles.OUT_WIRE, roles.OUT_RX)
 _BACK = (roles.BACK_TX, roles.BACK_WIRE, roles.BACK_RX)
 
@@ -56,53 +58,34 @@ class Stage:
 
     def submit(self, payload_bytes: int = 0, returned_bytes: int = 0) -> int:
         """Submission by the client, of a write with a payload or of a read."""
-        client, graph = self.models.client, self.graph
+        client, graph, phase = self.models.client, self.graph, Phase.CLIENT
+        held_ns = client.submit_ns + (client.submit_write_ns if payload_bytes else 0)
+        held_ns += client.submit_ns_per_byte * (payload_bytes + returned_bytes)
         step, on_thread = graph.issue, bool(self.models.threads.slice_ns)
         if on_thread:
             # Bound where the client's thread has no core of its own.
-            step = graph.acquire(
-                roles.CLIENT_THREAD, after=[step], label="client's thread", phase=Phase.CLIENT
-            )
-        submitted = graph.use(
-            roles.CLIENT_SUBMIT,
-            client.submit_ns
-            + (client.submit_write_ns if payload_bytes else 0)
-            + client.submit_ns_per_byte * (payload_bytes + returned_bytes),
-            after=[step],
-            label="client submits",
-            phase=Phase.CLIENT,
-        )
+            step = graph.acquire(roles.CLIENT_THREAD, after=[step], label="client's thread", phase=phase)
+        label = "client submits"
+        submitted = graph.use(roles.CLIENT_SUBMIT, held_ns, after=[step], label=label, phase=phase)
         if on_thread:
             graph.on_thread(submitted, step)
             graph.release(roles.CLIENT_THREAD, after=[submitted], label="client's thread back")
         if client.processor_ns:
             # Most of it comes after a request is sent or answered; no request waits for its own.
-            graph.use(
-                roles.CLIENT_CPU,
-                client.processor_ns,
-                after=[submitted],
-                label="client works",
-                phase=Phase.CLIENT,
-            )
+            label, work_ns = "client works", client.processor_ns
+            graph.use(roles.CLIENT_CPU, work_ns, after=[submitted], label=label, phase=phase)
         return submitted
 
     def client_out(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Client to primary, or to a shard; return the arrival."""
-        received, cpu, wire = roles.PUBLIC_RX, roles.PRIMARY_CPU, roles.PUBLIC_WIRE
-        if shard != NO_SHARD:
-            received = wire = roles.shard_role(shard, roles.CLIENT_SIDE_RX)
-            cpu = roles.shard_role(shard, roles.CPU)
+        _, wire, received, cpu = _client_side(shard)
         ends = (roles.CLIENT_TX, wire, received)
         step = self._wire("public", ends, size_bytes, after, "request", Phase.PUBLIC_NET, shard)
         return self.messenger(cpu, size_bytes, step, "request", shard=shard)
 
     def client_back(self, size_bytes: int, after: int, shard: int = NO_SHARD) -> int:
         """Primary, or a shard, to client; return the arrival."""
-        sent, cpu, wire = roles.PUBLIC_TX, roles.PRIMARY_CPU, roles.PUBLIC_WIRE
-        if shard != NO_SHARD:
-            sent = roles.shard_role(shard, roles.CLIENT_SIDE_TX)
-            wire = roles.shard_role(shard, roles.CLIENT_SIDE_RX)
-            cpu = roles.shard_role(shard, roles.CPU)
+        sent, wire, _, cpu = _client_side(shard)
         step = self.messenger(cpu, size_bytes, after, "reply", shard=shard)
         ends = (sent, wire, roles.CLIENT_RX)
         return self._wire("public", ends, size_bytes, step, "reply", Phase.PUBLIC_NET, shard)
@@ -111,30 +94,21 @@ class Stage:
 
     def out(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
         """Primary to shard; return the arrival. `phase` says what the wire's time is spent on."""
-        cpus = (roles.PRIMARY_CPU, roles.shard_role(shard, roles.CPU))
-        return self._between(shard, cpus, _OUT, size_bytes, after, what, phase)
+        return self._between(shard, _OUT, size_bytes, after, what, phase)
 
     def back(self, shard: int, size_bytes: int, after: int, what: str, *, phase: Phase) -> int:
         """Shard to primary; return the arrival."""
-        cpus = (roles.shard_role(shard, roles.CPU), roles.PRIMARY_CPU)
-        return self._between(shard, cpus, _BACK, size_bytes, after, what, phase)
+        return self._between(shard, _BACK, size_bytes, after, what, phase)
 
-    def _between(
-        self,
-        shard: int,
-        cpus: tuple[int, int],
-        parts: tuple[int, int, int],
-        size_bytes: int,
-        after: int,
-        what: str,
-        phase: Phase,
-    ) -> int:
+    def _between(self, shard: int, parts: Ends, size_bytes: int, after: int, what: str, phase: Phase) -> int:
         """Send a message between the primary and a shard: messenger, wire, messenger.
 
         The sender's messenger takes the acknowledgement, for which nothing waits. It goes out with what the
         receiver's thread does anyway; its bytes are within the messages' sizes.
         """
-        sender, receiver = cpus
+        sender, receiver = roles.PRIMARY_CPU, roles.shard_role(shard, roles.CPU)
+        if parts == _BACK:
+            sender, receiver = receiver, sender
         step = self.messenger(sender, size_bytes, after, what, shard=shard)
         tx, wire, rx = (roles.shard_role(shard, part) for part in parts)
         step = self._wire("private", (tx, wire, rx), size_bytes, step, what, phase, shard)
@@ -150,14 +124,7 @@ class Stage:
         return self.primary_cpu(self.models.cpu.sub_reply_ns, [step], what, shard=shard)
 
     def _wire(
-        self,
-        net: Literal["public", "private"],
-        ends: tuple[int, int, int],
-        size_bytes: int,
-        after: int,
-        what: str,
-        phase: Phase,
-        shard: int,
+        self, net: str, ends: Ends, size_bytes: int, after: int, what: str, phase: Phase, shard: int
     ) -> int:
         """Send over a network: from the sender's interface over the wire to the receiver's."""
         graph, (tx, wire, rx) = self.graph, ends
@@ -180,9 +147,8 @@ class Stage:
         cpu_ns = self.models.cpu.message_ns(size_bytes, frames)
         if not self.models.threads.messenger_threads_count:
             return self.on_core(cpu, cpu_ns, [after], label, shard=shard, part="messenger_ns")
-        thread = roles.PRIMARY_MESSENGER
-        if cpu != roles.PRIMARY_CPU:
-            thread = roles.shard_role(shard, roles.MESSENGER)
+        at_primary = cpu == roles.PRIMARY_CPU
+        thread = roles.PRIMARY_MESSENGER if at_primary else roles.shard_role(shard, roles.MESSENGER)
         return self.with_thread(
             thread,
             cpu,
@@ -217,33 +183,13 @@ class Stage:
                 graph.in_class(piece, cpu_class, 1)
         return graph.release(thread, after=[step], label=f"thread back from {label}", shard=shard)
 
-    def primary_cpu(
-        self,
-        cpu_ns: float,
-        after: Iterable[int],
-        label: str,
-        *,
-        coding_ns: float = 0,
-        encode_bytes: int = 0,
-        shard: int = NO_SHARD,
-        after_reply: bool = False,
-    ) -> int:
+    def primary_cpu(self, cpu_ns: float, after: Iterable[int], label: str, **more: Any) -> int:
         """A stage of the primary: under the placement group's own mutex, on a worker thread.
 
-        `coding_ns` comes on top of `cpu_ns`. `after_reply`: the client is answered here; the step returned
-        is then where the answer leaves, before the thread and the placement group are given back.
+        `more` is as in `work`. With `goes_on` or `after_reply` something leaves here: the step returned is
+        where it does, before the thread and the placement group are given back.
         """
-        return self.work(
-            roles.PRIMARY_CPU,
-            cpu_ns,
-            after,
-            label,
-            in_group=True,
-            shard=shard,
-            coding_ns=coding_ns,
-            encode_bytes=encode_bytes,
-            after_reply=after_reply,
-        )[0]
+        return self.work(roles.PRIMARY_CPU, cpu_ns, after, label, in_group=True, **more)[0]
 
     def work(
         self,
@@ -254,17 +200,16 @@ class Stage:
         *,
         in_group: bool = False,
         shard: int = NO_SHARD,
-        handoffs: int = 1,
-        wakes_count: float = 0,
-        coding_ns: float = 0,
-        encode_bytes: int = 0,
         then: Callable[[int], int] | None = None,
+        goes_on: Callable[[int], int] | None = None,
         after_reply: bool = False,
+        **more: Any,
     ) -> tuple[int, int]:
         """A stage of an OSD, by its host's cores, on a worker thread.
 
         `in_group`: under the placement group's own mutex. `then`: what the thread waits for once it has left
-        the core. `after_reply`: what it does once it has answered. The others are as in `on_core`.
+        the core. `goes_on`: what it works on once the answer has left; `after_reply`: and then the rest that
+        follows an answer. `more` is as in `on_core`.
 
         Return the step after which the answer leaves, and that at which the thread is back.
         """
@@ -275,22 +220,13 @@ class Stage:
         # not modelled apart, operations wait for the mutex first.
         inside = in_group and self._thread_first
         outside = in_group and not inside
-        thread = self.worker(
-            worker, [self._group(after, label, mutex_shard)] if outside else after, label, shard
-        )
-        step = self.on_core(
-            cpu,
-            cpu_ns,
-            [self._group([thread], label, mutex_shard) if inside else thread],
-            label,
-            handoffs=handoffs,
-            wakes_count=wakes_count,
-            coding_ns=coding_ns,
-            encode_bytes=encode_bytes,
-            shard=shard,
-            thread=thread,
-        )
+        before = [self._group(after, label, mutex_shard)] if outside else after
+        thread = self.worker(worker, before, label, shard)
+        ready = self._group([thread], label, mutex_shard) if inside else thread
+        step = self.on_core(cpu, cpu_ns, [ready], label, shard=shard, thread=thread, **more)
         step = answered = then(step) if then else step
+        if goes_on:
+            step = goes_on(step)
         if after_reply:
             step = self._after_reply(cpu, step, label, shard=shard)
         lingers = step != answered
@@ -307,6 +243,11 @@ class Stage:
         step = self.graph.acquire(worker, after=after, label=f"thread for {label}", phase=phase, shard=shard)
         self._queued(step)
         return step
+
+    @property
+    def keeps_thread(self) -> bool:
+        """Whether one thread takes a client's write from dispatch to the primary's own transaction."""
+        return bool(self.models.threads.lock_waits_per_thread_count)
 
     @property
     def _thread_first(self) -> bool:
@@ -402,8 +343,7 @@ class Stage:
     def _without_lock(self) -> bool:
         """Whether operations need no lock beyond the mutex that each of their stages takes."""
         scope = self.models.pg_lock.scope
-        waits_in_thread = bool(self.models.threads.lock_waits_per_thread_count)
-        return scope == "none" or (scope == "dispatch" and waits_in_thread)
+        return scope == "none" or (scope == "dispatch" and self.keeps_thread)
 
     def unlock(self, after: int) -> int:
         """Give the lock back, if there is one."""
@@ -414,3 +354,12 @@ class Stage:
 
 def _phase_of(cpu: int) -> Phase:
     return Phase.PRIMARY_CPU if cpu == roles.PRIMARY_CPU else Phase.SHARD_CPU
+
+
+def _client_side(shard: int) -> tuple[int, int, int, int]:
+    """Return interface out, wire, interface in and cores of the primary, or of a shard, on the public net."""
+    if shard == NO_SHARD:
+        return roles.PUBLIC_TX, roles.PUBLIC_WIRE, roles.PUBLIC_RX, roles.PRIMARY_CPU
+    received = roles.shard_role(shard, roles.CLIENT_SIDE_RX)
+    sent = roles.shard_role(shard, roles.CLIENT_SIDE_TX)
+    return sent, received, received, roles.shard_role(shard, roles.CPU)

@@ -12,6 +12,10 @@ from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import FIXED, SSD_READ, SSD_WRITE
 
 Item = TypeVar("Item")
+# What is known of the first and last unit of a write; None: nothing apart.
+UnitStates = tuple[int, int] | None
+# By shard the payload of its sub-write [B] and the store's traffic.
+Writes = Mapping[int, tuple[int, StoreIo]]
 
 # As `TRANSFER_STEPS_MAX`, of a chain of reads of one shard.
 CHAIN_STEPS_MAX = 8
@@ -120,14 +124,7 @@ def lookup(stage: Stage, shard: int, after: int) -> int:
 
 
 def local_read(
-    stage: Stage,
-    shard: int,
-    cpu_ns: float,
-    device_bytes: int,
-    after: int,
-    what: str,
-    *,
-    in_group: bool = False,
+    stage: Stage, shard: int, cpu_ns: float, device_bytes: int, after: int, what: str, in_group: bool = False
 ) -> tuple[int, int]:
     """Serve one store read on a shard; return where its answer leaves and where its thread is back."""
 
@@ -196,22 +193,47 @@ def decoding_ns(stage: Stage, plan: ReadPlan | WritePlan) -> float:
 
 
 def encode_and_send(
-    stage: Stage, plan: WritePlan, shards: Iterable[int], after: int, *, after_reply: bool = False
-) -> int:
-    """Decode what is missing, encode by stripes (a parity delta costs as much), make the sub-writes."""
-    work_ns = stage.context.remote(shards) * stage.models.cpu.sub_write_send_ns
+    stage: Stage,
+    plan: WritePlan,
+    writes: Writes,
+    after: int,
+    *,
+    first_ns: float = 0,
+    after_reply: bool = False,
+) -> tuple[int, int | None]:
+    """Decode what is missing, encode by stripes (a parity delta costs as much), make the sub-writes.
+
+    `first_ns` of the operation's dispatch come first on the same thread. Where a thread keeps a write
+    (`Stage.keeps_thread`), it prepares the primary's own transaction in the end, still in the group. Return
+    the step after which sub-writes leave, and that at which this one is prepared; None: it is not here.
+
+    See Ceph v18.2.0, ``src/osd/ReplicatedBackend.cc`` (``submit_transaction``), ``src/osd/ECBackend.cc``
+    (``try_reads_to_commit``).
+    """
+    primary, prepared = stage.context.primary, None
+
+    def prepare(step: int) -> int:
+        nonlocal prepared
+        own_ns, wakes_count = _preparation(stage, writes[primary][1])
+        label, core = "transaction", roles.PRIMARY_CPU
+        prepared = stage.on_core(core, own_ns, [step], label, handoffs=0, wakes_count=wakes_count)
+        return prepared
+
+    work_ns = first_ns + stage.context.remote(writes) * stage.models.cpu.sub_write_send_ns
     coding_ns = decoding_ns(stage, plan)
     if plan.encode_stripes:
         piece_bytes = plan.encode_data_bytes / plan.encode_stripes
         coding_ns += plan.encode_stripes * stage.models.encode_ns(stage.context.scheme.name, piece_bytes)
-    return stage.primary_cpu(
+    step = stage.primary_cpu(
         work_ns,
         [after],
         "encode and send" if plan.encode_stripes else "send",
         coding_ns=coding_ns,
         encode_bytes=plan.encode_data_bytes,
+        goes_on=prepare if stage.keeps_thread and primary in writes else None,
         after_reply=after_reply,
     )
+    return step, prepared
 
 
 def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
@@ -263,21 +285,32 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
     return committed
 
 
+def _preparation(stage: Stage, io: StoreIo) -> tuple[float, float]:
+    """Return processor time of preparing one transaction [ns], and the wake-ups that go with it."""
+    cpu, erasure = stage.models.cpu, stage.context.erasure
+    work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
+    return work_ns + erasure * cpu.ec_transaction_ns, erasure * stage.models.threads.ec_wakes_count
+
+
 def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after: int, what: str) -> int:
     """One member's part of a write; return the step at which the primary knows of the commit."""
-    cpu = stage.models.cpu
-    work_ns = cpu.store_transaction_ns + cpu.store_ns_per_byte * io.data_bytes
+    work_ns, wakes_count = _preparation(stage, io)
     local = shard == stage.context.primary
     step = after
     if not local:
         step = stage.out(shard, payload_bytes, step, what, phase=Phase.DISTRIBUTION)
-        work_ns += cpu.sub_op_prepare_ns
-    wakes_count = 0.0
-    if stage.context.erasure:
-        wakes_count = stage.models.threads.ec_wakes_count
-        work_ns += cpu.ec_transaction_ns
+        work_ns += stage.models.cpu.sub_op_prepare_ns
     core = roles.shard_role(shard, roles.CPU)
     step = stage.work(core, work_ns, [step], "transaction", shard=shard, wakes_count=wakes_count)[1]
+    committed = _stored(stage, shard, io, step)
+    if local:
+        return committed
+    size_bytes = stage.models.messages.sub_reply_bytes
+    return stage.sub_reply(shard, size_bytes, committed, f"{what} reply", phase=Phase.DISTRIBUTION)
+
+
+def _stored(stage: Stage, shard: int, io: StoreIo, step: int) -> int:
+    """Write what a transaction has prepared, and commit it; return the commit."""
     if io.read_bytes:
         step = ssd_read(stage, shard, io.read_bytes, step, "SSD read (padding)")
         step = _wake(stage, shard, step, roles.AIO, roles.READER)
@@ -287,18 +320,17 @@ def transaction(stage: Stage, shard: int, io: StoreIo, payload_bytes: int, after
     if io.deferred_bytes:
         written = ssd_write(stage, shard, io.deferred_bytes, committed, "deferred write")
         _wake(stage, shard, written, roles.AIO)
-    if local:
-        return committed
-    size_bytes = stage.models.messages.sub_reply_bytes
-    return stage.sub_reply(shard, size_bytes, committed, f"{what} reply", phase=Phase.DISTRIBUTION)
+    return committed
 
 
-def commit_all(stage: Stage, writes: Mapping[int, tuple[int, StoreIo]], sent: int) -> int:
-    """Send the sub-writes, by shard the payload [B] and the store's traffic; return when all is committed."""
+def commit_all(stage: Stage, writes: Writes, sent: int, prepared: int | None) -> int:
+    """Send what `encode_and_send` has made; return when all is committed."""
     context, models = stage.context, stage.models
     overhead_bytes = models.messages.sub_write_overhead_bytes(erasure=context.erasure)
     known = [
-        transaction(stage, shard, io, overhead_bytes + payload, sent, "sub-write")
+        _stored(stage, shard, io, prepared)
+        if prepared is not None and shard == context.primary
+        else transaction(stage, shard, io, overhead_bytes + payload, sent, "sub-write")
         for shard, (payload, io) in sorted(writes.items())
     ]
     done = stage.graph.join(known, label="all committed")
@@ -316,7 +348,7 @@ def roll_forward(stage: Stage, shards: Collection[int], after: int) -> list[int]
 
 
 def shard_writes(
-    context: PathContext, plan: WritePlan, object_size_bytes: int, unit_states: tuple[int, int] | None = None
+    context: PathContext, plan: WritePlan, object_size_bytes: int, unit_states: UnitStates = None
 ) -> dict[int, tuple[int, StoreIo]]:
     """Return each written shard's payload [B] and its store's device traffic.
 
@@ -331,10 +363,7 @@ def shard_writes(
 
 
 def _store_io(
-    context: PathContext,
-    extents: list[ShardExtent],
-    object_size_bytes: int,
-    unit_states: tuple[int, int] | None,
+    context: PathContext, extents: list[ShardExtent], object_size_bytes: int, unit_states: UnitStates
 ) -> StoreIo:
     store = context.models.store
     existing = object_size_bytes
