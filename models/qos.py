@@ -22,6 +22,9 @@ CLIENT_OP_PRIORITY, RECOVERY_OP_PRIORITY, SCRUB_PRIORITY, CUT_OFF_PRIORITY = 63,
 # pushes and reads of other members are immediate there (v17.2, src/osd/scheduler/OpSchedulerItem.h).
 RECOVERY_ITEM_BYTES = 20 << 20
 
+# osd_scrub_event_cost: what each piece of a scrub counts for under mClock.
+SCRUB_EVENT_BYTES = 4 << 10
+
 
 # osd_mclock_iops_capacity_threshold_ssd and _hdd (v17.2.6, src/common/options/osd.yaml.in).
 CAPACITY_THRESHOLDS_IOPS: dict[Device, float] = {"ssd": 80_000, "hdd": 500}

@@ -136,7 +136,7 @@ def simulate(
     director, beside_clients = None, [make(pool, book) for make in background]
     if faults is not None and layout is not None:
         director = FaultDirector(pool, book, faults, layout, own, feed_stream=len(own))
-        beside_clients = [director.feed, director.notes]
+        beside_clients = [director.feed, director.notes, *([director.scrubs.feed] if faults.scrubs else [])]
     closed = frozenset(index for index, stream in enumerate(own) if newest_only and stream.depth)
     run = execute(
         Program(

@@ -150,6 +150,8 @@ def plan_of(
         prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
         log_covers=faults.log_covers,
+        # Scrubs go on for ever: only where the run has an end of its own.
+        scrubs=faults.scrub_interval_s is not None and scenario.duration_s is not None,
         series_ns=_ns(faults.series_s),
     )
     try:

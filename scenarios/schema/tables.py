@@ -137,7 +137,8 @@ class FaultsSpec(Table):
     recovery_sleep_s: TimeS | None = None
     """Pause between starts of recovery on an OSD [s] (osd_recovery_sleep)."""
     scrub_interval_s: IntervalS | None = None
-    """Time in which every PG is scrubbed once [s] (osd_deep_scrub_interval)."""
+    """Time in which every PG is scrubbed once [s] (osd_deep_scrub_interval). Where it and
+    workload.duration_s are given, scrubs read what they compare."""
     log_covers: bool = False
     """Whether the logs of PGs still hold every write of the image, as where it was written lately [true or
     false]: then OSDs are recovered by log, not by backfill."""

@@ -14,6 +14,8 @@ import pytest
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.report.study import report_page
 from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.run.cell import row_of, run_cell
+from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.base import Setting
 from stripesim.scenarios.studies.ecfault2024 import amplification
 from stripesim.scenarios.studies.ecfault2024.claims import NOT_COMPUTED, Lookup, simulate_claims
@@ -62,7 +64,13 @@ def test_nothing_is_fitted_and_every_number_says_where_it_is_from():
 
 def test_the_lower_bound_is_what_a_simulated_write_stores():
     for code, bound in (("rs:9,3", Fraction(3, 2)), ("rs:12,3", Fraction(15, 8))):
-        row = amplification.write_row(profile("rados"), code, "compiled")
+        sets = (
+            *('workload.ops=["write"]', 'workload.patterns=["seq"]', 'workload.image="pristine"'),
+            *('workload.block_sizes_bytes=["64MiB"]', "workload.requests=4", 'workload.image_bytes="256MiB"'),
+        )
+        scenario = profile("rados").scenario(code, *sets)
+        (cell,) = cells(scenario)
+        row = row_of(scenario, cell, run_cell(scenario, cell, "compiled"))
         assert row["device_data_write_bytes_per_client_byte"] == float(bound)
 
 

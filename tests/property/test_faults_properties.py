@@ -151,6 +151,7 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         image_objects=40,
         model=MODEL[story["generation"]].given(recovery_chunk_bytes=story.get("chunk_bytes", 8192 * KIB)),
         log_covers=story.get("log_covers", False),
+        scrubs=story.get("scrubs", False),
         seed=story["seed"],
         series_ns=100 * MS,
     )
@@ -165,7 +166,8 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         timeout_ns=story["timeout_ns"],
         seed=story["seed"],
         engine=engine,
-        until_ns=until_ns,
+        # Scrubs go on for ever.
+        until_ns=4_000 * MS if plan.scrubs else until_ns,
     )
     return pool, plan, result
 
@@ -242,8 +244,9 @@ def test_degraded_templates_run_only_while_the_group_is_not_clean(
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
-@given(story=stories | wild_stories)
-def test_a_story_ends_the_same_on_both_engines(models, change, make_pool, story):
+@given(story=stories | wild_stories, scrubs=st.booleans())
+def test_a_story_ends_the_same_on_both_engines(models, change, make_pool, story, scrubs):
+    story = story | {"scrubs": scrubs}
     compiled, simpy = (
         played(story, models, change, make_pool, engine)[2] for engine in ("compiled", "simpy")
     )

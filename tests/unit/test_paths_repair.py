@@ -10,8 +10,8 @@ from stripesim.models.generations import recovery_model
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures import FaultPlan
-from stripesim.sim.ceph.paths import repair_path, rounds_bytes
+from stripesim.sim.ceph.failures import Corruption, Failure, FaultPlan
+from stripesim.sim.ceph.paths import repair_path, rounds_bytes, scrub_path
 from stripesim.sim.run import simulate
 
 KIB = 1024
@@ -221,3 +221,60 @@ def test_the_fewer_at_a_time_the_longer(models, make_pool):
     # object at most every 50 ms; at most eight times another OSD takes the lead.
     paused = seconds(recovery_max_active_count=1, recovery_sleep_ns=50_000_000)
     assert paused > 0.05 * (32 - 8)
+
+
+@pytest.mark.parametrize(("scheme", "width", "shard"), [("rep:3", 3, 4 * MIB), ("rs:4,2", 6, 1 * MIB)])
+def test_a_deep_scrub_reads_every_shard_once_in_strides(models, make_context, counted, scheme, width, shard):
+    context = make_context(models, scheme)
+    found = counted(scrub_path(context, shard_bytes=shard, objects=1, deep=True), width)
+    assert found["device_read_bytes"] == width * shard
+    strides = width * shard // (512 * KIB)
+    assert found["device_read_ops"] == strides * len(models.ssd.pieces_bytes(512 * KIB))
+    assert found["device_write_bytes"] == 0
+    # Members answer with what they computed; no data crosses the network.
+    assert found["private_net_bytes"] < 0.01 * found["device_read_bytes"]
+    shallow = counted(scrub_path(context, shard_bytes=shard, objects=25, deep=False), width)
+    assert shallow["device_read_bytes"] == 0
+    assert shallow["messages"] == found["messages"]
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+def test_scrubs_read_all_that_there_is_once_in_an_interval(models, make_pool, scheme):
+    width = 3 if scheme == "rep:3" else 6
+    acting = [[(group + shard) % 8 for shard in range(width)] for group in range(8)]
+    pool = make_pool(models, scheme, osds=8, acting=acting, object_bytes=MIB)
+    plan = FaultPlan(
+        up_sets=lambda out: np.array(acting, dtype=np.int64),
+        image_objects=32,
+        model=recovery_model("pacific").given(scrub_interval_ns=2 * 10**9),
+        scrubs=True,
+    )
+    one, other = (
+        simulate(pool, reads(), faults=plan, engine=engine, until_ns=6 * 10**9)
+        for engine in ("compiled", "simpy")
+    )
+    assert one.sha256 == other.sha256
+    assert one.row["scrub_device_read_bytes"] == other.row["scrub_device_read_bytes"]
+    # Three intervals; a group that waits for another one's OSDs is scrubbed later, not more often.
+    shard_bytes = MIB if scheme == "rep:3" else 64 * 4 * KIB
+    assert one.row["deep_scrubs"] in (23, 24)
+    assert one.row["scrub_device_read_bytes"] == pytest.approx(3 * 32 * width * shard_bytes, rel=0.1)
+
+
+def test_a_scrub_gives_way_to_a_failure_and_finds_what_is_bad(models, make_pool):
+    acting = [[0, 1, 2]]
+    pool = make_pool(models, "rep:3", osds=4, acting=acting, object_bytes=MIB)
+    model = recovery_model("pacific").given(scrub_interval_ns=10**9, down_out_interval_ns=10**12)
+    plan = FaultPlan(
+        failures=[Failure(osds=(2,), time_ns=10**9, back_ns=8 * 10**9)],
+        corruptions=[Corruption(osd=1, time_ns=2 * 10**9, shards_count=3)],
+        up_sets=lambda out: np.array(acting, dtype=np.int64),
+        image_objects=400,
+        model=model,
+        scrubs=True,
+    )
+    result = simulate(pool, reads(), faults=plan, until_ns=60 * 10**9)
+    scrubbed = [event["time_s"] for event in result.timeline["events"] if event["what"] == "scrubbed"]
+    # Not while a member is down, and then once.
+    assert len(scrubbed) == 1 and scrubbed[0] > 8
+    assert result.row["clean_at_end"]

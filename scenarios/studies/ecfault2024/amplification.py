@@ -5,10 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from stripesim.models.coding import RedundancyScheme, padded_amplification, parse_scheme
-from stripesim.scenarios.run.cell import row_of, run_cell
-from stripesim.scenarios.schema.keys import cells
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
-from stripesim.scenarios.studies.ecfault2024.profiles import Profile, profile, profiles
 
 Row = dict[str, Any]
 
@@ -16,9 +13,6 @@ MEASURED_CODES = ("rs:9,3", "rs:12,3")
 """RS(12,9) and RS(15,12) of the source, which puts n first."""
 UNITS_BYTES = tuple(1 << shift for shift in range(12, 27))
 """Stripe units of the curve, 4 KiB to 64 MiB."""
-PERCENT = 100.0
-# Enough whole objects for the write runs: their bytes do not depend on how many there are.
-WRITTEN_OBJECTS = 4
 
 
 def mechanisms(scheme: RedundancyScheme, study: StudyModel) -> dict[str, float]:
@@ -44,7 +38,7 @@ def mechanisms(scheme: RedundancyScheme, study: StudyModel) -> dict[str, float]:
 
 
 def amplification_rows() -> Iterator[Row]:
-    """Rows of the source's table: theory, lower bound, mechanisms, what a simulated write stores."""
+    """Rows of the source's table: theory, lower bound, mechanisms."""
     study = study_model()
     for code in MEASURED_CODES:
         scheme = parse_scheme(code)
@@ -72,39 +66,3 @@ def amplification_rows() -> Iterator[Row]:
                 "stored_redundancy": scheme.width / scheme.k,
                 "stored_padded": float(stored),
             }
-
-
-def write_rows(engine: str) -> Iterator[Row]:
-    """Run writes: of whole objects for the table, and as each interface makes them."""
-    for code in MEASURED_CODES:
-        yield write_row(profile("rados"), code, engine)
-    for found in profiles():
-        if found.request_bytes is not None and found.name != "rados":
-            yield write_row(found, MEASURED_CODES[0], engine)
-
-
-def write_row(profile: Profile, code: str, engine: str) -> Row:
-    """Write a few whole objects of an interface one request at a time, and count what the devices get."""
-    assert profile.request_bytes is not None
-    base = profile.scenario(code)
-    written = WRITTEN_OBJECTS * base.cluster.object_bytes
-    scenario = profile.scenario(
-        code,
-        'workload.ops=["write"]',
-        'workload.patterns=["seq"]',
-        f"workload.block_sizes_bytes=[{profile.request_bytes}]",
-        f"workload.requests={written // profile.request_bytes}",
-        f"workload.image_bytes={written}",
-        'workload.image="pristine"',
-    )
-    (cell,) = cells(scenario)
-    result = run_cell(scenario, cell, engine)
-    return {
-        **row_of(scenario, cell, result),
-        "experiment": "write",
-        "profile": profile.name,
-        "dimension": profile.dimension,
-        "label": profile.label,
-        "stripe_unit_bytes": scenario.cluster.stripe_unit_bytes,
-        "object_bytes": scenario.cluster.object_bytes,
-    }

@@ -1,7 +1,6 @@
 """The study's figures: each turns result rows into a picture and a caption, and does nothing else."""
 
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from stripesim.scenarios.figures.captions import scheme_label
@@ -33,18 +32,12 @@ def draw(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
             "failures": ({"profiles", "failures, domain osd"}, draw_failures),
             "checking-period": ({"profiles", "pace"}, draw_checking),
             "configurations": ({"profiles"}, draw_configurations),
-            "scarce-cache": ({"scarce cache"}, draw_cache),
         },
     )
 
 
 def _published(number: int) -> float:
     return published(STUDY)[f"ecfault2024-{number}"]
-
-
-def _size_axis(axes: Axes, sizes: list[int], rotation: float) -> None:
-    log_axis(axes, "x", sizes, [format_size(size) for size in sizes])
-    axes.tick_params(axis="x", labelrotation=rotation)
 
 
 def _code_handles() -> list[Patch]:
@@ -77,7 +70,9 @@ def draw_storage(rows: pl.DataFrame) -> CaptionedFigure:
         here = select(padding, scheme=code)
         (line,) = curve.plot(here["stripe_unit_bytes"], here["stored_padded"], **look(index))
         line.set(markersize=5, label=scheme_label(code))
-    _size_axis(curve, [1 << shift for shift in range(12, 27, 2)], 35)
+    sizes = [1 << shift for shift in range(12, 27, 2)]
+    log_axis(curve, "x", sizes, [format_size(size) for size in sizes])
+    curve.tick_params(axis="x", labelrotation=35)
     ticks = [1.25, 1.5, 2, 3, 5, 8, 12, 15]
     log_axis(curve, "y", ticks, [f"{tick:g}" for tick in ticks])
     curve.set_xlabel("stripe unit")
@@ -244,31 +239,4 @@ def draw_configurations(rows: pl.DataFrame) -> CaptionedFigure:
         "Recovery after the loss of one OSD under the other rows of the source's table, everything else as "
         "in the base configuration. Interfaces differ by the objects they make: an object of 4 MiB fills a "
         "ninth of a stripe of 9 × 4 MiB and is padded to it.",
-    )
-
-
-def draw_cache(rows: pl.DataFrame) -> CaptionedFigure:
-    """Recovery with ever less cache, under each way of sharing it."""
-    here = select(rows, experiment="scarce cache")
-    titles = ("Metadata not in memory", f"Recovery, {scheme_label(CODES[1])}")
-    figure, (missed, times) = panels((12.5, 4.8), titles)
-    clay = select(here, scheme=CODES[1])
-    for index, label in enumerate(clay["label"].unique(maintain_order=True)):
-        line = select(clay, label=label).sort("cache_bytes")
-        misses = line["lookup_miss_fraction"] * PERCENT
-        missed.plot(line["cache_bytes"], misses, label=label, **look(index))
-        times.plot(line["cache_bytes"], line["recovery_s"], label=label, **look(index))
-    for axes in (missed, times):
-        _size_axis(axes, clay["cache_bytes"].unique().sort().to_list(), 40)
-        axes.set(xlabel="cache of an OSD", ylim=(0, None))
-    missed.set_ylabel("look-ups that read [%]")
-    missed.legend(loc="upper right")
-    times.set(ylim=(0, 1.3 * max(here["recovery_s"].to_list())), ylabel="recovery alone [s]")
-    return CaptionedFigure(
-        figure,
-        "Recovery of one OSD with ever less cache, shared as the three schemes say. With the 3 GiB of a "
-        "default OSD all metadata of its shards fit whatever the shares; only below some ten MiB are they "
-        "read from the device, and then a look-up is small beside the megabytes of the shard: recovery "
-        "changes by no more than the 1 s at which maps are published. A share for data helps no recovery, so "
-        "the data-optimised scheme is the first to miss, not the kv-optimised one.",
     )

@@ -13,7 +13,6 @@ from stripesim.models.coding import RedundancyScheme, padded_amplification, pars
 from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.schema.units import parse_size_bytes
 from stripesim.scenarios.studies.ecfault2024.parameters import StudyModel, study_model
 from stripesim.scenarios.studies.parameters import changed_model, scenario_sets
 
@@ -64,7 +63,6 @@ class Profile(_Table):
     backend: Literal["bluestore", "filestore"] = "bluestore"
     failures: Failures = Failures()
     pg_autoscale: Literal["used", "bulk"] | None = None
-    request_bytes: Annotated[int, BeforeValidator(parse_size_bytes)] | None = None
 
     def scenario(self, code: str, *further: str) -> Scenario:
         """Return the scenario of one code under this profile; `further` are settings as ``--set`` takes."""

@@ -29,18 +29,10 @@ TAKEN = ("detection_s", "down_out_s", "checking_s", "recovery_s")
 """Columns of a run's row that stay."""
 
 
-def models_of(profile: Profile, scenario: Scenario, *, cache_bytes: int | None = None) -> Models:
-    """Return the scenario's models with the profile's store and cache, and Clay's kernel as in Ceph.
-
-    `cache_bytes` of an OSD replace the study's.
-    """
-    lookup = None
-    if profile.cache is not None:
-        cache = cache_model(profile.cache.model_dump())
-        if cache_bytes is not None:
-            cache = replace(cache, cache_bytes=cache_bytes)
-        lookup = lookup_of(cache, scenario)
-    return _models(scenario, profile.backend, lookup)
+def models_of(profile: Profile, scenario: Scenario) -> Models:
+    """Return the scenario's models with the profile's store and cache, and Clay's kernel as in Ceph."""
+    cache = None if profile.cache is None else cache_model(profile.cache.model_dump())
+    return _models(scenario, profile.backend, None if cache is None else lookup_of(cache, scenario))
 
 
 def _models(scenario: Scenario, backend: str, lookup: MetadataLookup | None) -> Models:
@@ -105,18 +97,15 @@ def _run(scenario: Scenario, engine: str, backend: str, lookup: MetadataLookup |
     return row
 
 
-def recover(
-    profile: Profile, code: str, engine: str, *, sets: Sequence[str] = (), cache_bytes: int | None = None
-) -> Row:
+def recover(profile: Profile, code: str, engine: str, *, sets: Sequence[str] = ()) -> Row:
     """Let OSDs fail under a profile and wait until all placement groups are clean.
 
     ``checking_s`` is from the failure to the first recovery operation, ``recovery_s`` from there until all
-    is clean, ``total_s`` both. `sets` change the scenario; `cache_bytes` (with a profile of the cache)
-    replace the study's.
+    is clean, ``total_s`` both. `sets` change the scenario.
     """
     # Limits of faults mean nothing before something fails.
     scenario = profile.scenario(code, *(text for text in sets if not text.startswith("faults.")))
-    models = models_of(profile, scenario, cache_bytes=cache_bytes)
+    models = models_of(profile, scenario)
     pool = build_pool(scenario, parse_scheme(code), models)
     osds = failing_osds(pool, profile.failures)
     event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="{FAILURE_KIND}"}}]'
@@ -145,5 +134,4 @@ def recover(
         "object_bytes": scenario.cluster.object_bytes,
         "pgs_hurt": int((lost > 0).sum()),
         "pgs_hurt_more_than_once": int((lost > 1).sum()),
-        "lookup_miss_fraction": 0.0 if models.lookup is None else models.lookup.miss_fraction,
     }

@@ -7,16 +7,14 @@ from stripesim.models.placement.pg_autoscale import pg_autoscale_model
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.execute import parameters_of, recovery_parameters
 from stripesim.scenarios.studies.base import Setting
-from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows, write_rows
+from stripesim.scenarios.studies.ecfault2024.amplification import amplification_rows
 from stripesim.scenarios.studies.ecfault2024.parameters import cache_model, study_model
-from stripesim.scenarios.studies.ecfault2024.profiles import CODES, Profile, profile, profiles
+from stripesim.scenarios.studies.ecfault2024.profiles import CODES, profile, profiles
 from stripesim.scenarios.studies.ecfault2024.recover import recover
 from stripesim.scenarios.studies.parameters import changed_model, changed_models
 
 Row = dict[str, Any]
 
-CACHE_BYTES = tuple(3 << shift for shift in (30, 23, 22, 21, 20, 19, 18))
-"""Cache of an OSD [B]: as configured, and so scarce that metadata no longer fit."""
 VOLUMES = (1, 4, 16)
 """Times the data that were written; sixteen times fill about half of the raw capacity."""
 SLEEPS_S = (1.0, 3.0, 10.0)
@@ -30,15 +28,6 @@ def profile_rows(setting: Setting) -> Iterator[Row]:
             yield {"experiment": "profiles", **recover(one, code, setting.engine)}
 
 
-def cache_rows(setting: Setting) -> Iterator[Row]:
-    """Recover with ever less cache, under each scheme of sharing it."""
-    for cache_bytes in CACHE_BYTES:
-        for one in _of("cache"):
-            for code in one.codes:
-                row = recover(one, code, setting.engine, cache_bytes=cache_bytes)
-                yield {"experiment": "scarce cache", "cache_bytes": cache_bytes, **row}
-
-
 def pace_rows(setting: Setting) -> Iterator[Row]:
     """Recover more data, and more slowly: what the share of the checking period depends on."""
     base = profile("base")
@@ -50,28 +39,17 @@ def pace_rows(setting: Setting) -> Iterator[Row]:
         yield {"experiment": "pace", "volume_factor": factor, "recovery_sleep_s": sleep_s, **row}
 
 
-def storage_rows(setting: Setting) -> Iterator[Row]:
-    """Bytes stored per byte written: formula, mechanisms, simulated writes."""
-    yield from amplification_rows()
-    yield from write_rows(setting.engine)
-
-
 def domain_rows(setting: Setting) -> Iterator[Row]:
     """Let several OSDs fail where shards of one object may share a host."""
-    for one in _of("failures"):
+    for one in (one for one in profiles() if one.dimension == "failures"):
         for code in one.codes:
             row = recover(one, code, setting.engine, sets=('cluster.failure_domain_erasure="osd"',))
             yield {"experiment": "failures, domain osd", **row}
 
 
-def _of(dimension: str) -> list[Profile]:
-    return [one for one in profiles() if one.dimension == dimension]
-
-
 EXPERIMENTS: dict[str, Callable[[Setting], Iterator[Row]]] = {
-    "storage": storage_rows,
+    "storage": lambda _: amplification_rows(),
     "profiles": profile_rows,
-    "cache": cache_rows,
     "domain": domain_rows,
     "pace": pace_rows,
 }

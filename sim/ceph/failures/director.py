@@ -12,6 +12,7 @@ from stripesim.sim.ceph.failures.monitor import Change, Monitor
 from stripesim.sim.ceph.failures.outages import Outages
 from stripesim.sim.ceph.failures.recovery import Priority, Recovery
 from stripesim.sim.ceph.failures.schedule import FaultPlan
+from stripesim.sim.ceph.failures.scrubs import Scrubs
 from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
 from stripesim.sim.ceph.failures.work import NOTES, OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
@@ -133,6 +134,15 @@ class FaultDirector:
             act=self._do,
             serve=self._serve,
         )
+        self.scrubs = Scrubs(
+            plan.model,
+            self._agenda,
+            operations,
+            self.groups if plan.scrubs else (),
+            plan.seed,
+            is_ready=lambda group: self.timeline.states[group.number] == State.CLEAN and group.is_clean,
+            found=self._outages.found,
+        )
         # What the OSDs lost before the run have left to rebuild: objects, and shards of all of them.
         self.lost_objects = self.lost_shards = 0
         if plan.lost_osds or plan.missing_osds:
@@ -213,11 +223,13 @@ class FaultDirector:
         self._actions = []
         self._has_looked = False
         for report in reports:
-            assert report.stream == self._feed_stream
-            self.recovery.done(now_ns, report.index)
+            part = self.recovery if report.stream == self._feed_stream else self.scrubs
+            part.done(now_ns, report.index)
         self._agenda.run(now_ns)
         for stream in self.recovery.hand_over():
             self._actions.append(Wake(self._feed_stream + (stream is self.notes)))
+        if self.scrubs.hand_over():
+            self._actions.append(Wake(self._feed_stream + 2))
         return self._actions
 
     # What clients have written.
@@ -273,6 +285,7 @@ class FaultDirector:
         """Begin a new interval: hold what clients want, and ask the members what they have."""
         self._note_writes()
         self.recovery.cancel(now_ns, group)
+        self.scrubs.cancel(group.number)
         self._waiting.discard(group.number)
         group.interval += 1
         group.since_epoch = self._monitor.epoch
@@ -369,7 +382,7 @@ class FaultDirector:
     def _serve(self, now_ns: int, group: Group) -> None:
         """Decide what a placement group can do with the members it has, and let it."""
         self._note_writes()
-        if self.recovery.cancel(now_ns, group):
+        if self.recovery.cancel(now_ns, group) | self.scrubs.cancel(group.number):
             self._cut_recovery(group)
         group.add_empty_copies()
         group.members = members = group.decide(self._is_up)
@@ -462,6 +475,7 @@ class FaultDirector:
     def _cleaned(self, now_ns: int, group: Group) -> None:
         group.temp = False
         self.recovery.note(group, NOTES["clean"])
+        self._agenda.at(now_ns, self.scrubs.begin)
         group.drop_strays(self._is_up)
         group.past = set(group.members.osds)
         lead = self._lead(group)

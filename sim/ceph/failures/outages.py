@@ -8,6 +8,7 @@ from stripesim.sim.ceph.failures.agenda import Agenda
 from stripesim.sim.ceph.failures.groups import Group, State
 from stripesim.sim.ceph.failures.monitor import Change, Heartbeats, Monitor
 from stripesim.sim.ceph.failures.schedule import Corruption, Failure, FaultPlan
+from stripesim.sim.ceph.failures.scrubs import deep_scrub_phase_ns
 from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
 from stripesim.sim.ceph.heartbeats import heartbeat_peers
 from stripesim.sim.ceph.pool import Pool
@@ -186,9 +187,10 @@ class Outages:
                     copy.corrupt.add(item)
             if not group.decodable(item, self._keeps):
                 self._timeline.lost.setdefault(group.number, set()).add(item)
-            phase_ns = int(np.random.default_rng([self._plan.seed, 8, group.number]).integers(interval_ns))
-            due_ns = phase_ns + -(-max(0, now_ns - phase_ns) // interval_ns) * interval_ns
-            self._agenda.at(due_ns, self._scrub, group)
+            if not self._plan.scrubs:
+                phase_ns = deep_scrub_phase_ns(self._plan.seed, group.number, interval_ns)
+                due_ns = phase_ns + -(-max(0, now_ns - phase_ns) // interval_ns) * interval_ns
+                self._agenda.at(due_ns, self._scrub, group)
 
     def _scrub(self, now_ns: int, group: Group) -> None:
         if not group.active:
@@ -196,6 +198,10 @@ class Outages:
             if group.number not in self._timeline.lost:
                 self._agenda.at(now_ns + self._model.monitor_tick_ns, self._scrub, group)
             return
+        self.found(now_ns, group)
+
+    def found(self, now_ns: int, group: Group) -> None:
+        """A scrub has compared a placement group: what is bad is known now, and recovered."""
         found = 0
         for copy in group.copies.values():
             found += len(copy.corrupt)

@@ -57,6 +57,9 @@ def describe_faults(
     limited_by, waits = _pace(director, spans, run, book, feed)
     row |= limited_by
     row |= _reach(director, run.end_ns)
+    if plan.scrubs:
+        read = account(run.streams[feed + 2], book)["device_read_bytes"]
+        row |= {"deep_scrubs": director.scrubs.deep_count, "scrub_device_read_bytes": read}
     if plan.lost_osds:
         row |= _repaired(director, run, book, feed)
     document = _document(director, plan, spans, run, requested, book, feed)
@@ -206,7 +209,8 @@ def _pace(
     (``max_active``) or for its own. Where that takes twice as long as alone or longer, it is ``contention``
     (devices, network, processors, or the op queue before them). Otherwise more would run side by side if more
     groups had reservations (``max_backfills``); if none waits for one, each just takes one object after
-    another (``one object at a time``).
+    another (``one object at a time``). Where groups that are whole wait for a read lease for more than
+    half of the time, it is that (``lease``).
     """
     recovery, stream = director.recovery, run.streams[feed]
     recovery.end(run.end_ns)
@@ -214,6 +218,7 @@ def _pace(
     if not done.any():
         return {}, {}
     span_ns = max(1, sum(stop_ns - start_ns for start_ns, stop_ns in phases.get("recovery", [])))
+    leases = director.timeline.spans((State.WAIT,))
     groups = {what: waited_ns / span_ns for what, waited_ns in recovery.waited_ns.items()}
     # The rounds of an object follow one another without a pause.
     objects = _ended(director, done).sum() or 1
@@ -228,6 +233,11 @@ def _pace(
         queued = groups["max_backfills"] >= 1
         slowed = object_ns >= _CROWDED * alone_ns
         limit = "contention" if slowed else "max_backfills" if queued else "one object at a time"
+    last_ns = int(stream.completed_ns[done].max())
+    leased_ns = max(
+        ((stop_ns or run.end_ns) - max(start_ns, last_ns) for _, start_ns, stop_ns, _ in leases), default=0
+    )
+    limit = "lease" if 2 * leased_ns >= span_ns else limit
     return {"recovery_limited_by": limit}, {
         "groups_mean": groups,
         "object_s": object_ns / 1e9,

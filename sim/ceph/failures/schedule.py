@@ -73,6 +73,7 @@ class FaultPlan:
     log_covers: bool = False
     #: Objects that stood in each placement group's log as deleted before the run; with `log_covers`
     log_deletions_count: int = 0
+    scrubs: bool = False  #: Whether scrubs read; else they find at once what is bad, and cost nothing
     seed: int = 0  #: Of the phases of heartbeats and scrubs, and of what goes bad
     series_ns: int = 1_000_000_000  #: Width of the bins of the series in the result [ns]
 

@@ -10,7 +10,7 @@ import numpy as np
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.groups import Group
 from stripesim.sim.ceph.layout import Layout
-from stripesim.sim.ceph.paths import move_path, note_path, repair_path, rounds_bytes
+from stripesim.sim.ceph.paths import move_path, note_path, repair_path, rounds_bytes, scrub_path
 from stripesim.sim.ceph.pool import Book, Pool
 from stripesim.sim.engine.graph import IntArray, Template
 from stripesim.sim.engine.program import RequestChunk
@@ -142,6 +142,15 @@ class OperationBook:
             row = [first, *others[start : start + block]]
             # The primary notes it once.
             yield self._note(group.number, row, range(start > 0, len(row)), transactions_count)
+
+    def scrub(self, group: Group, objects: int, *, deep: bool) -> tuple[int, int]:
+        """Return template and binding row of the scrub of some objects of a clean placement group."""
+        lead, row = group.members.primary, group.members.acting
+        assert lead is not None
+        context, size_bytes = self._layout.context(lead, frozenset()), self.shard_bytes
+        path = partial(scrub_path, context, shard_bytes=size_bytes, objects=objects, deep=deep)
+        template = self._known(("scrub", lead, objects, deep), path)
+        return template, self._layout.row(self._book, row, lead, group.number)
 
     def _note(
         self, group: int, row: list[int], shards: range, count: int, *, recovers: bool = False

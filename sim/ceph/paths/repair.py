@@ -10,6 +10,9 @@ from stripesim.sim.ceph.paths.store import commit, gather, lookup, ssd_chain, tr
 from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.engine.graph import GraphBuilder, Template
 
+# osd_deep_scrub_stride (v16.2.15).
+SCRUB_STRIDE_BYTES = 512 << 10
+
 
 def repair_path(context: PathContext, *, lost: Sequence[int], sizes_bytes: Iterable[int]) -> Template:
     """Compile rounds of the repair of the lost shards of one object, each of so many bytes of it.
@@ -73,6 +76,26 @@ def note_path(context: PathContext, shards: Iterable[int], count: int, *, recove
     return graph.finish(reply=graph.join(known, label="all noted"))
 
 
+def scrub_path(context: PathContext, *, shard_bytes: int, objects: int, deep: bool) -> Template:
+    """Compile the scrub of some objects: members look them up, or (`deep`) read them, the primary compares.
+
+    The device reads ``osd_deep_scrub_stride`` (or a chunk, where that is more) after another.
+
+    See Ceph v16.2.15, ``src/osd/ECBackend.cc`` and ``src/osd/ReplicatedBackend.cc`` (``be_deep_scrub``).
+    """
+    graph = GraphBuilder(f"{'deep ' * deep}scrub {context.name}")
+    stage = Stage(graph, context)
+    models, stride_bytes = context.models, max(SCRUB_STRIDE_BYTES, context.geometry.stripe_unit_bytes)
+    pieces = objects * rounds_bytes(models.store.read_bytes(0, shard_bytes), stride_bytes) if deep else []
+    stage.scrubs()
+    shards = [shard for shard in range(context.scheme.width) if shard not in context.missing]
+    work_ns = models.cpu.op_prepare_ns + context.remote(shards) * models.cpu.sub_op_send_ns
+    step = stage.primary_cpu(work_ns, [graph.issue], "start scrub")
+    work_ns = models.cpu.store_read_ns * max(objects, len(pieces))
+    compared = [_answer(stage, shard, work_ns, pieces, 0, step, "scrub") for shard in shards]
+    return graph.finish(reply=graph.join(compared, label="compared"))
+
+
 def rounds_bytes(size_bytes: int, most_bytes: int, unit_bytes: int = 1) -> list[int]:
     """Split what has to move into rounds of whole units [B].
 
@@ -122,7 +145,7 @@ def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: in
     them, asks its store once for each, one after another on one thread; the device reads whole
     allocation units, and one that two runs share only once, for the second finds it cached.
     """
-    cpu, messages, store = stage.models.cpu, stage.models.messages, stage.models.store
+    cpu, store = stage.models.cpu, stage.models.store
     whole = {
         shard: (total_bytes(extents), store.read_bytes(0, total_bytes(extents)))
         for shard, extents in reads.items()
@@ -136,23 +159,30 @@ def _gather_runs(stage: Stage, reads: Mapping[int, list[ShardExtent]], after: in
             continue
         work_ns = cpu.store_read_ns * len(extents)
         pieces = _device_runs(extents, store.min_alloc_bytes)
-        if shard == stage.context.primary:
-            arrivals.append(_read_runs(stage, shard, work_ns, pieces, after))
-            continue
-        step = stage.out(shard, messages.sub_read_request_bytes, after, "repair read", phase=Phase.READ_BACK)
-        step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step)
-        size_bytes = messages.sub_read_reply_header_bytes + total_bytes(extents)
-        arrivals.append(stage.sub_reply(shard, size_bytes, step, "repair read reply", phase=Phase.READ_BACK))
+        arrivals.append(_answer(stage, shard, work_ns, pieces, total_bytes(extents), after, "repair read"))
     return stage.graph.join(arrivals, label="all data here")
 
 
-def _read_runs(stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int) -> int:
+def _answer(
+    stage: Stage, shard: int, work_ns: float, pieces: list[int], payload_bytes: int, after: int, what: str
+) -> int:
+    """Have a shard read several pieces and send the primary what it made of them."""
+    cpu, messages = stage.models.cpu, stage.models.messages
+    if shard == stage.context.primary:
+        return _read_runs(stage, shard, work_ns, pieces, after, what)
+    step = stage.out(shard, messages.sub_read_request_bytes, after, what, phase=Phase.READ_BACK)
+    step = _read_runs(stage, shard, cpu.sub_op_prepare_ns + work_ns, pieces, step, what)
+    size_bytes = messages.sub_read_reply_header_bytes + payload_bytes
+    return stage.sub_reply(shard, size_bytes, step, f"{what} reply", phase=Phase.READ_BACK)
+
+
+def _read_runs(stage: Stage, shard: int, cpu_ns: float, pieces: list[int], after: int, what: str) -> int:
     """Read several pieces of one shard: the thread waits for each before it asks for the next."""
     worker, cpu = roles.shard_role(shard, roles.WORKER), roles.shard_role(shard, roles.CPU)
-    step = stage.worker(worker, [after], "repair read", shard)
-    step = stage.on_core(cpu, cpu_ns, [step], "repair read", handoffs=1 + len(pieces), shard=shard)
+    step = stage.worker(worker, [after], what, shard)
+    step = stage.on_core(cpu, cpu_ns, [step], what, handoffs=1 + len(pieces), shard=shard)
     step = ssd_chain(stage, shard, pieces, lookup(stage, shard, step))
-    return stage.graph.release(worker, after=[step], label="thread back from repair read", shard=shard)
+    return stage.graph.release(worker, after=[step], label=f"thread back from {what}", shard=shard)
 
 
 def _device_runs(extents: list[ShardExtent], unit_bytes: int) -> list[int]:

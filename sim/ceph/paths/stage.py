@@ -6,7 +6,7 @@ from typing import Any
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.paths.context import PathContext
 from stripesim.sim.ceph.phases import Phase
-from stripesim.sim.ceph.qos import CLIENT, IMMEDIATE, RECOVERY
+from stripesim.sim.ceph.qos import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCRUB_EVENT_BYTES
 from stripesim.sim.engine.graph import NO_ROLE, NO_SHARD, GraphBuilder
 
 # Most steps that one transfer, or one stay on a core, becomes. What has more pieces becomes steps that stand
@@ -34,6 +34,10 @@ class Stage:
         queue = self.models.op_queue
         item_bytes = queue.recovery_item_bytes if queue else 0
         self._op_class, self._op_bytes = RECOVERY, item_bytes or size_bytes
+
+    def scrubs(self) -> None:
+        """Let what worker threads do from here on be scrub."""
+        self._op_class, self._op_bytes = BEST_EFFORT, SCRUB_EVENT_BYTES
 
     def _queued(self, step: int) -> None:
         """Give the wait for a worker thread its class and cost; a client's own is its operation's first."""
