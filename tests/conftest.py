@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import settings
 
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
+from stripesim.scenarios.planning.rebuild import idle_rebuild
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.loader import parse_scenario
 from stripesim.sim.ceph.cluster import Cluster, Models
@@ -59,6 +61,16 @@ def models() -> Models:
         ssd=changed(built.ssd, read_quantiles=flat, write_quantiles=flat),
         pg_lock=replace(built.pg_lock, scope="commit"),
     )
+
+
+@pytest.fixture(scope="module")
+def quick_rebuilds() -> Iterator[None]:
+    """Let reports rebuild a small sample: of tests of what a report looks like, whatever the rate is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "stripesim.scenarios.report.data.idle_rebuild", partial(idle_rebuild, sample_objects=200)
+        )
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ CHECKS = (Path(__file__).parent / "report_checks.js").read_text(encoding="utf-8"
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory):
+def pages(tmp_path_factory, quick_rebuilds):
     """One report of each sort, in files: a run, a run over sizes with a repair, a study."""
     from stripesim.scenarios.studies.registry import STUDIES
 

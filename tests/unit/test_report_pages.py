@@ -65,6 +65,9 @@ class Page(HTMLParser):
         return sum(name == tag for name, _ in self.elements)
 
 
+pytestmark = pytest.mark.usefixtures("quick_rebuilds")
+
+
 @pytest.fixture(scope="module")
 def scenario():
     return parse_scenario(TEXT)
@@ -76,7 +79,7 @@ def result(scenario):
 
 
 @pytest.fixture(scope="module")
-def text(scenario, result):
+def text(scenario, result, quick_rebuilds):
     return report_of_run(scenario, result)
 
 
