@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import stripesim
 from stripesim.models.coding import parse_scheme
 from stripesim.models.provenance import MeasuredModel, Provenance
 from stripesim.scenarios.planning.rebuild import idle_rebuild
@@ -23,11 +24,27 @@ from stripesim.sim.ceph.paths import PathContext
 from stripesim.sim.ceph.pool import Pool
 from stripesim.sim.ceph.roles import role_count
 from stripesim.sim.engine.graph import COUNTERS, Template
+from stripesim.sim.engine.program import FIFO
+from support.engines import engine_compiled, program, single
 
 # A commit passes or fails for what is in it, not for what was drawn that day; `make verify` draws anew.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("STRIPESIM_HYPOTHESIS", "repeatable"))
+
+
+def pytest_sessionstart() -> None:
+    """Let two workers compile one half each, on a machine that has compiled nothing yet.
+
+    Otherwise both compile the same at the same time, for most of a minute. What is compiled is kept.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker == "gw0":
+        engine_compiled.run(program([single(1)], [(FIFO, 1)], []))
+    elif worker == "gw1":
+        stripesim.pool("quickstart")
+        stripesim.durability("durability", method="splitting", walks=10)
+
 
 # The data that cannot ship lies beside the checkout.
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
