@@ -34,13 +34,15 @@ def info(trace: BlockTrace) -> dict[str, Any]:
     requests = trace.requests
     sizes = requests["length_bytes"]
     duration_s = (int(requests["issue_ns"][-1]) - int(requests["issue_ns"][0])) / NS_PER_S
+    # Sizes that occur: nearest ranks.
+    ranks = np.quantile(sizes.to_numpy(), (0.5, 0.9, 0.99), method="inverted_cdf")
     return {
         "format": trace.format,
         "source": trace.source,
         "requests": requests.height,
         "read_ratio": int((~requests["is_write"]).sum()) / requests.height,
         "bytes_mean": float(sizes.to_numpy().mean()),
-        **{f"bytes_p{percent}": _nearest_rank(sizes, percent / 100) for percent in (50, 90, 99)},
+        **{f"bytes_p{percent}": size for percent, size in zip((50, 90, 99), ranks.tolist(), strict=True)},
         "duration_s": duration_s,
         "iops": requests.height / duration_s if duration_s else None,
         "sequential_fraction": sequential_fraction(requests),
@@ -181,10 +183,6 @@ def _depth(requests: pl.DataFrame) -> dict[str, float | None]:
         return {"queue_depth_mean": None, "queue_depth_max": None}
     mean = float((levels * np.arange(len(levels))).sum()) / total
     return {"queue_depth_mean": mean, "queue_depth_max": float(np.flatnonzero(levels).max())}
-
-
-def _nearest_rank(sizes: pl.Series, q: float) -> int:
-    return int(np.quantile(sizes.to_numpy(), q, method="inverted_cdf"))
 
 
 def _times(name: str, spans_ns: npt.NDArray[np.int64]) -> dict[str, float | None]:

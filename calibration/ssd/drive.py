@@ -1,7 +1,7 @@
 """A drive's parameter set written from its fitted service times, for `cluster.ssd` of a scenario."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,9 @@ def drive_toml(service: Sequence[ServiceFit], trace: BlockTrace, like: str = LIK
         f"# What the trace does not show is as in the preset {like}.",
     ]
     for key, entry in entries.items():
-        lines += ["", f"[ssd.{key}]", *(f"{name} = {_toml(value)}" for name, value in entry.items())]
+        lines += ["", f"[ssd.{key}]"]
+        # Strings, numbers and lists of numbers are written alike in TOML and JSON.
+        lines += [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in entry.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -112,8 +114,3 @@ def _fitted(value: float, source: str, interval: tuple[float, float] | None) -> 
 
 def _rounded(values: Sequence[float]) -> list[float]:
     return [value if isinstance(value, int) else float(f"{value:.6g}") for value in values]
-
-
-def _toml(value: float | str | list[float] | Mapping[str, Any]) -> str:
-    # Strings, numbers and lists of numbers are written alike in TOML and JSON.
-    return json.dumps(value, ensure_ascii=False)

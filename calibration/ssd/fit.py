@@ -151,7 +151,10 @@ def _line_through(size: Floats, times: Floats) -> tuple[float, float]:
 
     base, slope = scipy.optimize.least_squares(
         lambda parameters: y - np.log(parameters[0] + parameters[1] * x),
-        **{"x0": [0.9, 0.1], "bounds": ([1e-6, 0.0], [np.inf, np.inf]), "loss": "soft_l1", "f_scale": spread},
+        x0=[0.9, 0.1],
+        bounds=([1e-6, 0.0], [np.inf, np.inf]),
+        loss="soft_l1",
+        f_scale=spread,
     ).x
     scale = float(np.mean(times / unit_ns / (base + slope * x)))
     return float(base * scale * unit_ns), float(slope * scale * unit_ns / unit_bytes)

@@ -133,7 +133,8 @@ def _draw_bars(
 
 def note(axes: Axes, words: str, point: tuple[float, float], lift: tuple[float, float], **look: Any) -> None:
     """Write words beside a point of the data, so many points to the right and upwards."""
-    axes.annotate(words, point, lift, textcoords="offset points", **{"ha": "center", **look})
+    usual = {"ha": "center", "textcoords": "offset points"}
+    axes.annotate(words, point, lift, **(usual | look))
 
 
 def _draw_overlay(axes: Axes, item: Overlay, factor: float, x: float, colour: str) -> None:

@@ -143,9 +143,17 @@ def new_figure(size_inch: tuple[float, float]) -> Figure:
 
 
 def draw_all(rows: pl.DataFrame) -> dict[str, CaptionedFigure]:
-    """Draw every figure that the rows of a result allow: file stem → figure.
+    """Draw every figure the rows allow.
 
-    They are ``headline``, then ``seq-write`` and so on; none where no row has a block size.
+    Parameters
+    ----------
+    rows
+        Result rows; those without a block size are left aside.
+
+    Returns
+    -------
+    dict
+        File stem → figure: ``headline``, then ``seq-write`` and so on. Empty where no row has a block size.
     """
     sized = rows.filter(pl.col("block_size_bytes").is_not_null())
     if sized.is_empty():

@@ -245,7 +245,6 @@ def storage_warnings(scenario: Scenario, models: Models) -> list[str]:
 class Wear(NamedTuple):
     """What one kind of request writes to the drives."""
 
-    bytes_per_client_byte: float  # host bytes written to all drives
     drive_write_bytes_per_s: float  # to one drive, on average over all [B/s]
     drive_writes_per_day: float | None  # the same in capacities a day [1/d]
     rated_drive_writes_per_day: float | None  # what the maker rates [1/d]
@@ -265,4 +264,4 @@ def wear_of(row: Mapping[str, Any], osds: int, drives: Drives) -> Wear | None:
             rated = drives.endurance.drive_writes_per_day(drives.capacity.drive_bytes)
     if drives.endurance is not None and per_drive:
         years = drives.endurance.life_days(per_drive) / _DAYS_PER_YEAR
-    return Wear(per_byte, per_drive, per_day, rated, years)
+    return Wear(per_drive, per_day, rated, years)

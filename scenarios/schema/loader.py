@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -232,14 +232,11 @@ def _loads(text: str) -> dict[str, Any]:
     values = tomllib.loads(text)
     level: list[Any] = [values]
     for _ in range(_DEPTH_MAX):
-        level = [item for value in level if isinstance(value, dict | list) for item in _parts(value)]
+        nested = [value for value in level if isinstance(value, dict | list)]
+        level = [item for value in nested for item in (value.values() if isinstance(value, dict) else value)]
     if level:
         raise RecursionError
     return values
-
-
-def _parts(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
 
 
 def _parse_toml(text: str, label: str) -> _Document:

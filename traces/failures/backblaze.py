@@ -95,5 +95,4 @@ def _trace(drives: pl.DataFrame, source: TraceSource) -> FailureTrace:
     )
     spans = spans.sort("start_s", maintain_order=True)
     events = pl.concat([events_of(spans), events_of(broken)]).sort("time_s", maintain_order=True)
-    watched = float(drives["days"].sum() * DAY_S)
-    return FailureTrace(events, spans, FORMAT.name, str(source.path), drives.height or None, watched)
+    return FailureTrace(events, spans, FORMAT.name, str(source.path), drives.height or None)

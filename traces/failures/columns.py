@@ -52,7 +52,6 @@ class FailureTrace:
     source: str
     #: How many components were watched, those that never failed included; None where the source does not say
     population: int | None = None
-    observed_s: float | None = None  #: Component-seconds watched; None likewise
     faults: Faults = field(default_factory=Faults)  #: What was wrong in the file
     counts: Mapping[str, int] = field(default_factory=dict)  #: What was recognised but is no event
 

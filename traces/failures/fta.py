@@ -173,7 +173,4 @@ def _trace(
         (pl.col("event_stop_time") == last_s).alias("right_cut"),
         pl.lit(None, pl.Int64).alias("entry_age_s"),
     ).sort("start_s", maintain_order=True)
-    watched = float((spans["stop_s"] - spans["start_s"]).sum())
-    return FailureTrace(
-        events_of(spans), spans, name, str(source.path), spans["component"].n_unique(), observed_s=watched
-    )
+    return FailureTrace(events_of(spans), spans, name, str(source.path), spans["component"].n_unique())

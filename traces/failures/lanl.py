@@ -64,10 +64,7 @@ def _read(source: TraceSource, log: FaultLog) -> FailureTrace:
     events = pl.concat([events_of(outages), events_of(table.filter(table["up"]))]).sort(
         "time_s", "up", maintain_order=True
     )
-    watched = float((table["stop_s"] - table["start_s"]).sum())
-    return FailureTrace(
-        events, table, FORMAT.name, str(source.path), sum(sizes.values()) or None, observed_s=watched
-    )
+    return FailureTrace(events, table, FORMAT.name, str(source.path), sum(sizes.values()) or None)
 
 
 FORMAT = TraceFormat("lanl", lambda head: has_columns(head, _NEEDED), _read)

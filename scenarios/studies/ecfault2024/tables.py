@@ -80,7 +80,9 @@ def profile_table(rows: pl.DataFrame) -> Table:
     found = rows.filter(pl.col("experiment") == "profiles")
     return columns, [
         (
-            *(row["dimension"], row["label"], scheme_label(row["scheme"])),
+            row["dimension"],
+            row["label"],
+            scheme_label(row["scheme"]),
             *(number_text(row[name]) for name in ("checking_s", "recovery_s")),
             f"{PERCENT * row['checking_share']:.1f} %",
             number_text(row["rebuilt_bytes"] / 1e9),
