@@ -1,5 +1,6 @@
-"""Ceph's own benchmark of erasure codes: run it or read what it printed, and set it beside rows from here."""
+"""Ceph's own benchmark of erasure codes: what it prints or printed, beside rows from here."""
 
+import datetime
 import itertools
 import math
 import os
@@ -9,9 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from stripesim.calibration.kernels.bench import TABLE_BYTES
+from stripesim.calibration.kernels.fit import table_from_rows
+from stripesim.calibration.kernels.store import CEPH_TABLE
 from stripesim.calibration.kernels.timing import row_of
 from stripesim.models.coding.parse import parse_scheme
+from stripesim.models.kernel.cost import KernelTable, KernelTableError
 
 _LINE = re.compile(
     r"(?P<seconds>\d+\.\d+)\s+(?P<kb>\d+)\s+(?P<plugin>\S+)\s+(?P<k>\d+)\s+(?P<m>\d+)\s+"
@@ -26,6 +32,9 @@ PLUGINS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "jerasure:cauchy_good": ("jerasure", {"technique": "cauchy_good", "packetsize": "3072"}),
 }
 _TIMEOUT_S = 600
+# What the measured ``kernels.csv`` has of Ceph's plugins.
+_LIBRARY = "ceph-16.2.15"
+_COLUMNS = ("lib", "backend", "technique", "k", "m", "op", "erasures", "iters", "cpu_s", "chunk_len", "time")
 
 
 class AgainstError(ValueError):
@@ -148,3 +157,47 @@ def side_by_side(
         if all(row[key] == other[key] for key in ("scheme", "op", "erasures"))
         and 0.8 < row["size_bytes"] / other["size_bytes"] < 1.25
     ]
+
+
+def ceph_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of Ceph's plugins from a file like ``ceph16/kernels.csv``; jerasure's reed_sol_van comes first.
+
+    Sizes have the plugin's padding: cauchy_good with its packets of 3,072 bytes encodes 576 KiB for 24 KiB.
+    """
+    try:
+        frame = pl.read_csv(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise KernelTableError(f"{path}: cannot read: {str(error).splitlines()[0]}") from None
+    absent = [column for column in _COLUMNS if column not in frame.columns]
+    if absent:
+        raise KernelTableError(f"{path}: columns: missing {', '.join(absent)}")
+    groups: dict[tuple[str, str, str, int, int], list[float]] = {}
+    for raw in frame.filter(pl.col("lib") == _LIBRARY).iter_rows(named=True):
+        backend, scheme = f"{raw['backend']}:{raw['technique']}", f"rs:{raw['k']},{raw['m']}"
+        key = (backend, scheme, raw["op"], raw["erasures"], raw["k"] * raw["chunk_len"])
+        groups.setdefault(key, []).append(raw["cpu_s"] / raw["iters"])
+    if not groups:
+        raise KernelTableError(f"{path}: lib: no row of {_LIBRARY}")
+    rows = [
+        row_of(*key, samples_s, verified=None)
+        | {"seconds_p10": min(samples_s), "seconds_p90": max(samples_s)}
+        for key, samples_s in groups.items()
+    ]
+    return sorted(rows, key=lambda row: row["backend"] != "jerasure:reed_sol_van")
+
+
+def ceph_table_from(path: Path) -> KernelTable:
+    """Fit the table of Ceph's plugins; parameters and errors as `ceph_rows`."""
+    times_s = pl.read_csv(path).filter(pl.col("lib") == _LIBRARY)["time"].cast(pl.Float64)
+    provenance: Mapping[str, Any] = {
+        "basis": "measured",
+        "command": "not stated; rows lib = ceph-16.2.15 of ceph16/kernels.csv, three rounds interleaved",
+        "cpu": {"name": "not stated in the source"},
+        "versions": {"ceph": "16.2.15"},
+        "date": datetime.datetime.fromtimestamp(max(times_s.to_list()), tz=datetime.UTC).date().isoformat(),
+        "note": (
+            "Two sizes for each operation, so the line passes through both and its residuals say nothing; "
+            "one call encodes the whole size. The copy cost was not measured."
+        ),
+    }
+    return table_from_rows(ceph_rows(path), name=CEPH_TABLE, provenance=provenance)

@@ -114,11 +114,7 @@ def _table_kernel() -> Any:
 def software_encoder(
     code: str, k: int, block_bytes: int, stripes: int
 ) -> tuple[Callable[[], None], Callable[[], bool]]:
-    """An encode of some stripes of two parities by one of `CODES`, and a check of what it wrote.
-
-    A block is `block_bytes` [B], a multiple of 64; Liberation cuts it into a prime number of packets of
-    whole words, and a block that does not divide is padded. `stripes` are those of one call.
-    """
+    """An encode of some stripes of two parities by one of `CODES`, and a check of what it wrote."""
     rng = np.random.default_rng(1)
     if code == "RS":
         elements = [1 << j for j in range(k)]

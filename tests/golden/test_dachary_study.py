@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.buffers import ceph_buffers, fit_buffers
-from stripesim.calibration.kernels.ceph_plugins import ceph_rows
 from stripesim.scenarios.studies.dachary2013 import runs
 from stripesim.scenarios.studies.dachary2013.claims import (
     ENCODE,

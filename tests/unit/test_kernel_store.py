@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stripesim.calibration.kernels import store as kernel_store
-from stripesim.calibration.kernels.ceph_plugins import ceph_rows, ceph_table_from
+from stripesim.calibration.kernels.against_ceph import ceph_rows, ceph_table_from
 from stripesim.models.coding import parse_scheme
 from stripesim.models.kernel.cost import AffineKnee, KernelCost, KernelTable, KernelTableError
 

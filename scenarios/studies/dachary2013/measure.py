@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from stripesim.calibration.kernels import isal, jerasure
+from stripesim.calibration.kernels.against_ceph import ceph_rows
 from stripesim.calibration.kernels.bench import COLD_BYTES, benchmark, sweep_sizes
-from stripesim.calibration.kernels.ceph_plugins import ceph_rows
 from stripesim.calibration.kernels.measure import measure
 from stripesim.scenarios.studies import kernels
 from stripesim.scenarios.studies.dachary2013.claims import STUDY

@@ -67,31 +67,42 @@ def scenario_of(row: MeasuredRow, hardware: Hardware, *, rounds: int = ROUNDS) -
     in_flight = row.clients * row.depth_per_client
     image_bytes = max(64 * OBJECT_BYTES, groups * _OBJECTS_PER_GROUP * OBJECT_BYTES // row.clients)
     cluster: dict[str, Any] = {
-        "hosts": row.nodes, "osds_per_host": row.osds_per_node, "pg_num": groups,
-        "object_bytes": OBJECT_BYTES, "stripe_unit_bytes": row.stripe_unit_bytes,
-        "failure_domain_replicated": domain, "failure_domain_erasure": domain,
-        "cores_per_host": row.threads_per_node or hardware.threads_per_node, "op_shards": row.op_shards,
-        "messenger_threads": row.messenger_threads, "public_gbit_per_s": hardware.public_gbit_per_s,
-        "private_gbit_per_s": hardware.private_gbit_per_s, "networks": hardware.networks or 2,
-        "ssd": "samsung-pm983", "parameters": PARAMETERS, "ec_optimizations": row.fast_ec,
+        "hosts": row.nodes,
+        "osds_per_host": row.osds_per_node,
+        "pg_num": groups,
+        "object_bytes": OBJECT_BYTES,
+        "stripe_unit_bytes": row.stripe_unit_bytes,
+        "failure_domain_replicated": domain,
+        "failure_domain_erasure": domain,
+        "cores_per_host": row.threads_per_node or hardware.threads_per_node,
+        "op_shards": row.op_shards,
+        "messenger_threads": row.messenger_threads,
+        "public_gbit_per_s": hardware.public_gbit_per_s,
+        "private_gbit_per_s": hardware.private_gbit_per_s,
+        "networks": hardware.networks or 2,
+        "ssd": "samsung-pm983",
+        "parameters": PARAMETERS,
+        "ec_optimizations": row.fast_ec,
         "direct_reads": row.direct,
-    }  # fmt: skip
+    }
     workload: dict[str, Any] = {
-        "read_fraction": row.read_fraction, "patterns": (row.pattern,),
-        "block_sizes_bytes": (row.block_bytes,), "clients": row.clients, "queue_depth": row.depth_per_client,
+        "read_fraction": row.read_fraction,
+        "patterns": (row.pattern,),
+        "block_sizes_bytes": (row.block_bytes,),
+        "clients": row.clients,
+        "queue_depth": row.depth_per_client,
         "requests": max(REQUESTS_MIN, min(rounds * in_flight, max(most, ROUNDS_MIN * in_flight))),
         "image_bytes": image_bytes,
-    }  # fmt: skip
-    return Scenario.model_validate(
-        {
-            "name": row.id,
-            "generation": row.generation,
-            "schemes": (row.scheme,),
-            "cluster": cluster,
-            "workload": workload,
-            "client": {"place": "osd-hosts" if hardware.clients_on_osd_hosts else "own"},
-        }
-    )
+    }
+    values = {
+        "name": row.id,
+        "generation": row.generation,
+        "schemes": (row.scheme,),
+        "cluster": cluster,
+        "workload": workload,
+        "client": {"place": "osd-hosts" if hardware.clients_on_osd_hosts else "own"},
+    }
+    return Scenario.model_validate(values)
 
 
 def models_of(scenario: Scenario, row: MeasuredRow, hardware: Hardware) -> Models:
