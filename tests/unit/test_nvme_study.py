@@ -118,6 +118,13 @@ def test_a_new_cluster_enters_by_data_sheet_and_clock(tmp_path):
         ),
         ({"cluster": "other"}, NEW_CLUSTER, "times.csv:2: cluster: got 'other', wanted a table"),
         ({"ec_generation": "fast-ec"}, NEW_CLUSTER, "times.csv:2: ec_generation: got 'fast-ec', wanted"),
+        ({"scheme": "raid"}, NEW_CLUSTER, "times.csv:2: scheme: got 'raid', wanted one of rep:N"),
+        ({"scheme": "rs:8,3"}, NEW_CLUSTER, "times.csv:2: scheme: got 'rs:8,3', wanted at most 4 shards"),
+        (
+            {},
+            NEW_CLUSTER.replace("cores_per_node = 32", "cores_per_node = -3"),
+            "clusters.toml: [new]: cores_per_node: got -3, wanted a number above 0",
+        ),
     ],
 )
 def test_what_is_missing_is_one_line(tmp_path, changes, clusters, message):
@@ -125,6 +132,29 @@ def test_what_is_missing_is_one_line(tmp_path, changes, clusters, message):
         tasks(folder(tmp_path, changes, clusters))
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("total", "clients", "found"),
+    [("24", "16", (12, 2)), ("64", "16", (16, 4)), ("7", "4", (4, 2)), ("3", "8", (3, 1))],
+)
+def test_clients_have_together_in_flight_what_a_row_states(tmp_path, total, clients, found):
+    row = load(folder(tmp_path, {"queue_depth_total": total, "clients": clients}))[0][0]
+    assert (row.clients, row.depth_per_client) == found
+
+
+def test_columns_that_are_not_stated_may_be_absent(tmp_path):
+    data = folder(tmp_path, {"op": "read", "clients": "4"})
+    rows = list(csv.DictReader((data / "times.csv").read_text().splitlines()))
+    kept = "id cluster nodes drives_per_node ceph_version ec_generation scheme op pattern block_bytes"
+    kept += " clients iops role"
+    with (data / "times.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, kept.split(), extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    (task,) = tasks(data)
+    (row,) = task.arguments[0]
+    assert (row.depth_per_client, row.stripe_unit_bytes, row.tolerance) == (128, 4096, 0.25)
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path):

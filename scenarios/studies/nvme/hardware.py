@@ -25,6 +25,8 @@ _LOOPBACK_GBIT_PER_S = 1000.0
 Model = TypeVar("Model", CpuModel, ClientModel)
 # Words of a table for load generators on the storage hosts.
 _SHARED = re.compile(r"osd (hosts|nodes)|same (host|node)|co-?located", re.IGNORECASE)
+_NUMBERS = ("cores_per_node", "threads_per_core", "public_gbit_per_s", "private_gbit_per_s")
+_CLOCK = ("cpu_factor", "cpu_base_ghz", "cpu_boost_ghz")
 _SHEET = ("read_4k_iops", "write_4k_iops", "read_mb_s", "write_mb_s", "read_latency_us")
 
 
@@ -62,7 +64,16 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
     """
     table = clusters[row.hardware]
     where = f"{file}: [{row.hardware}]"
-    problems: list[str] = []
+    numbers = {**table, **table.get("drive", {})}
+    problems = [
+        f"{where}: {key}: got {numbers[key]!r}, wanted a number above 0"
+        for key in (*_NUMBERS, *_CLOCK, *_SHEET)
+        if key in numbers and not (type(numbers[key]) in (int, float) and 0 < numbers[key] < math.inf)
+    ]
+    if table.get("networks", 2) not in (0, 1, 2):
+        problems.append(f"{where}: networks: got {table['networks']!r}, wanted 0, 1 or 2")
+    if problems:
+        raise NvmeDataError("\n".join(problems))
     networks = int(table.get("networks", 2))
     # A row on fewer nodes than the cluster has leaves the others to the load generators.
     shares = bool(_SHARED.search(str(table.get("clients", "")))) and row.nodes >= int(
@@ -70,23 +81,20 @@ def hardware_of(row: MeasuredRow, clusters: Mapping[str, Mapping[str, Any]], fil
     )
     factor, source = _processor(row.hardware, table, where, problems)
     sheet, sheet_source = _drive(row.hardware, table, where, problems)
-    cores = table.get("cores_per_node")
-    if not cores:
-        problems.append(f"{where}: cores_per_node: got nothing, wanted a number")
-    public = float(table.get("public_gbit_per_s", _LOOPBACK_GBIT_PER_S if not networks else 0))
-    if not public:
-        problems.append(f"{where}: public_gbit_per_s: got nothing, wanted a number")
+    needed = ("cores_per_node", "public_gbit_per_s") if networks else ("cores_per_node",)
+    problems += [f"{where}: {key}: got nothing, wanted a number" for key in needed if key not in table]
+    public = float(table.get("public_gbit_per_s", _LOOPBACK_GBIT_PER_S))
     if problems:
         raise NvmeDataError("\n".join(problems))
     threads = int(table.get("threads_per_core", 2))
     return Hardware(
-        threads_per_node=threads * int(cores or 1),
+        threads_per_node=threads * int(table["cores_per_node"]),
         threads_per_core=threads,
         cpu_factor=factor,
         cpu_source=source,
         public_gbit_per_s=public,
         private_gbit_per_s=float(table.get("private_gbit_per_s", public)),
-        networks=min(networks, 2),
+        networks=networks,
         clients_on_osd_hosts=shares,
         sheet=sheet,
         sheet_source=sheet_source,

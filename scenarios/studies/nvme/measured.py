@@ -21,33 +21,18 @@ ROLES = ("calibration", "held-out", "not-derivable")
 EC_GENERATIONS = ("classic", "partial-read", "fast-ec", "direct")
 #: Requests that a client of a saturating load has in flight where the source does not say.
 SATURATING_DEPTH = 128
+# A row needs these; what else is left out is not stated.
 _COLUMNS = (
     "id",
     "cluster",
     "nodes",
-    "drives_per_node",
-    "osds_per_drive",
-    "osd_threads_per_node",
     "ceph_version",
     "ec_generation",
     "scheme",
-    "stripe_unit_bytes",
-    "pg_num",
     "op",
-    "part",
-    "read_fraction",
     "pattern",
     "block_bytes",
-    "clients",
-    "queue_depth_total",
-    "op_shards",
-    "msgr_threads",
-    *METRICS,
     "role",
-    "tolerance_percent",
-    "source",
-    "where",
-    "note",
 )
 _STRIPE_UNIT_BYTES = 4096
 _RELEASES = {16: "pacific", 17: "quincy", 18: "reef", 19: "squid", 20: "tentacle", 21: "umbrella"}
@@ -162,7 +147,7 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
         try:
             parse_scheme(scheme)
         except ValueError as error:
-            row.fault("scheme", str(error))
+            row.fault("scheme", str(error).partition(", wanted ")[2] or str(error))
     read_fraction = {"read": 1.0, "write": 0.0}.get(op, row.number("read_fraction"))
     if read_fraction is None or not 0 <= read_fraction <= 1:
         row.fault("read_fraction", "0 to 1")
@@ -203,6 +188,8 @@ def _row(row: Row, clusters: Mapping[str, Any], faults: list[str]) -> MeasuredRo
         texts=texts,
         tolerance=(row.number("tolerance_percent") or 25.0) / 100,
     )
+    if counted and len(faults) == before and parse_scheme(scheme).width > found.osds:
+        row.fault("scheme", f"at most {found.osds} shards, one for each OSD")
     if not counted:
         # What cannot be derived need not be complete.
         del faults[before:]
@@ -241,5 +228,7 @@ def _load_of(row: Row) -> tuple[int, int]:
             row.fault("queue_depth_total", "a number, or clients, for a load that saturates")
         return clients, SATURATING_DEPTH
     total = row.whole("queue_depth_total", 1)
-    clients = min(clients, total)
-    return clients, max(1, round(total / clients))
+    # Where they do not share it alike, the most clients, of half as many at least, that come nearest to it.
+    most = min(clients, total)
+    clients = min(range(most, (most - 1) // 2, -1), key=lambda one: abs(one * round(total / one) - total))
+    return clients, round(total / clients)

@@ -24,6 +24,7 @@ class Nvme(Study):
         "Published measurements of NVMe clusters beside simulated copies of them. A few rows of "
         "3-replication were fitted; all other rows, and all of erasure coding, are predictions."
     )
+    jobs = None
     options = (
         Option(
             name="data",
