@@ -57,9 +57,10 @@ class ThreadModel(MeasuredModel):
     #: the next [ns]
     hand_over_ns: float
     #: How long a thread that finds more work keeps its core while others wait [ns]; 0: for one stage. With
-    #: it, one thread submits and syncs the key-value pairs of an OSD, batch by batch, and another finishes
-    #: them.
+    #: it, one thread submits and syncs the key-value pairs of an OSD, batch by batch.
     slice_ns: float
+    #: Threads that finish what that thread has synced; 0: it does so itself, as all did up to v11.2
+    finish_threads_count: int
 
     def __post_init__(self) -> None:
         super().__post_init__()

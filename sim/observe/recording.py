@@ -7,7 +7,7 @@ import numpy as np
 
 from stripesim.sim.ceph.cluster import THREAD_KINDS, Cluster
 from stripesim.sim.ceph.pool import Book
-from stripesim.sim.engine.graph import COUNTERS, IntArray
+from stripesim.sim.engine.graph import COUNTER_INDEX, COUNTERS, IntArray
 from stripesim.sim.engine.program import ROW_BITS, UNBOUND, EngineRun, StreamRun, rows_of
 from stripesim.sim.observe.client_requests import ClientRequests
 from stripesim.sim.observe.intervals import Floats, batches_of, ratio_interval
@@ -77,6 +77,22 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
         "context_switches": voluntary + round(voluntary * threads.preemptions_per_wake_count),
         "cpu_ns": counted["cpu_ns"] + int(woken_ns(cluster, run).sum()),
     }
+
+
+def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
+    """Return a run's counters by time with what `with_wake_ups` adds; a wake-up always costs all of it."""
+    bins, threads, names = run.bins.astype(np.float64), cluster.models.threads, cluster.resources.kind_names
+    if not threads.messenger_threads_count:
+        return bins
+    sleeps = np.zeros((len(bins), len(names)))
+    known = run.sleep_bins[: len(bins)]
+    sleeps[: len(known)] = known * np.isin(names, THREAD_KINDS)
+    switches = bins[:, COUNTER_INDEX["context_switches"]]
+    switches += sleeps.sum(axis=1) + sleeps[:, names.index("kv")] * threads.sync_wakes_count
+    switches *= 1 + threads.preemptions_per_wake_count
+    wakes_ns = dict(zip(cluster.resources.kinds, cluster.resources.wake_ns.tolist(), strict=True))
+    bins[:, COUNTER_INDEX["cpu_ns"]] += sleeps @ np.array([wakes_ns[name] for name in names])
+    return bins
 
 
 def describe(

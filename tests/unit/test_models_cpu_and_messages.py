@@ -85,6 +85,7 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         "lock_waits_per_thread_count": 0,
         "hand_over_ns": 0.0,
         "slice_ns": 0.0,
+        "finish_threads_count": 1,
     }
     assert ThreadModel(**found(numbers)).wake_ns == 1000
     with pytest.raises(ValueError, match="op_shards_count: got 0"):

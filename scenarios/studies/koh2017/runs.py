@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stripesim.models.ssd import TRANSFER_MAX_BYTES
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.run.cell import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
@@ -22,6 +23,7 @@ from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.ceph.creation import CreationSource
 from stripesim.sim.ceph.heartbeats import HeartbeatSource
 from stripesim.sim.engine.graph import COUNTER_INDEX
+from stripesim.sim.observe.recording import bins_with_wake_ups
 from stripesim.sim.run import RunResult, simulate
 
 PARAMETERS = ParameterFile("koh2017")
@@ -93,6 +95,13 @@ def base_models(settings: tuple[str, ...] = ()) -> tuple[Scenario, Models]:
     return base, changed_models(build_models(base))
 
 
+def _merging(models: Models, size_bytes: int) -> Models:
+    """Let neighbouring requests that wait for a bare drive go to it as one transfer, each with its share."""
+    merged = min(PARAMETERS.number("bare", "merged_requests"), TRANSFER_MAX_BYTES / size_bytes)
+    shares = {f"ssd.{op}_base_ns": getattr(models.ssd, f"{op}_base_ns") / merged for op in ("read", "write")}
+    return with_values(models, {**shares, "ssd.block_bytes": min(models.ssd.block_bytes, size_bytes)})
+
+
 def _setting(base: Scenario, task: Simulation) -> Scenario:
     workload: dict[str, Any] = {"image": task.image}
     if task.duration_s is not None:
@@ -104,6 +113,8 @@ def _simulate(
     task: Simulation, base: Scenario, models: Models, *, fill: str = "gap", pause_ns: int = 0, **further: Any
 ) -> RunResult:
     scenario = _setting(base, task)
+    if task.scheme == "none" and task.pattern == "seq":
+        models = _merging(models, task.size_bytes)
     setting = build_cell(scenario, task.cell, models)
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
@@ -140,8 +151,9 @@ def _series(task: Simulation) -> list[Row]:
     tenths = np.histogram(requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done])[
         0
     ].reshape(seconds, TENTHS)
-    cores = base.cluster.hosts * models.cpu.cores_per_host
-    counters = {name: run.bins[:seconds, index].tolist() for name, index in COUNTER_INDEX.items()}
+    cluster = build_cell(_setting(base, task), task.cell, models).pool.cluster
+    bins, cores = bins_with_wake_ups(cluster, run)[:seconds], int(cluster.cores.sum())
+    counters = {name: bins[:, index].tolist() for name, index in COUNTER_INDEX.items()}
     return [
         {
             "series": task.name,

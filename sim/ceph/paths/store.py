@@ -278,7 +278,8 @@ def commit(stage: Stage, shard: int, log_bytes: int, after: int) -> int:
         graph.release(kv, after=[submitted], label="thread back from kv submit", shard=shard)
     finish_ns = cpu.kv_finish_ns * (cpu.ec_kv_finish_factor if stage.context.erasure else 1)
     if finish_ns:
-        finisher = roles.shard_role(shard, roles.FINISHER) if makes_syncs else kv
+        apart = stage.models.threads.finish_threads_count
+        finisher = roles.shard_role(shard, roles.FINISHER) if apart else kv
         stage.with_thread(
             finisher, core, finish_ns, [committed], "kv finish", "kv_ns", phase=Phase.LOG, shard=shard
         )
