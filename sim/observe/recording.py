@@ -81,17 +81,14 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
 
 def bins_with_wake_ups(cluster: Cluster, run: EngineRun) -> Floats:
     """Return a run's counters by time with what `with_wake_ups` adds; a wake-up always costs all of it."""
-    bins, threads, names = run.bins.astype(np.float64), cluster.models.threads, cluster.resources.kind_names
-    if not threads.messenger_threads_count:
-        return bins
-    sleeps = np.zeros((len(bins), len(names)))
-    known = run.sleep_bins[: len(bins)]
-    sleeps[: len(known)] = known * np.isin(names, THREAD_KINDS)
-    switches = bins[:, COUNTER_INDEX["context_switches"]]
-    switches += sleeps.sum(axis=1) + sleeps[:, names.index("kv")] * threads.sync_wakes_count
-    switches *= 1 + threads.preemptions_per_wake_count
-    wakes_ns = dict(zip(cluster.resources.kinds, cluster.resources.wake_ns.tolist(), strict=True))
-    bins[:, COUNTER_INDEX["cpu_ns"]] += sleeps @ np.array([wakes_ns[name] for name in names])
+    bins, threads, resources = run.bins.astype(np.float64), cluster.models.threads, cluster.resources
+    known = min(len(bins), len(run.sleep_bins)) if threads.messenger_threads_count else 0
+    sleeps = run.sleep_bins[:known] * np.isin(resources.kind_names, THREAD_KINDS)
+    counts = np.array([1 + threads.sync_wakes_count * (kind == "kv") for kind in resources.kind_names])
+    wakes_ns = dict(zip(resources.kinds, resources.wake_ns.tolist(), strict=True))
+    bins[:known, COUNTER_INDEX["context_switches"]] += sleeps @ counts
+    bins[:, COUNTER_INDEX["context_switches"]] *= 1 + threads.preemptions_per_wake_count
+    bins[:known, COUNTER_INDEX["cpu_ns"]] += sleeps @ np.array([*map(wakes_ns.get, resources.kind_names)])
     return bins
 
 

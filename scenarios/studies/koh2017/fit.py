@@ -1,10 +1,9 @@
 """Fit the cluster's unknown costs to the study's calibration rows: 3-replication only.
 
-``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``koh2017.toml``. Five numbers are
+``python -m stripesim.scenarios.studies.koh2017.fit`` prints what stands in ``kraken.toml``. Five numbers are
 fitted. Three of them see 3-replication only; the other two, which only erasure-coded writes exercise, see one
-row of RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predictions. The processor times of
-operations and messages keep their proportions, and so do those of the store's transactions: a factor of each is
-fitted, named by the first of them.
+row of RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predictions. Processor times of
+operations and messages keep their proportions, and so do those of the store's transactions: one factor each.
 """
 
 from collections.abc import Mapping

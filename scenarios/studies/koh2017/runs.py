@@ -28,7 +28,6 @@ from stripesim.sim.run import RunResult, simulate
 
 PARAMETERS = ParameterFile("koh2017")
 SECOND_NS = 1_000_000_000
-TENTHS = 10
 # Two whole intervals: every pair pings twice, whatever its moment.
 _HEARTBEAT_S = 12.0
 
@@ -146,11 +145,9 @@ def _series(task: Simulation) -> list[Row]:
     result = _simulate(task, base, models, fill=task.fill, pause_ns=pause_ns, bin_ns=SECOND_NS)
     run, requested = result.engine_run, result.requested
     seconds = min(len(run.bins), int(run.end_ns // SECOND_NS))
-    edges = np.arange(seconds * TENTHS + 1, dtype=np.float64) * (SECOND_NS // TENTHS)
     done = requested.done
-    tenths = np.histogram(requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done])[
-        0
-    ].reshape(seconds, TENTHS)
+    edges = np.arange(seconds + 1, dtype=np.float64) * SECOND_NS
+    moved = np.histogram(requested.completed_ns[done], bins=edges, weights=requested.lengths_bytes[done])[0]
     cluster = build_cell(_setting(base, task), task.cell, models).pool.cluster
     bins, cores = bins_with_wake_ups(cluster, run)[:seconds], int(cluster.cores.sum())
     counters = {name: bins[:, index].tolist() for name, index in COUNTER_INDEX.items()}
@@ -163,13 +160,10 @@ def _series(task: Simulation) -> list[Row]:
             "image": task.image,
             "block_size_bytes": task.size_bytes,
             "time_s": second + 1,
-            "throughput_bytes_per_s": float(tenths[second].sum()),
-            "throughput_lowest_tenth_bytes_per_s": float(tenths[second].min() * TENTHS),
+            "throughput_bytes_per_s": float(moved[second]),
             "cpu_utilisation": counters["cpu_ns"][second] / (cores * SECOND_NS),
             "context_switches_per_s": counters["context_switches"][second],
             "private_net_bytes_per_s": counters["private_net_bytes"][second],
-            "device_read_bytes_per_s": counters["device_read_bytes"][second],
-            "device_write_bytes_per_s": counters["device_write_bytes"][second],
             "pause_ns": pause_ns,
             "pg_log_entries_max": int(np.bincount(run.streams[0].groups).max()),
         }
