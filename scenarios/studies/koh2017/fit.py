@@ -1,7 +1,7 @@
 """Fit the cluster's unknown costs to the study's calibration rows: 3-replication only.
 
 ``python -m stripesim.scenarios.studies.koh2017.fit [SET]`` prints what stands in ``koh2017.toml``, or in
-``kraken.toml``, where times of operations and of transactions keep their proportions. Five numbers are fitted.
+``kraken.toml``, where times of operations and transactions keep their proportions. Five numbers are fitted.
 Three of them see 3-replication only; the other two, which only erasure-coded writes exercise, see one row of
 RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predictions.
 """
