@@ -27,6 +27,9 @@ from stripesim.sim.engine.graph import COUNTERS, Template
 from stripesim.sim.engine.program import FIFO
 from support.engines import engine_compiled, program, single
 
+# Tables have the width of a pipe, whatever the terminal says that tests are started in.
+os.environ.pop("COLUMNS", None)
+
 # A commit passes or fails for what is in it, not for what was drawn that day; `make verify` draws anew.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
