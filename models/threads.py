@@ -41,6 +41,10 @@ class ThreadModel(MeasuredModel):
     #: Time after which a process that had no core has lost what it left in the processor's caches [ns]: a
     #: wake-up before that costs as much less of `wake_ns`, in proportion; 0: it always costs all of it
     cool_ns: float
+    #: Wake-ups for each item that finds its queue of operations empty: all threads of the queue are notified
+    #: (``ShardedOpWQ::_enqueue``: ``notify_all``) and meet at its lock. Only the one that works costs
+    #: processor time, the others find the caches warm.
+    queue_wakes_count: float
     ec_wakes_count: float  #: Wake-ups that a transaction of an erasure-coded pool takes beside a replica's
     #: Acknowledgements of one message between OSDs, each of which a messenger thread of the sender receives;
     #: clients' connections have none

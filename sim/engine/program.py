@@ -100,6 +100,12 @@ class Resources:
         return np.array([places[kind] for kind in self.kinds], dtype=np.int64)
 
     @property
+    def flows(self) -> IntArray:
+        """Who has a core of its own right where cores are shared fairly: a pool's process, or its threads."""
+        own = np.arange(len(self)) + 1 + self.processes.max(initial=-1)
+        return np.where(self.processes < 0, own, self.processes)
+
+    @property
     def partners(self) -> IntArray:
         """Of a batch server that threads serve their pool, of that pool the server; −1: none."""
         found = self.served_by.copy()

@@ -1,11 +1,11 @@
-"""What a resource needs to share itself between classes: Ceph's two schedulers, as data.
+"""What a resource needs to share itself: Ceph's two schedulers and the kernel's fair one, as data.
 
 sim/engine/ENGINE.md says what an engine makes of it.
 """
 
 from dataclasses import dataclass
 
-WPQ, MCLOCK = range(2)
+WPQ, MCLOCK, FAIR = range(3)
 
 # Tags of weights count in units of 2**-16 s: they may run far ahead of the clock, as cost ÷ weight.
 WEIGHT_BITS = 16
@@ -44,7 +44,7 @@ class ShareClass:
 class Share:
     """How a resource serves several classes."""
 
-    kind: int  # `WPQ` or `MCLOCK`.
+    kind: int  # `WPQ`, `MCLOCK` or `FAIR`; the last knows no classes.
     classes: tuple[ShareClass, ...]  # By number of the class.
 
     def __post_init__(self) -> None:

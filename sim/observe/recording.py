@@ -69,6 +69,7 @@ def with_wake_ups(cluster: Cluster, run: EngineRun, counted: dict[str, int]) -> 
         return counted
     kinds = np.array(cluster.resources.kinds)
     sleeps = {kind: int(run.sleeps[kinds == kind].sum()) for kind in THREAD_KINDS}
+    sleeps["worker"] = round(sleeps["worker"] * threads.queue_wakes_count)
     # The key-value thread wakes those that write and flush.
     in_syncs = round(sleeps["kv"] * threads.sync_wakes_count)
     voluntary = counted["context_switches"] + sum(sleeps.values()) + in_syncs

@@ -44,7 +44,7 @@ from stripesim.sim.engine.program import (
     Stop,
     Wake,
 )
-from stripesim.sim.engine.shares import MCLOCK, WPQ, Share, ShareClass
+from stripesim.sim.engine.shares import FAIR, MCLOCK, WPQ, Share, ShareClass
 from stripesim.sim.engine.simpy import engine as engine_simpy
 
 SEEDS = int(os.environ.get("STRIPESIM_ENGINE_SEEDS", "300"))
@@ -406,7 +406,7 @@ def random_resources(random: Random, capacities: list[int], disciplines: list[in
 
 def random_share(random: Random) -> Share:
     """Draw a queue that classes share; rates are such that tags move on by a few demands."""
-    kind = random.choice([WPQ, MCLOCK, MCLOCK])
+    kind = random.choice([WPQ, MCLOCK, MCLOCK, FAIR, FAIR])
     rates = [0, 0, 10**7, 10**8, 10**8, 3 * 10**8, 10**9]
     return Share(
         kind,
@@ -417,7 +417,7 @@ def random_share(random: Random) -> Share:
                 limit=random.choice(rates),
                 strict=random.choice([0, 0, 0, 0, 0, 1, 1, 2]),
             )
-            if random.random() < 0.8 or kind == WPQ
+            if random.random() < 0.8 or kind != MCLOCK
             else ShareClass(weight=0, reservation=10**8, limit=random.choice(rates))
             for _ in range(CLASSES)
         ),

@@ -84,7 +84,7 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     make_pool, models, change, engine
 ):
     threads = {"messenger_threads_count": 3, "wake_ns": 1000.0, "sync_wakes_count": 20, "peer_acks_count": 1}
-    threads |= {"slice_ns": 1e6, "finish_threads_count": 1}
+    threads |= {"slice_ns": 1e6, "finish_threads_count": 1, "queue_wakes_count": 2}
     pool = make_pool(change(models, threads=threads, cpu={"switches_per_handoff_count": 0}), "rep:3")
     one = Requests(*(np.array([value]) for value in (True, 0, 0, 4096)))
     found = simulate(pool, Replay(one, queue_depth=1), engine=engine)
@@ -99,8 +99,8 @@ def test_every_thread_of_a_lone_write_is_woken_once_a_step_and_sleeps_again(
     assert sleeps["kv"] == sleeps["finisher"] == 3
     # Each write of data wakes the thread that collects it; nobody waits for a read.
     assert sleeps["aio"] == 3 and sleeps["reader"] == 0
-    # Each sync wakes 20 more.
-    assert found.row["context_switches_per_op"] == 14 + 8 + 3 + 3 + 3 + 3 * 20
+    # Each sync wakes 20 more, and of the workers each item wakes two.
+    assert found.row["context_switches_per_op"] == 14 + 2 * 8 + 3 + 3 + 3 + 3 * 20
     plain = simulate(
         make_pool(change(models, threads={**threads, "wake_ns": 0.0}), "rep:3"),
         Replay(one, queue_depth=1),

@@ -16,6 +16,7 @@ from stripesim.sim.engine.program import (
     Program,
     RequestChunk,
 )
+from stripesim.sim.engine.shares import FAIR, Share, ShareClass
 from support.engines import FixedTemplates, Run, both, completed, resources, single
 
 CPU, SYNC, WORKERS = range(3)
@@ -137,6 +138,25 @@ def test_a_thread_keeps_its_core_while_it_finds_work(run: Run) -> None:
     assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=20))) == [15, 40, 25, 50]
     # Without slices the core changes hands each time.
     assert completed(run(one_core(templates, [0, 1, 0, 0], slice_ns=0))) == [15, 30, 40, 50]
+
+
+@both
+def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None:
+    found = resources([(FIFO, 1)] + 3 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),))
+    cores = replace(
+        found,
+        share_indices=np.array([0, -1, -1, -1]),
+        slice_ns=np.array([1, 0, 0, 0]),
+        processes=np.array([-1, 0, 0, 1]),
+    )
+    templates = [on_core(name, pool, 10) for name, pool in zip("abc", (1, 2, 3), strict=True)]
+    book = FixedTemplates(templates, np.array([[0, 1, 2, 3]]))
+    # Of the one process a goes first; b waits until c, of the other, has had as much, and before it has more.
+    result = run(Program(resources=cores, book=book, streams=[Chosen([0, 1, 2, 2])]))
+    assert completed(result) == [10, 30, 20, 40]
+    # At 20 the third a, b and c wait: c's process has had nothing yet, and of the other b waits longest.
+    result = run(Program(resources=cores, book=book, streams=[At([0, 0, 0, 1, 2], [0, 0, 0, 12, 13])]))
+    assert completed(result) == [10, 20, 50, 40, 30]
 
 
 @both

@@ -79,6 +79,7 @@ def test_threads_refuse_an_osd_without_any_and_negative_costs():
         "sync_wakes_count": 0,
         "cool_ns": 0,
         "sync_ns": 0,
+        "queue_wakes_count": 1,
         "ec_wakes_count": 0,
         "peer_acks_count": 1,
         "preemptions_per_wake_count": 0,

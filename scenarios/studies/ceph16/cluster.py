@@ -23,10 +23,9 @@ from stripesim.scenarios.studies.parameters import changed_models
 from stripesim.sim.ceph import roles
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.pool import Pool
-from stripesim.sim.ceph.qos import IMMEDIATE
 from stripesim.sim.engine.graph import IntArray
 from stripesim.sim.engine.program import POOL, Resources
-from stripesim.sim.engine.shares import WPQ, Share, ShareClass
+from stripesim.sim.engine.shares import FAIR, Share, ShareClass
 
 PARAMETERS = "pacific"
 RELEASE = generation("pacific")
@@ -42,11 +41,9 @@ LOOPBACK_BITS_PER_S = 20e9
 # Numbers of the measured pools; any other code gets one of its own.
 POOL_IDS = {"rep:3": 3, "rs:6,3": 4, "rs:10,4": 5}
 META_POOL_ID, OTHER_POOL_ID = 2, 9
-# Who gets a core first: a messenger, which sleeps most of the time, goes before those that have had much
-# (Linux's fair scheduler favours who has had less).
-_CORE_SHARE = Share(
-    WPQ, tuple(ShareClass(strict=2 if number == IMMEDIATE else 1) for number in range(IMMEDIATE + 1))
-)
+# Who gets a core first: of the processes the one that has had least. Linux groups what a session starts
+# (``kernel.sched_autogroup_enabled`` is 1 there), and each daemon begins a session.
+_CORE_SHARE = Share(FAIR, (ShareClass(),))
 
 
 class OneMachine(Cluster):

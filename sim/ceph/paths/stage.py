@@ -154,15 +154,7 @@ class Stage:
         at_primary = cpu == roles.PRIMARY_CPU
         thread = roles.PRIMARY_MESSENGER if at_primary else roles.shard_role(shard, roles.MESSENGER)
         return self.with_thread(
-            thread,
-            cpu,
-            cpu_ns,
-            [after],
-            label,
-            "messenger_ns",
-            phase=_phase_of(cpu),
-            shard=shard,
-            cpu_class=IMMEDIATE,
+            thread, cpu, cpu_ns, [after], label, "messenger_ns", phase=_phase_of(cpu), shard=shard
         )
 
     def with_thread(
@@ -176,15 +168,11 @@ class Stage:
         *,
         phase: Phase,
         shard: int = NO_SHARD,
-        cpu_class: int = 0,
     ) -> int:
         """Take a thread of a class, let it work on a core, give it back."""
         graph = self.graph
         taken = graph.acquire(thread, after=after, label=f"thread for {label}", phase=phase, shard=shard)
         step = self.on_core(cpu, cpu_ns, [taken], label, phase=phase, shard=shard, thread=taken, part=part)
-        if cpu_class:
-            for piece in range(taken + 1, step + 1):
-                graph.in_class(piece, cpu_class, 1)
         return graph.release(thread, after=[step], label=f"thread back from {label}", shard=shard)
 
     def primary_cpu(self, cpu_ns: float, after: Iterable[int], label: str, **more: Any) -> int:

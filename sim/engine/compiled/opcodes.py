@@ -57,6 +57,18 @@ def bound_to(world: World, request: Any, role: int) -> int:
 
 
 @inlined
+def thread_pool(world: World, cell: int) -> int:
+    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
+    clock = world.clock[0]
+    request = world.requests[at(cell >> clock.cell_bits)]
+    number_of_step = cell & ((1 << clock.cell_bits) - 1)
+    thread = world.specials[at(request.first_step + number_of_step)].thread
+    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
+        return NOBODY
+    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
+
+
+@inlined
 def step_done(world: World, slot: int) -> None:
     """Note that a request needs its slot for one thing less."""
     request = world.requests[at(slot)]

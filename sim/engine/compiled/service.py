@@ -6,7 +6,7 @@ import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.calendar import push
-from stripesim.sim.engine.compiled.opcodes import append, at, bound_to, inlined, wide
+from stripesim.sim.engine.compiled.opcodes import append, at, inlined, thread_pool, wide
 from stripesim.sim.engine.compiled.shares import next_ns, outlined, set_look, take
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
 from stripesim.sim.engine.draws import FACTOR_BITS, FACTOR_HALF
@@ -86,18 +86,6 @@ def paired_ns(world: World, resource: Any, demand_ns: int) -> int:
     return int(demand_ns + slower // (busy * PAIRED_UNIT))
 
 
-@inlined
-def thread_pool(world: World, cell: int) -> int:
-    """Return the pool of the thread that does a use, `NOBODY` if there is none."""
-    clock = world.clock[0]
-    request = world.requests[at(cell >> clock.cell_bits)]
-    number_of_step = cell & ((1 << clock.cell_bits) - 1)
-    thread = world.specials[at(request.first_step + number_of_step)].thread
-    if world.steps[at(request.first_step + number_of_step)].spread < layout.ON_THREAD:
-        return NOBODY
-    return bound_to(world, request, world.steps[at(request.first_step + thread)].role)
-
-
 @outlined
 def core_ns(world: World, cell: int, demand_ns: int) -> int:
     """Return a use's time on a core; its thread's wake-up costs less if its process has just run."""
@@ -117,6 +105,7 @@ def core_ns(world: World, cell: int, demand_ns: int) -> int:
             saved_ns = clock.warm_ns * max(0, left_ns) // clock.cool_ns
             world.spared_ns[at(pool)] += saved_ns
             demand_ns -= saved_ns
+    world.had_ns[at(world.flows[at(pool)])] += demand_ns
     if process >= 0:
         world.runs_until_ns[at(process)] = max(world.runs_until_ns[at(process)], clock.now_ns + demand_ns)
     return int(demand_ns)

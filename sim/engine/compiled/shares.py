@@ -13,9 +13,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from stripesim.sim.engine.compiled.opcodes import INNER, at, inlined, wide
+from stripesim.sim.engine.compiled.opcodes import INNER, at, inlined, thread_pool, wide
 from stripesim.sim.engine.compiled.world import NEVER_NS, NOBODY, World
-from stripesim.sim.engine.shares import IDLE_AGE_NS, NS_PER_S, TAG_NEVER, WEIGHT_BITS, WPQ
+from stripesim.sim.engine.shares import FAIR, IDLE_AGE_NS, MCLOCK, NS_PER_S, TAG_NEVER, WEIGHT_BITS, WPQ
 
 _WEIGHT_SCALE = 1 << WEIGHT_BITS
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -79,16 +79,16 @@ def join(world: World, place: int, cell: int) -> None:
     """Let a step wait in the queue of a resource that classes share."""
     clock, resource = world.clock[0], world.resources[at(place)]
     share, special = world.shares[at(resource.share - 1)], _special(world, cell)
-    own = share.first_line + special.share_class
+    own = share.first_line + (0 if share.kind == FAIR else special.share_class)
     line = world.lines[at(own)]
-    tagged = not line.strict and share.kind != WPQ
+    tagged = not line.strict and share.kind == MCLOCK
     if not line.strict and share.kind == WPQ:
         share.cost_max = max(share.cost_max, special.cost)
     if tagged and line.waiting == 0 and clock.now_ns - line.seen_ns >= IDLE_AGE_NS:
         _catch_up(world, share, own)
     resource.waited_ns -= clock.now_ns
     resource.waiting += 1
-    world.joined_ns[at(cell)] = clock.now_ns
+    world.joined_ns[at(cell)] = share.virtual_ns if share.kind == FAIR else clock.now_ns
     world.links[at(cell)] = NOBODY
     if line.waiting:
         world.links[at(line.last)] = cell
@@ -181,6 +181,35 @@ def _take_tagged(world: World, resource: Any, share: Any) -> int:
     return cell
 
 
+@inlined
+def _take_fair(world: World, resource: Any, share: Any) -> int:
+    line = world.lines[at(share.first_line)]
+    before = before_best = NOBODY
+    start_ns, best_flow = NEVER_NS, NOBODY
+    cell = wide(line.first)
+    while cell != NOBODY:
+        own_ns, flow, pool = world.joined_ns[at(cell)], NOBODY, thread_pool(world, cell)
+        if pool >= 0:
+            flow = wide(world.flows[at(pool)])
+            own_ns = max(own_ns, world.had_ns[at(flow)])
+        if own_ns < start_ns:
+            start_ns, best_flow, before_best = own_ns, flow, before
+        before, cell = cell, wide(world.links[at(cell)])
+    share.virtual_ns = max(share.virtual_ns, start_ns)
+    if best_flow >= 0:
+        world.had_ns[at(best_flow)] = start_ns
+    if before_best == NOBODY:
+        return _first(world, resource, line)
+    best = wide(world.links[at(before_best)])
+    world.links[at(before_best)] = world.links[at(best)]
+    if best == line.last:
+        line.last = before_best
+    resource.waited_ns += world.clock[0].now_ns
+    resource.waiting -= 1
+    line.waiting -= 1
+    return int(best)
+
+
 @outlined
 def take(world: World, place: int) -> int:
     """Take the step that may go on now from the queue of a resource; `NOBODY` if none may."""
@@ -188,6 +217,8 @@ def take(world: World, place: int) -> int:
     share = world.shares[at(resource.share - 1)]
     if resource.waiting == 0:
         return NOBODY
+    if share.kind == FAIR:
+        return _take_fair(world, resource, share)
     strict = NOBODY
     for number in range(share.first_line, share.first_line + share.lines):
         line = world.lines[at(number)]

@@ -83,7 +83,7 @@ RESOURCE = _record(
     "i1 kind paired discipline stopped",
 )
 # The queue of a resource that classes share, and what waits of each class.
-SHARE = _record("i8 resource drawn cost_max", "i4 first_line", "i2 lines kind")
+SHARE = _record("i8 resource drawn cost_max virtual_ns", "i4 first_line", "i2 lines kind")
 LINE = _record(
     "i8 strict weight reservation limit reservation_ns limit_ns proportion ahead seen_ns",
     "i4 first last",
@@ -163,7 +163,8 @@ class World(NamedTuple):
     lines: Array  # The classes of each of `shares`, one share after the other.
     # Shape (power of two,). A tree of when to look at which of `shares`; see ``compiled/shares.py``.
     looks: Array
-    # Shape (cells,). When each cell that waits in one of `shares` has joined it; empty if there are none.
+    # Shape (cells,). When each cell that waits in one of `shares` has joined it, by the queue's virtual time
+    # where it is fair; empty if there are none.
     joined_ns: Array
     # Shape (cells,). Since when the thread has had the core on which a cell is in service; empty if no core
     # has a slice.
@@ -171,6 +172,8 @@ class World(NamedTuple):
     # Shape (resources,). Process of each pool's threads, `NOBODY` if none; what their wake-ups were spared.
     processes: Array
     spared_ns: Array
+    flows: Array  # Shape (resources,). See `Resources.flows`.
+    had_ns: Array  # Shape (flows,). Virtual time up to which each has had its share of the cores.
     runs_until_ns: Array  # Shape (processes,). Until when the last service of each process lasts.
 
 
@@ -250,6 +253,8 @@ def empty_world(program: Program, log_rows: int) -> World:
         since_ns=np.zeros(0, dtype=np.int64),
         processes=np.where(program.resources.processes < 0, NOBODY, program.resources.processes),
         spared_ns=np.zeros(len(resources), dtype=np.int64),
+        flows=program.resources.flows,
+        had_ns=np.zeros(program.resources.flows.max(initial=0) + 1, dtype=np.int64),
         runs_until_ns=np.full(program.resources.processes.max(initial=-1) + 1, -program.resources.cool_ns),
     )
 

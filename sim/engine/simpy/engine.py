@@ -30,10 +30,11 @@ from stripesim.sim.engine.program import (
     bound_rows,
     template_index,
 )
+from stripesim.sim.engine.shares import FAIR, Share
 from stripesim.sim.engine.simpy.director import Direction
 from stripesim.sim.engine.simpy.opcodes import act, holds
 from stripesim.sim.engine.simpy.requests import LOOK_KEY, MERGE, Log, Path, Request, Signal, Stream, Ticket
-from stripesim.sim.engine.simpy.shares import Item, ShareQueue
+from stripesim.sim.engine.simpy.shares import FairQueue, Item, ShareQueue
 
 _STEP_MASK = graph.STEPS_MAX - 1
 # Predecessors outstanding of a step that is skipped: never 0 again, however many report.
@@ -80,6 +81,9 @@ class SimpyEngine(simpy.Environment):
         self.wake_ns: list[int] = resources.wake_ns.tolist()
         # The process of each pool's threads, until when each process runs, and what that spared wake-ups.
         self.processes: list[int] = resources.processes.tolist()
+        # Who has a right to cores of its own where they are shared fairly, and up to when each has had it.
+        self.flows: list[int] = resources.flows.tolist()
+        self.had_ns = [0] * (max(self.flows, default=0) + 2)
         self.runs_until_ns = [-resources.cool_ns] * (max(self.processes, default=-1) + 1)
         self.warm_ns = [0] * len(resources)
         self.capacities: list[int] = resources.capacities.tolist()
@@ -95,7 +99,7 @@ class SimpyEngine(simpy.Environment):
         self._kinds: list[int] = resources.kind_indices.tolist()
         # What waits at a resource that classes share.
         self.shares: list[ShareQueue | None] = [
-            ShareQueue(resources.shares[share], seed_state(program.seed), resource) if share >= 0 else None
+            self._share_queue(resources.shares[share], resource) if share >= 0 else None
             for resource, share in enumerate(resources.share_indices.tolist())
         ]
         self.ready: deque[tuple[Request, int]] = deque()
@@ -487,6 +491,7 @@ class SimpyEngine(simpy.Environment):
                 saved_ns = resources.warm_ns * max(0, left_ns) // resources.cool_ns
                 self.warm_ns[pool] += saved_ns
                 demand_ns -= saved_ns
+        self.had_ns[self.flows[pool]] += demand_ns
         if process >= 0:
             self.runs_until_ns[process] = max(self.runs_until_ns[process], now_ns + demand_ns)
         return demand_ns
@@ -496,6 +501,11 @@ class SimpyEngine(simpy.Environment):
         path = request.path
         thread = path.dynamics.threads[step] if path.dynamics else -1
         return request.row[path.roles[thread]] if thread >= 0 else -1
+
+    def _share_queue(self, share: Share, resource: int) -> ShareQueue:
+        if share.kind == FAIR:
+            return FairQueue(share, resource, self.had_ns)
+        return ShareQueue(share, seed_state(self.program.seed), resource)
 
     def _keep(self, resource: int, request: Request, step: int) -> bool:
         """Let a thread keep its core until the ready list is empty, unless its slice is used up."""
@@ -534,6 +544,9 @@ class SimpyEngine(simpy.Environment):
         assert share is not None
         of, cost = (dynamics.classes[step], dynamics.costs[step]) if dynamics else (0, 1)
         self.waited_ns[resource] -= int(self._now)
+        if isinstance(share, FairQueue):
+            pool = self._thread_pool(request, step)
+            of = self.flows[pool] if pool >= 0 else -1
         share.join(of, Item(demand_ns, request.key | step, request, cost, int(self._now)))
         self.dispatch(resource, awake=0)
 

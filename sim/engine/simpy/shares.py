@@ -8,7 +8,7 @@ Gulati, Merchant, Varman: mClock: handling throughput variability for hypervisor
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stripesim.sim.engine import shares
 from stripesim.sim.engine.draws import share_draw
@@ -166,3 +166,33 @@ class ShareQueue:
         for line in self.lines:
             line.items = deque(item for item in line.items if item.request not in cut)
         return count - len(self)
+
+
+class FairQueue(ShareQueue):
+    """The queue of cores that processes share: who has had least goes first; an item's class is its flow.
+
+    Goyal, Vin, Cheng: Start-time fair queueing, SIGCOMM 1996.
+    """
+
+    def __init__(self, share: shares.Share, resource: int, had_ns: list[int]) -> None:
+        super().__init__(share, 0, resource)
+        # Up to when each flow has had its share; the last entry is of work without a thread.
+        self._had_ns, self._virtual_ns = had_ns, 0
+
+    def join(self, of: int, item: Item) -> None:
+        """Let an item wait; its flow gets nothing for the time in which it wanted none."""
+        self.lines[0].items.append(replace(item, cost=of, joined_ns=self._virtual_ns))
+
+    def take(self, now_ns: int) -> Item | None:
+        """Take an item of who has had least."""
+        items = self.lines[0].items
+        if not items:
+            return None
+        starts_ns = [max(item.joined_ns, self._had_ns[item.cost]) for item in items]
+        start_ns = min(starts_ns)
+        items.rotate(-starts_ns.index(start_ns))
+        item = items.popleft()
+        items.rotate(starts_ns.index(start_ns))
+        self._virtual_ns = max(self._virtual_ns, start_ns)
+        self._had_ns[item.cost] = start_ns
+        return item
