@@ -117,11 +117,6 @@ def models_for(scheme: RedundancyScheme) -> Models:
     return changed_models(models)
 
 
-def pool_id_of(scheme: RedundancyScheme) -> int:
-    """Return the number of a scheme's pool, which placement depends on."""
-    return POOL_IDS.get(scheme.name, OTHER_POOL_ID)
-
-
 def acting_sets(
     scheme: RedundancyScheme, *, pool_id: int, pg_num: int, out: tuple[int, ...] = ()
 ) -> IntArray:
@@ -142,7 +137,7 @@ def build_pool(
 ) -> Pool:
     """Place a scheme's pool on the measured cluster."""
     scheme = parse_scheme(name)
-    pool_id = META_POOL_ID if meta else pool_id_of(scheme)
+    pool_id = META_POOL_ID if meta else POOL_IDS.get(scheme.name, OTHER_POOL_ID)
     acting = acting_sets(scheme, pool_id=pool_id, pg_num=META_PG_NUM if meta else PG_NUM)
     osds = crush_map().max_devices
     if (acting == NO_OSD).any():

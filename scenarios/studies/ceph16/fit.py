@@ -7,6 +7,7 @@ holds.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
+from operator import attrgetter
 
 from stripesim.calibration.fitting import Fit, fit_parameters
 from stripesim.models.coding import parse_scheme
@@ -20,7 +21,6 @@ from stripesim.scenarios.studies.ceph16.cluster import models_for
 from stripesim.scenarios.studies.ceph16.measured import load
 from stripesim.scenarios.studies.ceph16.runs import metrics_of_row, predict_run
 from stripesim.scenarios.studies.parameters import with_values
-from stripesim.sim.ceph.cluster import Models
 
 # What is tried value by value, not fitted: the duration of a flush [ns], and the wake-ups of a transaction of
 # erasure coding, of which steps count whole ones.
@@ -140,7 +140,7 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
 
         fit = fit_parameters(
             simulate,
-            start={name: value_of(models["rs:6,3"], name) for name in stage.parameters},
+            start={name: float(attrgetter(name)(models["rs:6,3"])) for name in stage.parameters},
             published={
                 f"{run_id}:{metric}": runs[run_id].measured[metric]
                 for run_id in stage.runs
@@ -151,12 +151,6 @@ def _fit_stages(stages: Sequence[Stage], given: Mapping[str, float]) -> list[tup
         found |= {one.name: one.value for one in fit.parameters}
         fits.append((stage, fit))
     return fits
-
-
-def value_of(models: Models, name: str) -> float:
-    """Return a parameter by its model's and its own name."""
-    table, field = name.split(".")
-    return float(getattr(getattr(models, table), field))
 
 
 def whole(values: Mapping[str, float]) -> dict[str, float]:

@@ -48,7 +48,8 @@ def simulate_repair(
     """Let the OSD of a measured repair die, be rebuilt elsewhere and come back when it came back."""
     if returns and not timed(repair):
         raise ValueError(f"{repair.where}: got no times, wanted down_out_interval_s and t_restarted")
-    scheme, pool_id = parse_scheme(repair.coded.name), cluster.pool_id_of(parse_scheme(repair.coded.name))
+    scheme = parse_scheme(repair.coded.name)
+    pool_id = cluster.POOL_IDS.get(scheme.name, cluster.OTHER_POOL_ID)
     plan = FaultPlan(
         failures=[
             Failure(
