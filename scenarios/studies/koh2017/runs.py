@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stripesim.models.ssd import TRANSFER_MAX_BYTES
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.run.cell import row_of
 from stripesim.scenarios.schema.keys import Cell, Scenario
@@ -93,6 +94,13 @@ def base_models(settings: tuple[str, ...] = ()) -> tuple[Scenario, Models]:
     return base, changed_models(build_models(base))
 
 
+def _merging(models: Models, size_bytes: int) -> Models:
+    """Let neighbouring requests that wait for a bare drive go to it as one transfer, each with its share."""
+    merged = min(PARAMETERS.number("bare", "merged_requests"), TRANSFER_MAX_BYTES / size_bytes)
+    shares = {f"ssd.{op}_base_ns": getattr(models.ssd, f"{op}_base_ns") / merged for op in ("read", "write")}
+    return with_values(models, {**shares, "ssd.block_bytes": min(models.ssd.block_bytes, size_bytes)})
+
+
 def _setting(base: Scenario, task: Simulation) -> Scenario:
     workload: dict[str, Any] = {"image": task.image}
     if task.duration_s is not None:
@@ -104,13 +112,13 @@ def _simulate(
     task: Simulation, base: Scenario, models: Models, *, fill: str = "gap", pause_ns: int = 0, **further: Any
 ) -> RunResult:
     scenario = _setting(base, task)
+    if task.scheme == "none" and task.pattern == "seq":
+        models = _merging(models, task.size_bytes)
     setting = build_cell(scenario, task.cell, models)
     changed = task.image == "pristine" and (fill != "gap" or pause_ns)
     source = partial(CreationSource, pause_ns=pause_ns, fill=fill) if changed else None
-    return simulate(
-        setting.pool, setting.workload, prefilled=setting.prefilled, until_ns=setting.until_ns,
-        newest_only=setting.newest_only, seed=scenario.seed, engine=task.engine, foreground=source, **further,
-    )  # fmt: skip
+    inputs = vars(setting) | further
+    return simulate(**inputs, seed=scenario.seed, engine=task.engine, foreground=source)
 
 
 def _row(task: Simulation) -> list[Row]:
