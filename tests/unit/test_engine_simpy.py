@@ -63,6 +63,12 @@ def opened(arrivals_ns: list[int], templates: list[int]) -> Source:
 
 
 @both
+def test_a_program_without_streams_ends_at_once(run: Run) -> None:
+    result = run(program([single(1)], [(FIFO, 1)], []))
+    assert (result.end_ns, len(result.streams)) == (0, 0)
+
+
+@both
 def test_a_station_serves_in_the_order_of_arrival(run: Run) -> None:
     asked = program([single(100), single(10)], [(FIFO, 1)], [opened([0, 5, 6], [0, 1, 1])])
     result = run(asked)

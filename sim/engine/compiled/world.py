@@ -207,7 +207,7 @@ def empty_world(program: Program, log_rows: int) -> World:
     clock["kept"] = NOBODY
     clock["paired_slowdown"] = program.resources.paired_slowdown
     clock["warm_ns"], clock["cool_ns"] = program.resources.warm_ns, program.resources.cool_ns
-    clock["direct_ns"] = clock["look_ns"] = NEVER_NS
+    clock["signal_ns"] = clock["direct_ns"] = clock["look_ns"] = NEVER_NS
     shares, lines = _shares(program)
     resources["share"][program.resources.disciplines == BATCH] = -1
     resources["share"][shares["resource"]] = 1 + np.arange(len(shares))
