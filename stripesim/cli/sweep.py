@@ -77,6 +77,7 @@ def sweep(
         kept = len(plan.tasks) - missing
         with (
             _on_signal(signal.SIGTERM, _interrupt),
+            _on_signal(signal.SIGINT, _interrupt),
             output.progress(plan.name + (f" (+{kept} kept)" if kept else ""), missing) as step,
         ):
             result = run_sweep(
@@ -160,7 +161,7 @@ def _warn(plan: SweepPlan, result: SweepResult, out: Path | None) -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Batch systems say stop with SIGTERM; as Ctrl-C it leaves a valid result too."""
+    """Stop with a valid result, after Ctrl-C (Polars' handler may lose it) and a batch system's SIGTERM."""
     raise KeyboardInterrupt
 
 

@@ -42,7 +42,7 @@ SLOW = (
     "--engine",
     "simpy",
     "--set",
-    "workload.requests=700",
+    "workload.requests=1200",
     "--over",
     "workload.queue_depth=4,5,6,7,8,9,10",
 )

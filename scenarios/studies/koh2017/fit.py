@@ -1,9 +1,9 @@
 """Fit the cluster's unknown costs to the study's calibration rows: 3-replication only.
 
-``python -m stripesim.scenarios.studies.koh2017.fit [SET]`` prints what stands in ``koh2017.toml``, or in
-``kraken.toml``, where times of operations and transactions keep their proportions. Five numbers are fitted.
-Three of them see 3-replication only; the other two, which only erasure-coded writes exercise, see one row of
-RS(6,3) each, so that RS(10,4) and every other row of RS(6,3) stay predictions.
+``python -m stripesim.scenarios.studies.koh2017.fit [SET]`` prints what stands in ``kraken.toml``, the
+study's set, where times of operations and transactions keep their proportions, or in ``koh2017.toml``.
+Five numbers are fitted. Three see 3-replication only; the other two, which only erasure-coded writes
+exercise, see one row of RS(6,3) each, so that RS(10,4) and all other rows of RS(6,3) stay predictions.
 """
 
 import sys
@@ -83,9 +83,9 @@ def simulated(scenario: Scenario, models: Models, rows: Mapping[str, Row]) -> di
     return found
 
 
-def spread(values: Mapping[str, float], scenario: Scenario) -> dict[str, float]:
-    """Add what keeps its proportion to what a fit tries, in the set with such proportions."""
-    return {**(whole(values) if scenario.cluster.parameters == "kraken" else {}), **values}
+def spread(values: Mapping[str, float], models: Models) -> dict[str, float]:
+    """Add what keeps its proportion to what a fit tries, where threads are modelled."""
+    return {**(whole(values) if models.threads.messenger_threads_count else {}), **values}
 
 
 def fit(rows: Mapping[str, Row], start: Mapping[str, float], models: Models, scenario: Scenario) -> Fit:
@@ -94,7 +94,7 @@ def fit(rows: Mapping[str, Row], start: Mapping[str, float], models: Models, sce
     tolerances = {claim.id: claim.tolerance or 0.0 for claim in claims_of("koh2017")}
 
     def simulate(values: Mapping[str, float]) -> dict[str, float]:
-        found = simulated(scenario, with_values(models, spread(values, scenario)), rows)
+        found = simulated(scenario, with_values(models, spread(values, models)), rows)
         bounded = [claim for claim, row in rows.items() if row.bounded_place is not None]
         return found | {claim: max(found[claim], stated[claim]) for claim in bounded}
 
@@ -103,14 +103,14 @@ def fit(rows: Mapping[str, Row], start: Mapping[str, float], models: Models, sce
     )
 
 
-def main(chosen: str = "koh2017") -> None:
+def main(chosen: str = "kraken") -> None:
     """Fit a set and print."""
     sets = [f"cluster.parameters={chosen}", f"workload.requests={REQUESTS[chosen]}"]
     scenario = load_scenario("koh2017", sets=sets)
     models = build_models(scenario)
     for rows, start in ((SHARED_ROWS, SHARED_PARAMETERS), (ERASURE_ROWS, ERASURE_PARAMETERS)):
         found = fit(rows, start[chosen], models, scenario)
-        models = with_values(models, spread({p.name: p.value for p in found.parameters}, scenario))
+        models = with_values(models, spread({p.name: p.value for p in found.parameters}, models))
         for parameter in found.parameters:
             low, high = parameter.confidence_interval
             print(f"{parameter.name} = {parameter.value:.4g}  [{low:.4g}, {high:.4g}]")
