@@ -37,12 +37,13 @@ image_bytes = "1GB"
 
 GRID = ("--over", "workload.queue_depth=4,8,16", "--over", "workload.block_sizes_bytes=4k,16k")
 
+SLOW_REQUESTS = "workload.requests=1200"
 #: Some seconds of work, so that there is a middle to be stopped in: the readable engine takes its time.
 SLOW = (
     "--engine",
     "simpy",
     "--set",
-    "workload.requests=1200",
+    SLOW_REQUESTS,
     "--over",
     "workload.queue_depth=4,5,6,7,8,9,10",
 )
@@ -409,7 +410,7 @@ def test_a_sweep_widened_later_runs_only_what_is_new(tiny: Path, tmp_path: Path)
 
 def test_a_sweep_survives_the_death_of_all_its_workers(tiny: Path, uninterrupted: dict[str, Any]) -> None:
     plan = plan_sweep(
-        tiny, engine="simpy", sets=["workload.requests=700"], over=["workload.queue_depth=4,5,6,7,8,9,10"]
+        tiny, engine="simpy", sets=[SLOW_REQUESTS], over=["workload.queue_depth=4,5,6,7,8,9,10"]
     )
     killed: list[int] = []
 
