@@ -16,9 +16,9 @@ from statistics import median
 ROUNDS = 9
 PARTIES = {
     "python -c pass": ["-c", "pass"],
-    "stripesim --version": ["-m", "stripesim", "--version"],
-    "stripesim --help": ["-m", "stripesim", "--help"],
-    "stripesim run --help": ["-m", "stripesim", "run", "--help"],
+    "start: stripesim --version": ["-m", "stripesim", "--version"],
+    "start: stripesim --help": ["-m", "stripesim", "--help"],
+    "start: stripesim run --help": ["-m", "stripesim", "run", "--help"],
     "import stripesim": ["-c", "import stripesim"],
     "import stripesim.api": ["-c", "import stripesim.api"],
 }
@@ -45,7 +45,7 @@ def main() -> None:
     base = median(times["python -c pass"][1:])
     for name, found in times.items():
         middle = median(found[1:])
-        print(f"{name:22} {middle * 1e3:7.0f} ms   {middle / base:6.1f} × python -c pass")
+        print(f"{name:28} {middle * 1e3:7.0f} ms   {middle / base:6.1f} × python -c pass")
     with tempfile.TemporaryDirectory() as folder:
         first, second = (cpu_seconds(["-c", FIRST], NUMBA_CACHE_DIR=folder) for _ in range(2))
     print(f"first compilation: {first - second:.1f} s; the same small run afterwards: {second:.1f} s")
