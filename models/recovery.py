@@ -65,9 +65,12 @@ class RecoveryModel(MeasuredModel):
     recovery_max_active_count: int  #: Objects that one OSD rebuilds as primary at the same time
     recovery_sleep_ns: int  #: Least time between the starts of two such objects [ns]
     recovery_chunk_bytes: int  #: Most bytes of an object that one round moves [B]
-    #: Writes that a placement group's log holds; what an OSD missed beyond it takes a backfill
-    log_entries_count: int
-    #: Objects missed up to which an OSD that returns is recovered as a member of the acting set; above,
+    #: Entries to which a placement group's log is trimmed at least and at most, and those that all groups of
+    #: an OSD share. None to share (0): trimmed to the least while the group is clean, to the most otherwise.
+    log_entries_min_count: int
+    log_entries_max_count: int
+    log_entries_per_osd_count: int
+    #: Log entries missed up to which an OSD that returns is recovered as a member of the acting set; above,
     #: beside it
     async_recovery_min_count: int
     #: Every placement group is read and compared once in this time [ns] (``osd_deep_scrub_interval``)
@@ -92,6 +95,18 @@ class RecoveryModel(MeasuredModel):
     def read_lease_ns(self) -> int:
         """How long a member lets its primary serve reads without asking again [ns]."""
         return round(self.read_lease_fraction * self.heartbeat_grace_ns)
+
+    def log_lengths(self, osd_groups: int) -> tuple[int, int]:
+        """Return the entries to which logs are trimmed while not clean, and clean, by the groups of an OSD.
+
+        See Ceph v16.2.15, ``src/osd/OSD.cc`` (``OSDService::get_target_pg_log_entries``); before Octopus
+        ``PrimaryLogPG::calc_trim_to``. Ceph trims 100 entries at a time, here each.
+        """
+        low, high = self.log_entries_min_count, self.log_entries_max_count
+        if not self.log_entries_per_osd_count:
+            return high, low
+        length = min(max(self.log_entries_per_osd_count // osd_groups, low), high)
+        return length, length
 
     def given(self, **numbers: Any) -> RecoveryModel:
         """Return the model with numbers that a cluster's configuration gives."""

@@ -21,16 +21,6 @@ _SECOND_NS = 10**9
 #: Failures drawn for one run, at most: each is an event with repairs of its own.
 FAILURES_MAX = 1_000_000
 
-_GIVEN = ("min_in_fraction", "recovery_chunk_bytes")
-_TIMES = (
-    "heartbeat_interval_s",
-    "heartbeat_grace_s",
-    "down_out_interval_s",
-    "recovery_sleep_s",
-    "scrub_interval_s",
-)
-_COUNTS = ("min_down_reporters", "max_backfills", "recovery_max_active")
-
 
 @dataclass(frozen=True)
 class Places:
@@ -96,13 +86,13 @@ def limits_of(scenario: Scenario, *, rotational: bool) -> RecoveryModel:
     limits = scenario.faults or scenario.repair
     model = recovery_model(scenario.generation, device="hdd" if rotational else "ssd")
     given = {}
-    for key in (*_GIVEN, *_TIMES, *_COUNTS):
+    for name in model.provenance:
+        # Scenarios give times in seconds, and counts without the word.
+        is_time = name.endswith("_ns")
+        key = f"{name.removesuffix('_ns')}_s" if is_time else name.removesuffix("_count")
         if (value := getattr(limits, key, None)) is not None:
-            if key in _TIMES:
-                given[f"{key.removesuffix('_s')}_ns"] = _ns(value)
-            else:
-                given[f"{key}_count" if key in _COUNTS else key] = value
-    return model.given(**given) if given else model
+            given[name] = _ns(value) if is_time else value
+    return model.given(**given)
 
 
 def repair_plan(
@@ -149,7 +139,7 @@ def plan_of(
         osd_racks=places.osd_racks,
         prefilled=scenario.workload.image == "prefilled",
         seed=scenario.seed,
-        log_covers=faults.log_covers,
+        object_writes_count=faults.object_writes,
         # Scrubs go on for ever: only where the run has an end of its own.
         scrubs=faults.scrub_interval_s is not None and scenario.duration_s is not None,
         series_ns=_ns(faults.series_s),

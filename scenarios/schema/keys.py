@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
-from stripesim.scenarios.schema.tables import DurabilitySpec, FaultsSpec, PlanSpec
+from stripesim.scenarios.schema.tables import DurabilitySpec, FaultsSpec, PlanSpec, Throttles
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces
 from stripesim.scenarios.schema.types import (
     INT_MAX,
@@ -31,7 +31,6 @@ from stripesim.scenarios.schema.types import (
     SizeBytes,
     SpanS,
     Table,
-    TimeS,
 )
 
 #: Keys whose values are paths of files that a run reads, in whatever table they stand.
@@ -310,19 +309,11 @@ class ClientSpec(Table):
     public network of those."""
 
 
-class RepairSpec(Table):
+class RepairSpec(Throttles):
     """OSDs lost for good, rebuilt while the workload runs. Left out values are those of the generation."""
 
     lost_osds: tuple[OsdId, ...] = Field(min_length=1)
     """Numbers of the OSDs that are lost."""
-    max_backfills: Count | None = None
-    """PGs an OSD may back-fill at a time [count] (osd_max_backfills)."""
-    recovery_max_active: Count | None = None
-    """Objects an OSD may recover at a time [count] (osd_recovery_max_active)."""
-    recovery_chunk_bytes: SizeBytes | None = None
-    """Most bytes one recovery message carries [bytes] (osd_recovery_max_chunk)."""
-    recovery_sleep_s: TimeS | None = None
-    """Pause between recovery operations [s] (osd_recovery_sleep)."""
 
 
 class DegradedSpec(Table):

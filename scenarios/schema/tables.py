@@ -107,7 +107,20 @@ class ReplaySpec(Table):
     kind: FaultKind = Field(default="power", description=_KIND)
 
 
-class FaultsSpec(Table):
+class Throttles(Table):
+    """What holds recovery back. Left out numbers are those of the generation of Ceph."""
+
+    max_backfills: Count | None = None
+    """PGs that an OSD recovers at a time [count] (osd_max_backfills)."""
+    recovery_max_active: Count | None = None
+    """Objects an OSD recovers at a time [count] (osd_recovery_max_active)."""
+    recovery_chunk_bytes: SizeBytes | None = None
+    """Most bytes one round moves [bytes] (osd_recovery_max_chunk)."""
+    recovery_sleep_s: TimeS | None = None
+    """Pause between starts of recovery on an OSD [s] (osd_recovery_sleep)."""
+
+
+class FaultsSpec(Throttles):
     """What fails during the run. Left out numbers are those of the generation of Ceph."""
 
     events: tuple[EventSpec, ...] = ()
@@ -128,20 +141,12 @@ class FaultsSpec(Table):
     """Time down after which an OSD is out [s] (mon_osd_down_out_interval)."""
     min_in_fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     """No OSD is marked out if that leaves a smaller share in [0 to 1] (mon_osd_min_in_ratio)."""
-    max_backfills: Count | None = None
-    """PGs that an OSD recovers at a time [count] (osd_max_backfills)."""
-    recovery_max_active: Count | None = None
-    """Objects an OSD recovers at a time [count] (osd_recovery_max_active)."""
-    recovery_chunk_bytes: SizeBytes | None = None
-    """Most bytes one round moves [bytes] (osd_recovery_max_chunk)."""
-    recovery_sleep_s: TimeS | None = None
-    """Pause between starts of recovery on an OSD [s] (osd_recovery_sleep)."""
     scrub_interval_s: IntervalS | None = None
     """Time in which every PG is scrubbed once [s] (osd_deep_scrub_interval). Where it and
     workload.duration_s are given, scrubs read what they compare."""
-    log_covers: bool = False
-    """Whether the logs of PGs still hold every write of the image, as where it was written lately [true or
-    false]: then OSDs are recovered by log, not by backfill."""
+    object_writes: Count | None = None
+    """Writes that each object of a prefilled image has had [count]: where the logs of PGs hold all of them,
+    new OSDs are recovered by log. Left out: more than logs hold, so that new OSDs are backfilled."""
     series_s: SpanS = 1.0
     """Width of the bins of the series [s]."""
 

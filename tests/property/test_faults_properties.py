@@ -76,7 +76,7 @@ stories = st.fixed_dictionaries(
         "block_bytes": st.sampled_from([4 * KIB, 48 * KIB]),
         "depth": st.sampled_from([0, 4]),
         "timeout_ns": st.sampled_from([0, 150 * MS]),
-        "log_covers": st.booleans(),
+        "object_writes": st.sampled_from([None, 1]),
         "chunk_bytes": st.sampled_from([32 * KIB, 8192 * KIB]),
         "seed": st.integers(0, 3),
     }
@@ -150,7 +150,7 @@ def played(story, models, change, make_pool, engine, until_ns=60_000 * MS):
         up_sets=up_sets,
         image_objects=40,
         model=MODEL[story["generation"]].given(recovery_chunk_bytes=story.get("chunk_bytes", 8192 * KIB)),
-        log_covers=story.get("log_covers", False),
+        object_writes_count=story.get("object_writes"),
         scrubs=story.get("scrubs", False),
         seed=story["seed"],
         series_ns=100 * MS,

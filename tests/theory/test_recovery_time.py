@@ -232,7 +232,7 @@ def test_members_note_intervals_activations_and_deletions(make_pool, models):
     assert syncs(result, 1) == 60
     # Who gets a log gets its deletions too, two transactions each, before the objects. What it lacks is
     # little enough to be a member at once: one interval instead of three.
-    _, result = story(make_pool, models, log_covers=True, log_deletions_count=5)
+    _, result = story(make_pool, models, object_writes_count=1, log_deletions_count=5)
     assert syncs(result, 2) == 12 * ((1 + 2) + 2 * (1 + 2 + 1))
     assert syncs(result, 1) == 60 + 12 * 5 * 2
     assert result.row["recovery_bytes"] == 60 * 4 * MIB

@@ -165,8 +165,8 @@ def test_what_the_log_covers_takes_a_reservation_at_every_member(models, make_po
     pool = make_pool(models, "rep:3", osds=8, acting=acting, object_bytes=MIB)
     plan = losing(acting, targets, lost=(0, 3), objects=16)
     backfill, log = (
-        simulate(pool, reads(), faults=replace(plan, log_covers=covers)).row["repair_s"]
-        for covers in (False, True)
+        simulate(pool, reads(), faults=replace(plan, object_writes_count=writes)).row["repair_s"]
+        for writes in (None, 1)
     )
     assert log > 1.5 * backfill
 

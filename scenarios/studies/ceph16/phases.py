@@ -61,7 +61,7 @@ def simulate_repair(
         ],
         up_sets=lambda out: cluster.acting_sets(scheme, pool_id=pool_id, pg_num=cluster.PG_NUM, out=out),
         # The image had just been written; its groups were seen in recovery_wait, never in backfill_wait.
-        log_covers=True,
+        object_writes_count=1,
         log_deletions_count=repair.log_deletions_count,
         image_objects=-(-repair.image_bytes // cluster.OBJECT_BYTES),
         model=recovery_model("pacific").given(

@@ -109,8 +109,8 @@ def recover(profile: Profile, code: str, engine: str, *, sets: Sequence[str] = (
     pool = build_pool(scenario, parse_scheme(code), models)
     osds = failing_osds(pool, profile.failures)
     event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="{FAILURE_KIND}"}}]'
-    # At most 5,000 writes in a placement group, of which a log of so few groups holds 10,000.
-    failing = profile.scenario(code, "faults.log_covers=true", *sets, f"faults.events={event}")
+    # Such a pool takes whole stripes only: `rados put` rounds its objects up by a second write.
+    failing = profile.scenario(code, "faults.object_writes=2", *sets, f"faults.events={event}")
     row = _run(failing, engine, profile.backend, models.lookup)
     lost = np.isin(pool.cluster.acting, osds).sum(axis=1)
     return {

@@ -7,7 +7,7 @@ import numpy as np
 from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.agenda import Agenda
-from stripesim.sim.ceph.failures.groups import Group, State
+from stripesim.sim.ceph.failures.groups import Copy, Group, State
 from stripesim.sim.ceph.failures.monitor import Change, Monitor
 from stripesim.sim.ceph.failures.outages import Outages
 from stripesim.sim.ceph.failures.recovery import Priority, Recovery
@@ -23,6 +23,8 @@ from stripesim.sim.engine.program import PENDING, Action, Progress, Report, SetG
 
 # Notes of one placement group in flight: two rounds for one interval, in blocks where others stand in.
 _NOTES_MAX = 8
+# Writes of an object whose history is unknown: more than any log holds.
+_LONG_AGO = 1 << 20
 
 
 class _Writer:
@@ -155,6 +157,11 @@ class FaultDirector:
             objects = np.arange(plan.image_objects, dtype=np.int64)
             for item, number in enumerate(pool.groups_of(np.zeros_like(objects), objects).tolist()):
                 items[number].append(item)
+        # The primary trims the log, by the groups that its OSD has: here those that it begins with.
+        acting = pool.cluster.acting
+        leads = acting[np.arange(len(acting)), pool.primaries]
+        on_lead = np.bincount(acting[acting != NO_OSD])[leads].tolist()
+        writes = _LONG_AGO if plan.object_writes_count is None else plan.object_writes_count
         groups = [
             Group(
                 number,
@@ -163,9 +170,11 @@ class FaultDirector:
                 items[number],
                 pool.leaders,
                 plan.log_deletions_count,
-                log_covers=plan.log_covers,
+                # A deleted object was written once.
+                entries=len(items[number]) * writes + 2 * plan.log_deletions_count,
+                log_lengths=self._model.log_lengths(on_lead[number]),
             )
-            for number, row in enumerate(pool.cluster.acting.tolist())
+            for number, row in enumerate(acting.tolist())
         ]
         for group in groups:
             if NO_OSD in group.up:
@@ -330,7 +339,7 @@ class FaultDirector:
             return
         self._actions.append(SetGroup(group.number, held=False, interrupt=False))
         if self.timeline.states[group.number] == State.WAIT:
-            joins = any(osd != NO_OSD for osd in group.members.joining)
+            joins = bool(group.joining_copies)
             self.timeline.enter(now_ns, group.number, self._state(group, True, joins))
             if not joins and not group.members.missing:
                 self._cleaned(now_ns, group)
@@ -366,16 +375,10 @@ class FaultDirector:
 
     def _needs_stand_ins(self, group: Group) -> bool:
         """Tell whether members join that cannot be in the acting set yet."""
-        return any(self._is_far_behind(group, shard) for shard in range(len(group.up)))
+        return any(map(self._is_far_behind, group.joining_copies.values()))
 
-    def _is_far_behind(self, group: Group, shard: int) -> bool:
-        osd = group.members.joining[shard]
-        if osd == NO_OSD:
-            return False
-        copy = group.copy_of(osd, shard)
-        if copy.missed_writes > self._model.log_entries_count and not self._plan.log_covers:
-            copy.backfill = True
-        return copy.backfill or len(copy.missing) > self._model.async_recovery_min_count
+    def _is_far_behind(self, copy: Copy) -> bool:
+        return copy.backfill or copy.missed_count > self._model.async_recovery_min_count
 
     # Serving and recovering.
 
@@ -387,10 +390,9 @@ class FaultDirector:
         group.add_empty_copies()
         group.members = members = group.decide(self._is_up)
         group.peered = True
-        shards = range(len(group.up))
-        joins = [shard for shard in shards if members.joining[shard] != NO_OSD]
+        joins = group.joining_copies
         serving = sum(osd != NO_OSD for osd in members.acting) + sum(
-            members.acting[shard] == NO_OSD and not self._is_far_behind(group, shard) for shard in joins
+            members.acting[shard] == NO_OSD and not self._is_far_behind(copy) for shard, copy in joins.items()
         )
         readable = members.primary is not None and self._pool.scheme.can_decode(members.missing)
         if readable and serving >= self._min_size and not group.active:
@@ -431,10 +433,7 @@ class FaultDirector:
         return State.DEGRADED if group.members.missing else State.CLEAN
 
     def _backfills(self, group: Group) -> bool:
-        return any(
-            osd != NO_OSD and group.copy_of(osd, shard).backfill
-            for shard, osd in enumerate(group.members.joining)
-        )
+        return any(copy.backfill for copy in group.joining_copies.values())
 
     def _priority(self, group: Group) -> int:
         if not group.active:
@@ -454,12 +453,10 @@ class FaultDirector:
     def _recovery_finished(self, now_ns: int, group: Group) -> None:
         """All that could be recovered is: a last map takes the stand-ins away."""
         lacking = 0
-        for shard, osd in enumerate(group.members.joining):
-            if osd != NO_OSD:
-                copy = group.copy_of(osd, shard)
-                lacking += len(copy.missing)
-                if not copy.missing:
-                    copy.backfill, copy.missed_writes = False, 0
+        for copy in group.joining_copies.values():
+            lacking += len(copy.missing)
+            if not copy.missing:
+                copy.backfill, copy.missed_count = False, 0
         if lacking:
             self.timeline.note(
                 now_ns, "unfound", f"pg {group.number:x}: {lacking} shards are nowhere to be had"
@@ -475,7 +472,8 @@ class FaultDirector:
     def _cleaned(self, now_ns: int, group: Group) -> None:
         group.temp = False
         self.recovery.note(group, NOTES["clean"])
-        self._agenda.at(now_ns, self.scrubs.begin)
+        if self._plan.scrubs:
+            self._agenda.at(now_ns, self.scrubs.begin)
         group.drop_strays(self._is_up)
         group.past = set(group.members.osds)
         lead = self._lead(group)

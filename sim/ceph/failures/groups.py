@@ -35,14 +35,14 @@ STATES = tuple(State)
 class Copy:
     """One OSD's copy of one shard of a placement group.
 
-    It lacks the objects `missing`, and knows it; `corrupt` ones nobody has noticed. `backfill`: its log
-    does not reach the others', so that it has to be scanned as a whole.
+    It lacks the objects `missing`, and knows it; `corrupt` ones nobody has noticed. `missed_count` entries of
+    the log are new to it; `backfill`: more than the others' logs hold, so that it is scanned as a whole.
     """
 
     missing: set[int] = field(default_factory=set)
     corrupt: set[int] = field(default_factory=set)
     backfill: bool = False
-    missed_writes: int = 0
+    missed_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,9 @@ class Members:
 class Group:
     """A placement group: its objects, the copies of its shards, and its interval.
 
-    `leaders` are the shards whose OSD may be the primary; None: all. `log_covers`: its log reaches back to
-    its first write, so that nobody has to be backfilled.
+    `leaders` are the shards whose OSD may be the primary; None: all. Its log has had `entries` so far, and is
+    trimmed to `log_lengths` while the group is not clean, and while it is: whoever missed more than it holds
+    is backfilled, the others are recovered by log.
     """
 
     def __init__(
@@ -89,10 +90,11 @@ class Group:
         leaders: tuple[int, ...] | None = None,
         deletions: int = 0,
         *,
-        log_covers: bool = False,
+        entries: int = 0,
+        log_lengths: tuple[int, int] = (0, 0),
     ) -> None:
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
-        self.number, self._log_covers = number, log_covers
+        self.number, self._log_lengths = number, log_lengths
         self.objects = set(objects)
         # Objects that are gone but stand in the log: whoever gets that log has to note each.
         self.deleted = set(range(-deletions, 0))
@@ -108,10 +110,18 @@ class Group:
         self.temp = False
         self.peered = True
         self.active = True
+        # All entries of the log so far, and those that were trimmed.
+        self._entries = self._trimmed = 0
+        self._append(entries)
         # Who has served since it was last clean; since when it serves; when the last read lease ends [ns].
         self.past = set(self.members.osds)
         self.active_ns = 0
         self.lease_ns = 0
+
+    def _append(self, count: int) -> None:
+        """Add entries to the log, and trim it."""
+        self._entries += count
+        self._trimmed = max(self._trimmed, self._entries - self._log_lengths[self.is_clean])
 
     def content(self, shard: int) -> int:
         """Return what a shard holds: itself, or the same in all copies."""
@@ -137,6 +147,9 @@ class Group:
                 joining.append(NO_OSD)
                 continue
             joining.append(osd)
+            if osd != NO_OSD:
+                copy = self.copy_of(osd, shard)
+                copy.backfill |= copy.missed_count > self._entries - self._trimmed
             acting.append(self._stand_in(shard, used, is_up) if osd != NO_OSD else NO_OSD)
             used.add(acting[-1])
         return Members(tuple(acting), tuple(joining), self._leaders)
@@ -158,11 +171,17 @@ class Group:
         for shard, osd in enumerate(self.up):
             if osd != NO_OSD and (osd, self.content(shard)) not in self.copies:
                 missing = self.objects | self.deleted
-                self.copies[osd, self.content(shard)] = Copy(missing, backfill=not self._log_covers)
+                self.copies[osd, self.content(shard)] = Copy(missing, missed_count=self._entries)
 
     def copy_of(self, osd: int, shard: int) -> Copy:
         """Return an OSD's copy of a shard."""
         return self.copies[osd, self.content(shard)]
+
+    @property
+    def joining_copies(self) -> dict[int, Copy]:
+        """Copies that are brought up to date, by shard."""
+        members = enumerate(self.members.joining)
+        return {shard: self.copy_of(osd, shard) for shard, osd in members if osd != NO_OSD}
 
     def holders(self, item: int, is_up: Callable[[int], bool]) -> dict[int, int]:
         """Return for each shard of an object an OSD that has it, the acting one where it does.
@@ -199,11 +218,12 @@ class Group:
     def written(self, item: int, count: int) -> None:
         """Note that clients have written an object: copies that do not take part fall behind."""
         self.objects.add(item)
+        self._append(count)
         taking_part = self.members.osds
         for (osd, _), copy in self.copies.items():
             if osd not in taking_part:
                 copy.missing.add(item)
-                copy.missed_writes += count
+                copy.missed_count += count
             # Who is being brought up to date gets the write, but cannot apply it to what it lacks.
 
     @property
@@ -217,10 +237,9 @@ class Group:
 
     def wipe(self, osd: int) -> None:
         """An OSD comes back with an empty device."""
-        for (holder, _), copy in self.copies.items():
+        for holder, content in self.copies:
             if holder == osd:
-                copy.missing, copy.corrupt = set(self.objects), set()
-                copy.backfill = not self._log_covers
+                self.copies[holder, content] = Copy(set(self.objects), missed_count=self._entries)
 
     def drop_strays(self, is_up: Callable[[int], bool]) -> None:
         """A clean placement group deletes the copies that OSDs hold beyond its members."""

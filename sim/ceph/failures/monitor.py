@@ -8,7 +8,7 @@ import numpy as np
 
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.failures.agenda import Agenda
-from stripesim.sim.ceph.failures.schedule import Kind, racks_wholly_down
+from stripesim.sim.ceph.failures.schedule import Kind
 from stripesim.sim.engine.graph import IntArray
 
 What = Literal["down", "up", "out", "up_thru", "pg_temp"]
@@ -162,8 +162,7 @@ class Monitor:
             self._kept_in.add(osd)
             self._note(now_ns, "kept in", f"osd.{osd} is not marked out: only {left} OSDs would be in")
             return
-        down = [other for other in range(len(self._hosts)) if other not in self.up]
-        if self._racks is not None and int(self._racks[osd]) in racks_wholly_down(self._racks, down):
+        if self._racks is not None and self.up.isdisjoint(np.flatnonzero(self._racks == self._racks[osd])):
             self._kept_in.add(osd)
             self._note(now_ns, "kept in", f"osd.{osd} is not marked out: its whole rack is down")
             return

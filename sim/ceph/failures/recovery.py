@@ -118,13 +118,7 @@ class Recovery:
         lead = members.acting[lead_shard] if lead_shard is not None else joining[0]
         targets = sorted(members.osds - {lead}) if everyone else joining
         work = Work(group, lead, tuple(targets), priority, since_ns=now_ns)
-        missing = {
-            item
-            for shard, osd in enumerate(members.joining)
-            if osd != NO_OSD
-            for item in group.copy_of(osd, shard).missing
-        }
-        work.items = deque(sorted(missing))
+        work.items = deque(sorted(set().union(*(copy.missing for copy in group.joining_copies.values()))))
         self._works[group.number] = work
         self._local[lead].ask(group.number, priority)
         self._advance(now_ns)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.engine.graph import IntArray
 
@@ -68,10 +66,10 @@ class FaultPlan:
     #: (``mon_osd_down_out_subtree_limit``). None: no racks, shape (osds,)
     osd_racks: IntArray | None = None
     prefilled: bool = True  #: Whether all objects of the image exist beforehand
-    #: Whether the logs of placement groups reach back to the beginning of the pool, so that an OSD that holds
-    #: nothing is recovered from them. Else it is backfilled.
-    log_covers: bool = False
-    #: Objects that stood in each placement group's log as deleted before the run; with `log_covers`
+    #: Writes that each object of a prefilled image has had since the pool was made: entries in the logs of
+    #: placement groups. None: so long ago that none of them is left in a log
+    object_writes_count: int | None = None
+    #: Objects that stood in each placement group's log as deleted before the run
     log_deletions_count: int = 0
     scrubs: bool = False  #: Whether scrubs read; else they find at once what is bad, and cost nothing
     seed: int = 0  #: Of the phases of heartbeats and scrubs, and of what goes bad
@@ -126,12 +124,3 @@ def check_failures(failures: Sequence[Failure], osds: int, hosts: int) -> None:
                     f"a failure of OSD {osd} at {start_ns / 1e9} s",
                     f"one after it is back from fault {earlier}",
                 )
-
-
-def racks_wholly_down(osd_racks: IntArray | None, down: Sequence[int]) -> set[int]:
-    """Return the racks none of whose OSDs is up."""
-    if osd_racks is None:
-        return set()
-    is_down = np.zeros(len(osd_racks), dtype=bool)
-    is_down[list(down)] = True
-    return {int(rack) for rack in np.unique(osd_racks) if is_down[osd_racks == rack].all()}

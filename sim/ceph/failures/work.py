@@ -88,11 +88,7 @@ class OperationBook:
 
     def operations(self, group: Group, item: int, is_up: Callable[[int], bool]) -> Iterator[Operation]:
         """Yield what an object needs; nothing if nobody lacks it, or nobody can supply it."""
-        lacking = [
-            shard
-            for shard, osd in enumerate(group.members.joining)
-            if osd != NO_OSD and item in group.copy_of(osd, shard).missing
-        ]
+        lacking = [shard for shard, copy in group.joining_copies.items() if item in copy.missing]
         if not lacking:
             return
         holders = group.holders(item, is_up)
