@@ -30,7 +30,6 @@ from stripesim.blocks import (
     Program,
     StreamRun,
     Template,
-    empty_bins,
     factor_index,
     scaled_ns,
     seed_state,
@@ -206,7 +205,7 @@ class Textbook:
             for issued, completed in zip(self.issued_ns, self.completed_ns, strict=True)
         ]
         end_ns = max(int(stream.completed_ns.max()) for stream in streams)
-        return EngineRun(streams, nothing, nothing, nothing, self.uses, end_ns, empty_bins(), wall_s)
+        return EngineRun(streams, nothing, nothing, nothing, self.uses, end_ns, nothing.reshape(0, 1), wall_s)
 
 
 def run(program: Program) -> EngineRun:

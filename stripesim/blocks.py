@@ -49,7 +49,6 @@ from stripesim.sim.engine.program import (
     RequestChunk,
     Resources,
     StreamRun,
-    empty_bins,
 )
 from stripesim.sim.run import engine_named, factor_tables
 from stripesim.traces import COMMAND_SCHEMA, REQUEST_SCHEMA, FaultLog, iter_trace, write_blkparse

@@ -49,9 +49,6 @@ class WritePlan:
     #: bytes that pass through it [B]
     encode_stripes: int
     encode_data_bytes: int
-    #: Object bytes in the stripes written as zeros only because the write begins beyond the end [B]
-    fill_bytes: int
-    object_size_after_bytes: int  #: Size of the object afterwards, as the client sees it [B]
     #: `decode_stripes`, `decode_data_bytes`, `erasures`: stripes and bytes [B] decoded to complete `reads`
     #: when data shards are missing, and how many are
     decode_stripes: int = 0

@@ -81,8 +81,6 @@ class ReedSolomon(RedundancyScheme):
             write_stripes=(write_first, stop),
             encode_stripes=stop - write_first,
             encode_data_bytes=(stop - write_first) * geometry.stripe_bytes,
-            fill_bytes=(first - write_first) * geometry.stripe_bytes,
-            object_size_after_bytes=max(request.object_size_bytes, request.end_bytes),
             decode_stripes=decode_stripes,
             decode_data_bytes=decode_stripes * geometry.stripe_bytes,
             erasures=erasures,

@@ -56,8 +56,6 @@ class Replication(RedundancyScheme):
             write_stripes=(0, 0),
             encode_stripes=0,
             encode_data_bytes=0,
-            fill_bytes=0,
-            object_size_after_bytes=max(request.object_size_bytes, request.end_bytes),
         )
 
     def _read(self, request: Request, sources: list[int]) -> ReadPlan:

@@ -22,7 +22,6 @@ from stripesim.models.placement.crush.map import Reweights as Reweights
 from stripesim.models.placement.crush.text import load_map as load_map
 from stripesim.models.placement.crush.text import parse_map as parse_map
 from stripesim.models.placement.crush.to_text import map_to_text as map_to_text
-from stripesim.models.placement.osdmap import object_hash as object_hash
 from stripesim.models.placement.osdmap import pg_mappings as pg_mappings
 from stripesim.models.placement.osdmap import pgs_of_objects as pgs_of_objects
 from stripesim.models.placement.osdmap import placement_seeds as placement_seeds

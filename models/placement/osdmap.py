@@ -9,21 +9,10 @@ import numpy.typing as npt
 
 from stripesim.models.placement.crush.elements import PlacementError
 from stripesim.models.placement.crush.map import CrushMap, Reweights, whole_numbers
-from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash_bytes, hash_pair
+from stripesim.models.placement.crush.rjenkins import Word, hash_byte_rows, hash_pair
 
-_NAMESPACE_END = "\x1f"
 _INDEX_DIGITS = 16
 _PG_NUM_MAX = 1 << 30
-
-
-def object_hash(name: str, *, namespace: str = "") -> int:
-    """Hash an object's name (or its locator key) into [0, 2**32), as pools do by default (``rjenkins``).
-
-    >>> hex(object_hash("a"))
-    '0x29eec818'
-    """
-    full = f"{namespace}{_NAMESPACE_END}{name}" if namespace else name
-    return hash_bytes(full.encode())
 
 
 def stable_mod(values: Word, count: int) -> Word:
@@ -42,8 +31,8 @@ def stable_mod(values: Word, count: int) -> Word:
     return folded - (folded >= count) * (modulus >> 1)
 
 
-def object_hashes(prefix: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Hashes in [0, 2**32) of the objects ``prefix.%016x``; parameters as `pgs_of_objects`."""
+def pgs_of_objects(prefix: str, indices: npt.ArrayLike, pg_num: int) -> npt.NDArray[np.int64]:
+    """PGs of an RBD image's data objects, ``prefix.%016x`` with its block_name_prefix, by their numbers."""
     numbers = whole_numbers("indices", indices)
     if numbers.size > 0 and int(numbers.min()) < 0:
         raise PlacementError(f"indices: got {numbers.min()}, wanted at least 0")
@@ -53,12 +42,7 @@ def object_hashes(prefix: str, indices: npt.ArrayLike) -> npt.NDArray[np.int64]:
     shifts = np.arange(4 * (_INDEX_DIGITS - 1), -1, -4, dtype=np.uint64)
     digits = (numbers.astype(np.uint64)[:, None] >> shifts) & np.uint64(15)
     rows[:, stem.size :] = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[digits]
-    return hash_byte_rows(rows)
-
-
-def pgs_of_objects(prefix: str, indices: npt.ArrayLike, pg_num: int) -> npt.NDArray[np.int64]:
-    """PGs of an RBD image's data objects, ``prefix.%016x`` with its block_name_prefix, by their numbers."""
-    return stable_mod(object_hashes(prefix, indices), pg_num)
+    return stable_mod(hash_byte_rows(rows), pg_num)
 
 
 def placement_seeds(pgs: Word, pool_id: int, pgp_num: int) -> Word:

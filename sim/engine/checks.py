@@ -9,7 +9,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from stripesim.sim.engine import program as machine
-from stripesim.sim.engine.conditions import ALONE, GATE_EMPTY, IDLE, KEY_RANGES
+from stripesim.sim.engine.conditions import ALONE, IDLE, KEY_RANGES
 from stripesim.sim.engine.graph import ACQUIRE, ENTER, LEAVE, RELEASE, TURN, USE, WORDS, IntArray, Template
 from stripesim.sim.engine.program import Action, Director, Program, ProgramError, Report, RequestChunk
 
@@ -156,9 +156,8 @@ _DISCIPLINES_OF_WORDS = {
     LEAVE: (machine.GATE,),
 }
 _DISCIPLINES_OF_TESTS = {
-    GATE_EMPTY: (machine.GATE,),
     ALONE: (machine.GATE,),
-    IDLE: (machine.FIFO, machine.BATCH, machine.POOL),
+    IDLE: (machine.FIFO, machine.BATCH, machine.POOL, machine.GATE),
 }
 
 

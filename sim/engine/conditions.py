@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 # Kinds of test; sim/engine/ENGINE.md says when each holds.
-NO_TEST, ALWAYS, PINNED, PINNED_BY_ANY, GATE_EMPTY, ALONE, IDLE = range(7)
+NO_TEST, ALWAYS, PINNED, ALONE, IDLE = range(5)
 
 # Key ranges that a request may carry.
 KEY_RANGES = 2
@@ -38,23 +38,13 @@ def pinned(keys: int) -> Test:
     return Test(PINNED, keys=keys)
 
 
-def pinned_by_any(keys: int) -> Test:
-    """Hold if every key of the request's range is pinned, be it by this request."""
-    return Test(PINNED_BY_ANY, keys=keys)
-
-
-def gate_empty(role: int) -> Test:
-    """Hold if no request has a ticket of the gate; so does a role bound to nothing."""
-    return Test(GATE_EMPTY, role=role)
-
-
 def alone(ticket: int) -> Test:
     """Hold if nobody else has a ticket of the gate that the `enter` step `ticket` entered."""
     return Test(ALONE, ticket=ticket)
 
 
 def idle(role: int) -> Test:
-    """Hold if a server, or a unit of a pool, is free, so that nobody waits; a role bound to nothing is."""
+    """Hold if a server, a unit of a pool, or a gate is free; so does a role bound to nothing."""
     return Test(IDLE, role=role)
 
 

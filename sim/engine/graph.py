@@ -16,7 +16,6 @@ from stripesim.sim.engine.conditions import (
     NO,
     NO_TEST,
     PINNED,
-    PINNED_BY_ANY,
     YES,
     Condition,
     ConditionError,
@@ -149,7 +148,7 @@ class Template:
         """Whether requests on this template need key ranges, here or in what they spawn."""
         if self.dynamics is None:
             return False
-        asks = np.isin(self.dynamics.tests, (PINNED, PINNED_BY_ANY))
+        asks = self.dynamics.tests == PINNED
         names = np.isin(self.words, (PIN, UNPIN))
         return bool((asks | names).any()) or any(other.keyed for other in self.dynamics.spawned)
 
@@ -329,7 +328,7 @@ class GraphBuilder:
 
     def _with_test(self, word: int, test: Test, after: Iterable[int], label: str) -> int:
         where = f"{self.name}: {label}"
-        names_keys = word in (PIN, UNPIN) or test.kind in (PINNED, PINNED_BY_ANY)
+        names_keys = word in (PIN, UNPIN) or test.kind == PINNED
         if names_keys and not 0 <= test.keys < KEY_RANGES:
             raise ValueError(f"{where}: got key range {test.keys}, wanted 0 to {KEY_RANGES - 1}")
         if word in (BRANCH, SPAWN):

@@ -337,11 +337,6 @@ class EngineRun:
     warm_ns: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def empty_bins() -> IntArray:
-    """Return a table of no bins."""
-    return np.zeros((0, len(COUNTERS)), dtype=np.int64)
-
-
 class ProgramError(ValueError):
     """A program contradicts itself."""
 

@@ -246,9 +246,9 @@ class Growing:
     def test(self) -> Test:
         random = self.random
         tests = [conditions.idle(random.randrange(-1, self.servers + self.pools))]
-        tests += [conditions.pinned(random.randrange(2)), conditions.pinned_by_any(random.randrange(2))]
+        tests += [conditions.pinned(random.randrange(2)), conditions.pinned(random.randrange(2))]
         if self.gates:
-            tests.append(conditions.gate_empty(self.servers + self.pools + random.randrange(self.gates)))
+            tests.append(conditions.idle(self.servers + self.pools + random.randrange(self.gates)))
         if self.tickets:
             tests += [conditions.alone(self.tickets[-1])] * 2
         return random.choice(tests)

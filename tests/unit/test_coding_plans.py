@@ -34,8 +34,7 @@ def total(extents: tuple[ShardExtent, ...]) -> int:
 def test_replicated_write_sends_the_extent_to_every_copy() -> None:
     plan = REP3.plan_write(offset_bytes=1000, length_bytes=500, object_size_bytes=0, geometry=G1)
     assert plan.writes == tuple(ShardExtent(copy, 1000, 500) for copy in range(3))
-    assert (plan.reads, plan.fill_bytes, plan.encode_stripes) == ((), 0, 0)
-    assert plan.object_size_after_bytes == 1500
+    assert (plan.reads, plan.encode_stripes) == ((), 0)
 
 
 def test_replicated_write_skips_a_missing_copy() -> None:
@@ -43,7 +42,6 @@ def test_replicated_write_skips_a_missing_copy() -> None:
         offset_bytes=0, length_bytes=1, object_size_bytes=9, geometry=G1, missing=frozenset({0})
     )
     assert [extent.shard for extent in plan.writes] == [1, 2]
-    assert plan.object_size_after_bytes == 9
 
 
 def test_replicated_read_takes_the_first_copy_there_and_stops_at_the_end() -> None:
@@ -65,8 +63,7 @@ def test_rs_first_write_of_a_full_stripe_reads_nothing() -> None:
     plan = write(0, 24576, 0)
     assert plan.reads == ()
     assert plan.writes == tuple(ShardExtent(shard, 0, 4096) for shard in range(9))
-    assert (plan.encode_stripes, plan.encode_data_bytes, plan.fill_bytes) == (1, 24576, 0)
-    assert plan.object_size_after_bytes == 24576
+    assert (plan.encode_stripes, plan.encode_data_bytes, plan.write_stripes) == (1, 24576, (0, 1))
 
 
 def test_rs_4k_overwrite_reads_six_chunks_and_writes_nine() -> None:
@@ -75,15 +72,13 @@ def test_rs_4k_overwrite_reads_six_chunks_and_writes_nine() -> None:
     assert plan.writes == tuple(ShardExtent(shard, 4096, 4096) for shard in range(9))
     assert plan.read_stripes == ((1, 2),)
     assert plan.write_stripes == (1, 2)
-    assert plan.object_size_after_bytes == MIB4
 
 
 def test_rs_append_reads_the_stripe_the_old_end_lies_in() -> None:
     # The object ends inside stripe 0, whose chunks exist: what is there must be read.
     plan = write(4096, 4096, 4096)
     assert total(plan.reads) == 24576
-    assert plan.fill_bytes == 0
-    assert plan.object_size_after_bytes == 8192
+    assert plan.write_stripes == (0, 1)
 
 
 def test_rs_write_over_three_stripes_reads_head_and_tail_only() -> None:
@@ -104,25 +99,24 @@ def test_rs_tail_beyond_the_objects_end_is_not_read() -> None:
     plan = write(12288, 24576, 24576)
     assert plan.read_stripes == ((0, 1),)
     assert plan.write_stripes == (0, 2)
-    assert plan.object_size_after_bytes == 36864
 
 
 def test_rs_first_random_write_initialises_everything_before_it() -> None:
     offset = MIB4 - 4096
     plan = write(offset, 4096, 0)
     assert plan.reads == ()
-    assert plan.fill_bytes == (STRIPES_4MIB - 1) * 24576
+    assert plan.write_stripes == (0, STRIPES_4MIB)
     assert plan.encode_stripes == STRIPES_4MIB
     assert total(plan.writes) == STRIPES_4MIB * 36864
     # The second write to the same place finds the object there and fills nothing.
-    again = write(offset, 4096, plan.object_size_after_bytes)
-    assert (again.fill_bytes, total(again.reads), total(again.writes)) == (0, 24576, 36864)
+    again = write(offset, 4096, MIB4)
+    assert (again.encode_stripes, total(again.reads), total(again.writes)) == (1, 24576, 36864)
 
 
 def test_rs_fill_starts_at_the_stripe_after_the_old_end() -> None:
     plan = write(5 * 24576, 24576, 24577)
     assert plan.write_stripes == (2, 6)
-    assert plan.fill_bytes == 3 * 24576
+    assert plan.encode_stripes == 4
     assert plan.reads == ()
 
 

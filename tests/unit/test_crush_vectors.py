@@ -13,11 +13,11 @@ from stripesim.models.placement import (
     NONE,
     build_map,
     load_map,
-    object_hash,
     pg_mappings,
     placement_seeds,
     stable_mod,
 )
+from stripesim.models.placement.crush.rjenkins import hash_byte_rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared/data/ceph16/crush"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"needs the recorded mappings under {DATA}")
@@ -66,7 +66,8 @@ def test_object_names_reach_the_osds_of_the_running_cluster():
     assert len(rows) == 1332
     for row in rows:
         pool, pg_num, pgp_num, size = (int(row[key]) for key in ("pool_id", "pg_num", "pgp_num", "size"))
-        hashed = object_hash(row["object"], namespace=row["namespace"])
+        name = "\x1f".join(filter(None, (row["namespace"], row["object"])))
+        hashed = int(hash_byte_rows(np.frombuffer(name.encode(), dtype=np.uint8)[None, :])[0])
         pg = stable_mod(hashed, pg_num)
         assert f"{pool}.{hashed:x}" == row["raw_pgid"]
         assert f"{pool}.{pg:x}" == row["pgid"]

@@ -6,13 +6,17 @@ import pytest
 from stripesim.models.placement import (
     PlacementError,
     build_map,
-    object_hash,
     pg_mappings,
     pgs_of_objects,
     placement_seeds,
     stable_mod,
 )
-from stripesim.models.placement.crush.rjenkins import hash_pair
+from stripesim.models.placement.crush.rjenkins import hash_byte_rows, hash_pair
+
+
+def object_hash(name: str) -> int:
+    """Hash of one name, by the function for many names of one length."""
+    return int(hash_byte_rows(np.frombuffer(name.encode(), dtype=np.uint8)[None, :])[0])
 
 
 def test_many_objects_at_once_are_the_same_as_one_by_one():

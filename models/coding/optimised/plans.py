@@ -148,8 +148,6 @@ def plan_write(shard_map: ShardMap, request: Request) -> WritePlan:
         write_stripes=shard_map.geometry.stripe_range(request.offset_bytes, request.length_bytes),
         encode_stripes=len(rows),
         encode_data_bytes=sum(extents.length(runs) for runs in encoded.values()),
-        fill_bytes=0,
-        object_size_after_bytes=max(request.object_size_bytes, end_bytes),
         decode_stripes=len(lost),
         decode_data_bytes=k * extents.length(lost),
         erasures=sum(shard in missing for shard in rest) if lost else 0,

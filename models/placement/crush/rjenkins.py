@@ -42,44 +42,33 @@ def hash_pair(a: Word, b: Word) -> Word:
     return h
 
 
-def hash_bytes(data: bytes) -> int:
-    """Hash a byte string of any length into [0, 2**32); Ceph hashes an object's name in UTF-8.
+def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Hash byte strings of one length into [0, 2**32), one a row (n, length_bytes), into int64 (n,).
 
-    >>> hex(hash_bytes(b"a"))
+    Ceph hashes an object's name in UTF-8.
+
+    >>> hex(hash_byte_rows(np.frombuffer(b"a", dtype=np.uint8)[None, :])[0])
     '0x29eec818'
     """
-    return _hash_columns(list(data), 0)
-
-
-def hash_byte_rows(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Hash many byte strings of one length at once, one a row (n, length_bytes), into int64 (n,)."""
-    columns = list(rows.T.astype(np.int64))
-    return _hash_columns(columns, np.zeros(rows.shape[0], dtype=np.int64))
-
-
-def _hash_columns(columns: list[Word], zero: Word) -> Word:
-    """Hash strings given position by position; `zero` carries the type and shape of a word."""
+    columns = rows.T.astype(np.int64)
     length_bytes = len(columns)
-    a: Word = zero + _GOLDEN_RATIO
-    b: Word = zero + _GOLDEN_RATIO
-    c: Word = zero
+    a = b = np.full(rows.shape[0], _GOLDEN_RATIO, dtype=np.int64)
+    c = np.zeros_like(a)
     start = 0
     while length_bytes - start >= _BLOCK_BYTES:
-        a = (a + _word(columns[start : start + 4], zero)) & _MASK
-        b = (b + _word(columns[start + 4 : start + 8], zero)) & _MASK
-        c = (c + _word(columns[start + 8 : start + 12], zero)) & _MASK
+        a = (a + _words(columns[start : start + 4])) & _MASK
+        b = (b + _words(columns[start + 4 : start + 8])) & _MASK
+        c = (c + _words(columns[start + 8 : start + 12])) & _MASK
         a, b, c = _mix(a, b, c)
         start += _BLOCK_BYTES
     # The last word's lowest byte is kept for the length, so the tail enters it one byte higher.
-    a = (a + _word(columns[start : start + 4], zero)) & _MASK
-    b = (b + _word(columns[start + 4 : start + 8], zero)) & _MASK
-    c = (c + length_bytes + (_word(columns[start + 8 :], zero) << 8)) & _MASK
+    a = (a + _words(columns[start : start + 4])) & _MASK
+    b = (b + _words(columns[start + 4 : start + 8])) & _MASK
+    c = (c + length_bytes + (_words(columns[start + 8 :]) << 8)) & _MASK
     return _mix(a, b, c)[2]
 
 
-def _word(columns: list[Word], zero: Word) -> Word:
-    """Up to four bytes, least significant first, as one word."""
-    word: Word = zero
-    for position, column in enumerate(columns):
-        word = word + (column << (8 * position))
-    return word
+def _words(columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Up to four rows of bytes, least significant first, as one row of words."""
+    words: npt.NDArray[np.int64] = (columns << (8 * np.arange(len(columns))[:, None])).sum(axis=0)
+    return words

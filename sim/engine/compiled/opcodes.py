@@ -12,7 +12,7 @@ from numba import njit
 
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import NOBODY, World
-from stripesim.sim.engine.conditions import ALONE, ALWAYS, GATE_EMPTY, IDLE, PINNED
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
 from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 from stripesim.sim.engine.program import BY_CLIENT
 
@@ -203,13 +203,12 @@ def change_pins(world: World, keys: Any, which: int, change: int) -> None:
 
 
 @inlined
-def _pinned(world: World, keys: Any, which: int, by_others: bool) -> bool:
+def _pinned(world: World, keys: Any, which: int) -> bool:
     for key in range(keys.first[which], keys.stop[which]):
         own = 0
-        if by_others:
-            for other in range(2):
-                if keys.first[other] <= key < keys.stop[other]:
-                    own += keys.held[other]
+        for other in range(2):
+            if keys.first[other] <= key < keys.stop[other]:
+                own += keys.held[other]
         if world.pins[at(_pin_place(world, key))].count <= own:
             return False
     return True
@@ -236,15 +235,13 @@ def holds(world: World, slot: int, special: Any, bound: int) -> bool:
     test, held = special.test, True
     if test == IDLE:
         held = bound < 0 or world.resources[at(bound)].free > 0
-    elif test == GATE_EMPTY:
-        held = bound < 0 or world.resources[at(bound)].free == 1
     elif test == ALONE:
         if bound >= 0:
             ticket = (slot << world.clock[0].cell_bits) + special.ticket
             mine = 0 if world.pending[at(ticket)] == layout.TICKET_LEFT else 1
             held = world.resources[at(bound)].free == 1 - mine
     elif test != ALWAYS:
-        held = _pinned(world, world.keys[at(slot)], special.keys, test == PINNED)
+        held = _pinned(world, world.keys[at(slot)], special.keys)
     return bool(held)
 
 

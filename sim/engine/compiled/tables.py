@@ -4,7 +4,7 @@ import numpy as np
 
 from stripesim.sim.engine.compiled import world as layout
 from stripesim.sim.engine.compiled.world import Array, World
-from stripesim.sim.engine.conditions import PINNED, PINNED_BY_ANY
+from stripesim.sim.engine.conditions import PINNED
 from stripesim.sim.engine.graph import BRANCH, DELAY, NONE, PIN, SPAWN, UNPIN, USE, Template
 from stripesim.sim.engine.program import Program
 
@@ -109,7 +109,7 @@ class Tables:
         before = np.repeat(np.arange(template.steps), np.diff(template.successor_starts))
         pins = template.words[template.successors] == PIN
         np.add.at(specials["pins"], (before[pins], dynamics.keys[template.successors[pins]]), 1)
-        room = specials["pins"].any(axis=1) | np.isin(dynamics.tests, (PINNED, PINNED_BY_ANY))
+        room = specials["pins"].any(axis=1) | (dynamics.tests == PINNED)
         rows["special"] = marks | np.where(room, layout.NAMES_KEYS, 0)
         return specials
 

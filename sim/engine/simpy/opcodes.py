@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stripesim.sim.engine.conditions import ALONE, ALWAYS, GATE_EMPTY, IDLE, PINNED
+from stripesim.sim.engine.conditions import ALONE, ALWAYS, IDLE
 from stripesim.sim.engine.graph import ENTER, LEAVE, PIN, TURN, UNPIN
 from stripesim.sim.engine.simpy.requests import Request, Ticket
 
@@ -84,14 +84,12 @@ def holds(engine: SimpyEngine, request: Request, step: int) -> bool:
     bound: int = request.row[path.roles[step]]
     if test == IDLE:
         return bound < 0 or engine.free[bound] > 0
-    if test == GATE_EMPTY:
-        return bound < 0 or engine.free[bound] == 1
     if test == ALONE:
         mine = dynamics.tickets[step] in request.tickets
         return bound < 0 or engine.free[bound] == (0 if mine else 1)
     assert request.keys is not None
     keys = request.keys[dynamics.keys[step]]
-    own = zip(request.held, request.keys, strict=True) if test == PINNED else ()
+    own = zip(request.held, request.keys, strict=True)
     mine_of = [(held, own_keys) for held, own_keys in own if held]
     return all(
         engine.pins.get(key, 0) > sum(held for held, own_keys in mine_of if key in own_keys) for key in keys
