@@ -151,14 +151,15 @@ class RequestPlanner:
         # One number per object over all images.
         keys = objects + requests.images * (np.int64(1) << 40)
         sizes = self._sizes_before(requests, keys, offsets)
-        templates = self._plan(requests, keys, offsets, sizes, groups)
+        views, bindings = self._layout.look(groups, keys)
+        templates = self._plan(requests, keys, offsets, sizes, groups, views)
         clients = np.zeros(len(groups), dtype=np.int64) if requests.clients is None else requests.clients
         self._planned.append(
             Planned(owners, requests.is_write, requests.lengths_bytes, groups, keys, clients)
         )
         return RequestChunk(
             templates=templates,
-            bindings=pool.binding_of(self._layout.bindings[groups], clients),
+            bindings=pool.binding_of(bindings, clients),
             groups=groups,
             arrivals_ns=requests.arrivals_ns,
             keys=self._key_ranges(requests, keys, offsets, sizes) if self._pipelined else None,
@@ -171,10 +172,10 @@ class RequestPlanner:
             self._shapes = [np.concatenate(self._shapes)]
         groups = self.planned.groups[indices]
         rows = self._shapes[0][indices].copy()
-        rows[:, _VIEW] = self._layout.views[groups]
+        rows[:, _VIEW], bindings = self._layout.look(groups, self.planned.objects[indices])
         return RequestChunk(
             templates=self._templates_of(rows),
-            bindings=self._pool.binding_of(self._layout.bindings[groups], self.planned.clients[indices]),
+            bindings=self._pool.binding_of(bindings, self.planned.clients[indices]),
             groups=groups,
         )
 
@@ -249,7 +250,13 @@ class RequestPlanner:
         return ranges
 
     def _plan(
-        self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray, groups: IntArray
+        self,
+        requests: Requests,
+        keys: IntArray,
+        offsets: IntArray,
+        sizes: IntArray,
+        groups: IntArray,
+        views: IntArray,
     ) -> IntArray:
         if not len(requests):
             return np.empty(0, dtype=np.int64)
@@ -262,7 +269,7 @@ class RequestPlanner:
                 column[is_write] = states[is_write]
         rows = np.empty((len(requests), 7), dtype=np.int64)
         rows[:, _WRITE], rows[:, _LENGTH] = is_write, lengths
-        rows[:, _VIEW] = self._layout.views[groups]
+        rows[:, _VIEW] = views
         rows[:, _HEAD], rows[:, _TAIL] = head, tail
         # Shift request and object together by whole periods of the layout. Only stripes are filled from the
         # object's end to the request: there the distance matters, for a copy it does not.

@@ -7,7 +7,7 @@ import numpy as np
 from stripesim.models.recovery import min_size
 from stripesim.sim.ceph.cluster import NO_OSD
 from stripesim.sim.ceph.failures.agenda import Agenda
-from stripesim.sim.ceph.failures.groups import Copy, Group, State
+from stripesim.sim.ceph.failures.groups import Group, Members, State
 from stripesim.sim.ceph.failures.monitor import Change, Monitor
 from stripesim.sim.ceph.failures.outages import Outages
 from stripesim.sim.ceph.failures.recovery import Priority, Recovery
@@ -117,6 +117,7 @@ class FaultDirector:
             groups_count=cluster.groups,
             is_up=self._is_up,
             started=self._recovery_started,
+            recovered=self._recovered,
             finished=self._recovery_finished,
         )
         self.groups = self._initial_groups()
@@ -173,6 +174,7 @@ class FaultDirector:
                 # A deleted object was written once.
                 entries=len(items[number]) * writes + 2 * plan.log_deletions_count,
                 log_lengths=self._model.log_lengths(on_lead[number]),
+                beside_count=self._model.async_recovery_min_count,
             )
             for number, row in enumerate(acting.tolist())
         ]
@@ -211,9 +213,9 @@ class FaultDirector:
         self.timeline.note(now_ns, "failed", f"{names} (before the run)")
         for group in hurt:
             self._serve(now_ns, group)
-            group.temp = self._needs_stand_ins(group)
+            group.temp = len(group.inside) < len(group.joining_copies)
             pairs = zip(group.members.acting, group.members.joining, strict=True)
-            shards = sum(osd == NO_OSD and new != NO_OSD for osd, new in pairs)
+            shards = sum(osd in (NO_OSD, new) and new != NO_OSD for osd, new in pairs)
             self.lost_objects += len(group.objects) * (shards > 0)
             self.lost_shards += len(group.objects) * shards
 
@@ -352,7 +354,7 @@ class FaultDirector:
         """The primary knows what everybody has."""
         if group.interval != interval:
             return
-        if self._needs_stand_ins(group) and not group.temp:
+        if len(group.inside) < len(group.joining_copies) and not group.temp:
             group.temp = True
             self._monitor.propose(now_ns, Change("pg_temp", group.number))
             return
@@ -373,13 +375,6 @@ class FaultDirector:
         lead = self._lead(group)
         return lead is None or self._monitor.up_thru.get(lead, 0) >= group.since_epoch
 
-    def _needs_stand_ins(self, group: Group) -> bool:
-        """Tell whether members join that cannot be in the acting set yet."""
-        return any(map(self._is_far_behind, group.joining_copies.values()))
-
-    def _is_far_behind(self, copy: Copy) -> bool:
-        return copy.backfill or copy.missed_count > self._model.async_recovery_min_count
-
     # Serving and recovering.
 
     def _serve(self, now_ns: int, group: Group) -> None:
@@ -391,10 +386,13 @@ class FaultDirector:
         group.members = members = group.decide(self._is_up)
         group.peered = True
         joins = group.joining_copies
-        serving = sum(osd != NO_OSD for osd in members.acting) + sum(
-            members.acting[shard] == NO_OSD and not self._is_far_behind(copy) for shard, copy in joins.items()
+        lacking = set().union(*(copy.missing for copy in group.inside.values())) & group.objects
+        apart = {item: group.members_for(item) for item in sorted(lacking)}
+        serving = sum(osd != NO_OSD for osd in members.acting)
+        readable = all(
+            one.primary is not None and self._pool.scheme.can_decode(one.missing)
+            for one in {members, *apart.values()}
         )
-        readable = members.primary is not None and self._pool.scheme.can_decode(members.missing)
         if readable and serving >= self._min_size and not group.active:
             group.active_ns = now_ns
             self.recovery.note(group, NOTES["activation"])
@@ -402,14 +400,9 @@ class FaultDirector:
         group.past |= members.osds
         waits = group.active and self._waits(now_ns, group)
         if group.active:
-            assert members.primary is not None
-            self._layout.set(
-                self._book,
-                group.number,
-                acting=members.acting,
-                joining=members.joining,
-                primary=members.primary,
-            )
+            self._show(group, members)
+            for item, one in apart.items():
+                self._show(group, one, item)
             if waits:
                 self._agenda.at(group.lease_ns, self._lease_ended, group, group.interval)
             else:
@@ -422,6 +415,24 @@ class FaultDirector:
             self.recovery.request(now_ns, group, self._priority(group), everyone=not self._backfills(group))
         elif group.active and not members.missing and not waits:
             self._cleaned(now_ns, group)
+
+    def _show(self, group: Group, members: Members, item: int | None = None) -> None:
+        """Let clients see who serves a placement group, or one object of it."""
+        assert members.primary is not None
+        self._layout.set(
+            self._book,
+            group.number,
+            acting=members.acting,
+            joining=members.joining,
+            primary=members.primary,
+            item=item,
+        )
+
+    def _recovered(self, group: Group, item: int) -> None:
+        """Let requests go to members that have one object more."""
+        if group.active and self.timeline.states[group.number] != State.WAIT:
+            self._show(group, group.members_for(item), item)
+            self._actions.append(SetGroup(group.number, held=False, interrupt=False))
 
     def _state(self, group: Group, readable: bool, joins: bool) -> State:
         if not readable:

@@ -1,7 +1,7 @@
 """What each OSD holds of each placement group, and who serves it: the state that peering decides on."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from stripesim.models.coding import RedundancyScheme
@@ -49,8 +49,9 @@ class Copy:
 class Members:
     """Who serves a placement group in one interval.
 
-    `acting` serves each shard, `joining` is to serve it and has to be brought up to date first (`NO_OSD`:
-    nobody); the OSD of one of `leaders` may be the primary.
+    `acting` serves each shard, `joining` has to be brought up to date (`NO_OSD`: nobody): beside the former
+    if it is far behind, else it is the former and serves what it has. The OSD of one of `leaders` may be the
+    primary.
     """
 
     acting: tuple[int, ...]
@@ -78,7 +79,7 @@ class Group:
 
     `leaders` are the shards whose OSD may be the primary; None: all. Its log has had `entries` so far, and is
     trimmed to `log_lengths` while the group is not clean, and while it is: whoever missed more than it holds
-    is backfilled, the others are recovered by log.
+    is backfilled, the others are recovered by log. Up to `beside_count` entries behind they serve meanwhile.
     """
 
     def __init__(
@@ -92,9 +93,10 @@ class Group:
         *,
         entries: int = 0,
         log_lengths: tuple[int, int] = (0, 0),
+        beside_count: int = 0,
     ) -> None:
         self._leaders = tuple(range(scheme.width)) if leaders is None else leaders
-        self.number, self._log_lengths = number, log_lengths
+        self.number, self._log_lengths, self._beside_count = number, log_lengths, beside_count
         self.objects = set(objects)
         # Objects that are gone but stand in the log: whoever gets that log has to note each.
         self.deleted = set(range(-deletions, 0))
@@ -147,10 +149,12 @@ class Group:
                 joining.append(NO_OSD)
                 continue
             joining.append(osd)
+            acting.append(osd)
             if osd != NO_OSD:
                 copy = self.copy_of(osd, shard)
                 copy.backfill |= copy.missed_count > self._entries - self._trimmed
-            acting.append(self._stand_in(shard, used, is_up) if osd != NO_OSD else NO_OSD)
+                if copy.backfill or copy.missed_count > self._beside_count:
+                    acting[-1] = self._stand_in(shard, used, is_up)
             used.add(acting[-1])
         return Members(tuple(acting), tuple(joining), self._leaders)
 
@@ -182,6 +186,20 @@ class Group:
         """Copies that are brought up to date, by shard."""
         members = enumerate(self.members.joining)
         return {shard: self.copy_of(osd, shard) for shard, osd in members if osd != NO_OSD}
+
+    @property
+    def inside(self) -> dict[int, Copy]:
+        """Those of them that serve meanwhile; the others are brought up to date beside the acting set."""
+        acting, joining = self.members.acting, self.members.joining
+        return {shard: copy for shard, copy in self.joining_copies.items() if acting[shard] == joining[shard]}
+
+    def members_for(self, item: int) -> Members:
+        """Return who serves an object: those of the members that have it."""
+        acting = list(self.members.acting)
+        for shard, copy in self.inside.items():
+            if item in copy.missing:
+                acting[shard] = NO_OSD
+        return replace(self.members, acting=tuple(acting))
 
     def holders(self, item: int, is_up: Callable[[int], bool]) -> dict[int, int]:
         """Return for each shard of an object an OSD that has it, the acting one where it does.
@@ -229,7 +247,8 @@ class Group:
     @property
     def is_clean(self) -> bool:
         """Whether every shard has an OSD that is up to date and meant to hold it."""
-        return self.active and self.members.acting == self.up and NO_OSD not in self.up
+        is_whole = self.members.acting == self.up and not self.joining_copies
+        return self.active and is_whole and NO_OSD not in self.up
 
     def holds(self, osds: set[int]) -> bool:
         """Tell whether one of some OSDs has a copy."""

@@ -62,7 +62,8 @@ class Recovery:
     """Hands out recovery operations under the limits of every OSD.
 
     Recovery operations belong to group ``number + groups_count``: clients may be held meanwhile. `started`
-    and `finished` are called when a group's first operation may start, and when none is left.
+    and `finished` are called when a group's first operation may start, and when none is left, `recovered`
+    when an acting member has an object that it lacked.
 
     See Ceph v16.2.15, ``src/osd/OSD.cc`` (``do_recovery``, ``_maybe_queue_recovery``), ``src/osd/PG.cc``
     (``queue_recovery``, ``finish_recovery_op``), ``src/osd/PeeringState.cc`` (``WaitLocal…``,
@@ -81,6 +82,7 @@ class Recovery:
         groups_count: int,
         is_up: Callable[[int], bool],
         started: Callable[[int, Group], None],
+        recovered: Callable[[Group, int], None],
         finished: Callable[[int, Group], None],
     ) -> None:
         self._model = model
@@ -89,7 +91,7 @@ class Recovery:
         self._feed, self._noted = feed, notes
         self._groups_count = groups_count
         self._is_up = is_up
-        self._started = started
+        self._started, self._recovered = started, recovered
         self._finished = finished
         self._works: dict[int, Work] = {}
         self._local = [Reserver(model.max_backfills_count) for _ in range(osds)]
@@ -116,7 +118,7 @@ class Recovery:
         joining = sorted({osd for osd in members.joining if osd != NO_OSD})
         lead_shard = members.primary
         lead = members.acting[lead_shard] if lead_shard is not None else joining[0]
-        targets = sorted(members.osds - {lead}) if everyone else joining
+        targets = sorted((members.osds if everyone else set(joining)) - {lead})
         work = Work(group, lead, tuple(targets), priority, since_ns=now_ns)
         work.items = deque(sorted(set().union(*(copy.missing for copy in group.joining_copies.values()))))
         self._works[group.number] = work
@@ -161,7 +163,9 @@ class Recovery:
             return
         self._active[work.lead] -= 1
         for shard in operation.shards:
-            work.group.copy_of(work.group.members.joining[shard], shard).missing.discard(operation.item)
+            work.group.joining_copies[shard].missing.discard(operation.item)
+        if not work.group.inside.keys().isdisjoint(operation.shards):
+            self._recovered(work.group, operation.item)
         if work.in_flight or work.starting or self._more(work):
             self._start(now_ns, work.lead)
             return
