@@ -2,10 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from statistics import fmean, stdev
 from typing import Any, Final
-
-from scipy.special import stdtrit
 
 from stripesim._version import __version__
 from stripesim.models.drive import drive_writes_per_day
@@ -19,13 +16,14 @@ from stripesim.scenarios.planning.candidates import (
 )
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.durability import system_of
-from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild
+from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_osd
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import row_of, run_cells
 from stripesim.scenarios.run.notes import warnings_of_all, where_and_when
-from stripesim.scenarios.schema.keys import RepairSpec, Scenario
+from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import applicable, assess
+from stripesim.sim.observe.intervals import student_interval
 
 #: Annual failure rate where a scenario gives none: the order of what large fleets report.
 AFR: Final = 0.015
@@ -200,11 +198,8 @@ def _seeded(scenario: Scenario, number: int) -> Scenario:
 
 def _recovering(scenario: Scenario) -> Scenario:
     """Return the scenario with its first OSD lost at the start and rebuilt under the load."""
-    throttles = {} if scenario.repair is None else scenario.repair.model_dump(exclude={"lost_osds"})
     load = scenario.workload.model_copy(update={"image": "prefilled", "completions": "each"})
-    return scenario.model_copy(
-        update={"repair": RepairSpec(lost_osds=(0,), **throttles), "workload": load, "faults": None}
-    )
+    return without_osd(scenario, 0, load)
 
 
 def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
@@ -219,13 +214,6 @@ def _worst(scenario: Scenario, engine: str, phase: str = "") -> dict[str, Any]:
         "device_write_bytes_per_client_byte": written["device_write_bytes_per_client_byte"],
         "throughput_bytes_per_s": written["throughput_bytes_per_s"],
     }
-
-
-def student_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """Mean of several values and the ends of its 95 % confidence interval."""
-    mean = fmean(values)
-    half = float(stdtrit(len(values) - 1, 0.975)) * stdev(values) / len(values) ** 0.5
-    return mean, mean - half, mean + half
 
 
 def _pareto(candidates: Sequence[Candidate]) -> list[Candidate]:

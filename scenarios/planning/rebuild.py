@@ -10,7 +10,7 @@ from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell, RepairSpec, Scenario, WorkloadSpec
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.observe.intervals import batch_means
+from stripesim.sim.observe.intervals import student_interval
 from stripesim.sim.run import simulate
 
 #: Objects of the sample that the lost OSD had a shard of [count]: a few for each of its placement groups.
@@ -74,7 +74,6 @@ def idle_rebuild(
         return Rebuild(scheme, reason="nothing to rebuild from: no redundancy")
     missing = () if scenario.degraded is None else scenario.degraded.missing_osds
     lost = next(osd for osd in range(len(missing) + 1) if osd not in missing)
-    throttles = {} if scenario.repair is None else scenario.repair.model_dump(exclude={"lost_osds"})
     try:
         models = build_models(scenario)
         shares = _share_of_objects(scenario, scheme, lost, models)
@@ -84,13 +83,8 @@ def idle_rebuild(
         for quarter in range(1, _SAMPLES + 1):
             wanted = sample_objects * quarter // _SAMPLES
             bytes_in_all = max(1, round(wanted / shares)) * scenario.cluster.object_bytes
-            small = scenario.model_copy(
-                update={
-                    "faults": None,
-                    "repair": RepairSpec(lost_osds=(lost,), **throttles),
-                    "workload": WorkloadSpec(requests=1, image_bytes=max(bytes_in_all, _BLOCK_BYTES)),
-                }
-            )
+            load = WorkloadSpec(requests=1, image_bytes=max(bytes_in_all, _BLOCK_BYTES))
+            small = without_osd(scenario, lost, load)
             runs.append(_rebuild(small, Cell(scheme, "read", "rand", _BLOCK_BYTES), models, engine))
     except ValueError as error:
         return Rebuild(scheme, reason=str(error))
@@ -98,12 +92,21 @@ def idle_rebuild(
     return replace(whole, half_bytes_per_s=half.bytes_per_s, **_pace(runs))
 
 
+def without_osd(scenario: Scenario, osd: int, load: WorkloadSpec) -> Scenario:
+    """Return a scenario that loses an OSD at its start and rebuilds it under a load, with its throttles."""
+    throttles = {} if scenario.repair is None else scenario.repair.model_dump(exclude={"lost_osds"})
+    repair = RepairSpec(lost_osds=(osd,), **throttles)
+    return scenario.model_copy(update={"repair": repair, "workload": load, "faults": None})
+
+
 def _pace(runs: Sequence[Rebuild]) -> dict[str, Any]:
     """Return the pace at which samples of growing size take longer, with its interval."""
     if any(run.seconds is None for run in runs):
         return {}
     steps = np.diff([[run.lost_bytes, run.seconds or 0.0] for run in runs], axis=0)
-    interval = batch_means([taken / rebuilt for rebuilt, taken in steps.tolist() if rebuilt > 0])
+    interval = student_interval(
+        [taken / rebuilt for rebuilt, taken in steps.tolist() if rebuilt > 0], least=3
+    )
     if interval.mean <= 0:
         return {}
     # An interval of seconds for a byte; where it reaches zero there is none.

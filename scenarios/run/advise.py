@@ -5,13 +5,11 @@ from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-from scipy.special import stdtrit
-
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.observe.intervals import Interval, student_interval
 
 #: Runs of each purchase, each with the seed of a run without it.
 REPLICATIONS: Final = 3
@@ -22,9 +20,6 @@ _PAIRED: Final = 5
 # A pair is shown where it brings so much more than one of the two alone.
 _NOTABLE: Final = 0.02
 
-
-#: Mean, and ends of the 95 % interval.
-Change = tuple[float, float | None, float | None]
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -57,9 +52,9 @@ class Gain:
 
     cell: Cell
     purchases: tuple[Purchase, ...]
-    iops: Change
-    latency_mean: Change
-    latency_p99: Change
+    iops: Interval
+    latency_mean: Interval
+    latency_p99: Interval
 
     @property
     def words(self) -> str:
@@ -191,15 +186,7 @@ def with_doubled(scenario: Scenario, purchases: Sequence[Purchase]) -> tuple[Sce
 
 
 def _gain(cell: Cell, bought: tuple[Purchase, ...], base: Rows, rows: Rows) -> Gain:
+    """Return the mean relative changes of pairs of runs, with Student's intervals."""
     columns = ("iops", "latency_mean_ns", "latency_p99_ns")
-    return Gain(cell, bought, *(_change([r[c] for r in base], [r[c] for r in rows]) for c in columns))
-
-
-def _change(before: list[float], after: list[float]) -> Change:
-    """Return the mean relative change of pairs of runs, with Student's interval."""
-    changes = np.array(after, dtype=np.float64) / np.array(before, dtype=np.float64) - 1
-    mean = float(changes.mean())
-    if len(changes) < 2:
-        return mean, None, None
-    half = float(stdtrit(len(changes) - 1, 0.975) * changes.std(ddof=1) / np.sqrt(len(changes)))
-    return mean, mean - half, mean + half
+    pairs = list(zip(base, rows, strict=True))
+    return Gain(cell, bought, *(student_interval([b[c] / a[c] - 1 for a, b in pairs]) for c in columns))

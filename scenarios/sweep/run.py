@@ -25,9 +25,6 @@ class SweepResult:
     rows: pl.DataFrame  #: A row for each task that has one, in the order of the plan; see `sweep_frame`
     aggregated: pl.DataFrame  #: Means and intervals over replications, see `aggregate`
     failed: list[dict[str, Any]]  #: Tasks without a row that were tried: coordinates and ``reason``
-    #: `kept`, `executed`: rows that were there before; rows computed now
-    kept: int
-    executed: int
     damaged: int  #: Rows on disk that could not be used and were computed again
     stopped: str | None  #: Why the sweep ended early
     provenance: dict[str, Any]
@@ -85,8 +82,6 @@ def run_sweep(
         rows=frame,
         aggregated=aggregate(frame, plan.keys),
         failed=[_failure_row(outcome) for outcome in failed],
-        kept=kept,
-        executed=len(rows) - kept,
         damaged=0 if store is None else store.damaged,
         stopped=stopped,
         provenance=_provenance(plan, {**counts, "failed": len(failed), "stopped": stopped}),

@@ -1,6 +1,5 @@
 """What replications say together, and whether a run was long enough to say anything."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,9 +7,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.special import stdtrit
 
-from stripesim.sim.observe.intervals import mser5
+from stripesim.sim.observe.intervals import mser5, student_interval
 
 #: What tells one cell of a point from another.
 CELL_COLUMNS: Final = ("scheme", "op", "pattern", "block_size_bytes")
@@ -27,8 +25,6 @@ _WINDOW_REQUESTS_MIN: Final = 20
 _NOT_AVERAGED: Final = frozenset(
     {"replication", "seed", "steady", "throughput_ci_low", "throughput_ci_high", "engine_wall_s"}
 )
-
-_CONFIDENCE: Final = 0.95
 
 
 def unsteady_reason(
@@ -95,23 +91,12 @@ def aggregate(rows: pl.DataFrame, swept: Sequence[str] = ()) -> pl.DataFrame:
             counted = Counter(group["bottleneck"].drop_nulls().sort()).most_common()
             row["bottleneck"] = ", ".join(name for name, _ in counted) or None
         for name in numbers:
-            row[name], row[f"{name}_ci_low"], row[f"{name}_ci_high"] = _student(group[name])
+            known = group[name].drop_nulls().cast(pl.Float64).to_numpy()
+            ends = student_interval(known) if len(known) else (None, None, None)
+            row[name], row[f"{name}_ci_low"], row[f"{name}_ci_high"] = ends
         listed.append(row)
     schema: dict[str, Any] = {name: rows.schema[name] for name in keys} | {"replications": pl.Int64}
     schema |= {name: rows.schema[name] for name in ("steady", "bottleneck") if name in rows.columns}
     for name in numbers:
         schema |= dict.fromkeys((name, f"{name}_ci_low", f"{name}_ci_high"), pl.Float64)
     return pl.DataFrame(listed, schema=schema)
-
-
-def _student(values: pl.Series) -> tuple[float | None, float | None, float | None]:
-    observed = values.drop_nulls().cast(pl.Float64).to_numpy()
-    if len(observed) == 0:
-        return None, None, None
-    # The sum of equal values, divided, need not give that value; centring first does.
-    mean = float(observed[0] + (observed - observed[0]).mean())
-    if len(observed) == 1:
-        return mean, None, None
-    deviation = math.sqrt(float(((observed - mean) ** 2).sum()) / (len(observed) - 1))
-    half = float(stdtrit(len(observed) - 1, (1 + _CONFIDENCE) / 2)) * deviation / math.sqrt(len(observed))
-    return mean, mean - half, mean + half

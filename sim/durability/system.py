@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb, log1p
@@ -197,7 +197,7 @@ class System:
     sector_errors: float = 0.0  # Latent sector errors on a drive at any moment, the mean count
     bursts: tuple[Burst, ...] = ()
     groups: Ints | None = None  # Shape (groups, width): with "crush": drive of each shard, -1 for a hole
-    units: dict[str, Ints]
+    units: dict[str, Ints] = field(default_factory=dict)
     """Shape (drives,): number of the host and of the rack of each drive, as far as there are any."""
     stripes: float | None = None
     """Stripes of a declustered pool [count]; None: so many that every combination of drives has some."""

@@ -1,7 +1,7 @@
 """Where the steady state begins, and how sure a mean of one run is: batches that are nearly independent."""
 
-from dataclasses import dataclass
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +47,7 @@ def mser5(values: npt.ArrayLike) -> int:
     return 5 * int(np.argmin(errors[: batches // 2 + 1]))
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A mean with its 95 % confidence interval; the bounds are None where none can be given."""
 
     mean: float
@@ -56,13 +55,18 @@ class Interval:
     high: float | None
 
 
-def batch_means(values: npt.ArrayLike) -> Interval:
-    """Return the mean of a series of batch values with a Student-t interval."""
+def student_interval(values: npt.ArrayLike, *, least: int = 2) -> Interval:
+    r"""Return the mean of independent values with Student's interval, from so many of them on.
+
+    Of :math:`n` values, :math:`\bar x \pm t_{0.975, n-1} \, s / \sqrt n`.
+    """
     observed = np.asarray(values, dtype=np.float64)
-    mean = float(observed.mean())
-    if len(observed) < 3:
+    # The sum of equal values, divided, need not give that value; centring first does.
+    mean = float(observed[0] + (observed - observed[0]).mean())
+    if len(observed) < least:
         return Interval(mean, None, None)
-    half = float(stdtrit(len(observed) - 1, 0.975) * observed.std(ddof=1) / np.sqrt(len(observed)))
+    deviation = sqrt(float(((observed - mean) ** 2).sum()) / (len(observed) - 1))
+    half = float(stdtrit(len(observed) - 1, 0.975)) * deviation / sqrt(len(observed))
     return Interval(mean, mean - half, mean + half)
 
 

@@ -21,11 +21,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from stripesim._version import __version__
-from stripesim.scenarios.planning.plan import student_interval
 from stripesim.scenarios.report.page.render import Table, render, templates
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
 from stripesim.scenarios.schema.units import number_text
+from stripesim.sim.observe.intervals import student_interval
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
 from stripesim.web.state import (
     SIDES,
@@ -249,7 +249,7 @@ def _summary(job: Job) -> list[dict[str, str]]:
             line[key] = number_text(values[0], factor) if values else "…"
             if len(values) > 1:
                 mean, low, high = student_interval(values)
-                half = number_text((high - low) / 2, factor, digits=2)
+                half = number_text(((high or mean) - (low or mean)) / 2, factor, digits=2)
                 line[key] = f"{number_text(mean, factor)} ± {half}"
         saturated = any(row["saturated"] for row in mine)
         line["limit"] = ", ".join(dict.fromkeys(str(row["bottleneck"]) for row in mine)) or "…"

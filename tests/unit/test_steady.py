@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stripesim.sim.observe.intervals import batch_means, mser5
+from stripesim.sim.observe.intervals import mser5, student_interval
 
 
 @pytest.mark.parametrize("skipped", [0, 50, 200, 400])
@@ -44,15 +44,15 @@ def test_mser_does_not_change_with_unit_or_offset():
 
 def test_an_interval_of_batches_is_students():
     # 1 to 5: mean 3, standard deviation sqrt(2.5), t(0.975, 4) = 2.7764.
-    found = batch_means([1, 2, 3, 4, 5])
+    found = student_interval([1, 2, 3, 4, 5], least=3)
     assert found.mean == 3
     assert found.high - found.mean == pytest.approx(2.7764 * (2.5 / 5) ** 0.5, rel=1e-4)
     assert found.mean - found.low == pytest.approx(found.high - found.mean)
 
 
 def test_too_few_batches_give_no_interval():
-    assert batch_means([1.0, 2.0]) == (batch_means([1.0, 2.0]))
-    found = batch_means([1.0, 2.0])
+    assert student_interval([1.0, 2.0], least=3) == (student_interval([1.0, 2.0], least=3))
+    found = student_interval([1.0, 2.0], least=3)
     assert (found.mean, found.low, found.high) == (1.5, None, None)
 
 
@@ -66,7 +66,7 @@ def test_intervals_cover_the_mean_as_often_as_they_say():
         for index, shock in enumerate(noise):
             value = 0.5 * value + shock
             series[index] = value
-        found = batch_means(series.reshape(20, 50).mean(axis=1))
+        found = student_interval(series.reshape(20, 50).mean(axis=1), least=3)
         covered += found.low <= 0 <= found.high
     # Of 200 intervals of 95 %, 180 to 198 cover unless something is wrong (binomial, 3 in 1000).
     assert 180 <= covered <= 198

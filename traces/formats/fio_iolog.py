@@ -23,11 +23,8 @@ MICROSECOND_NS = 1000
 _FIRST_LINE = re.compile(r"\s*fio version (\d+) iolog\s*")
 _FILE_ACTIONS = ("add", "open", "close")
 _OTHER_ACTIONS = ("wait", "sync", "datasync", "trim")
-_PATTERN = {
-    2: r"^(?P<file>\S+)\s+(?P<action>[a-z]+)(?:\s+(?P<offset>\d{1,19})\s+(?P<length>\d{1,19}))?$",
-    3: r"^(?P<time>\d{1,15})\s+(?P<file>\S+)\s+(?P<action>[a-z]+)"
-    r"(?:\s+(?P<offset>\d{1,19})\s+(?P<length>\d{1,19}))?$",
-}
+_ACTION = r"(?P<file>\S+)\s+(?P<action>[a-z]+)(?:\s+(?P<offset>\d{1,19})\s+(?P<length>\d{1,19}))?$"
+_PATTERN = {2: f"^{_ACTION}", 3: rf"^(?P<time>\d{{1,15}})\s+{_ACTION}"}
 _WANTED = {
     2: "'file add|open|close' or 'file read|write|wait|sync|datasync|trim offset length'",
     3: "'time_us file add|open|close' or 'time_us file read|write|sync|datasync|trim offset length'",

@@ -129,13 +129,9 @@ def _record_blocks(
             break
         rest += piece
         whole = len(rest) // dtype.itemsize
-        if whole and len(rest) >= min(source.block_bytes, 1 << 20):
+        if whole:
             yield first, np.frombuffer(rest, dtype=dtype, count=whole)
-            first += whole
-            rest = rest[whole * dtype.itemsize :]
-    whole = len(rest) // dtype.itemsize
-    if whole:
-        yield first, np.frombuffer(rest, dtype=dtype, count=whole)
-    cut = len(rest) - whole * dtype.itemsize
-    if cut:
-        log.add(first + whole, f"{cut} bytes", f"a record of {dtype.itemsize} bytes")
+        first += whole
+        rest = rest[whole * dtype.itemsize :]
+    if rest:
+        log.add(first, f"{len(rest)} bytes", f"a record of {dtype.itemsize} bytes")

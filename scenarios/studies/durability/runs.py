@@ -52,15 +52,13 @@ _SAME_LOSS_YEARS: Final = 5.0
 def system_of_series(series: str, x: float) -> System:
     """Return the system behind one point of a curve; x is its failure rate [percent], or Weibull shape."""
     scheme, placement, drives, drive_bytes, pace, policy, afr = SERIES[series]
-    lifetime = Lifetime.exponential(x / 100) if afr is None else _weibull(afr, x)
     return System(
         code=code_of(scheme),
         placement=placement,
         drives=drives,
         drive_bytes=drive_bytes,
-        lifetime=lifetime,
+        lifetime=Lifetime.exponential(x / 100) if afr is None else _weibull(afr, x),
         repair=Repair(pace, policy),
-        units={},
     )
 
 
@@ -193,7 +191,6 @@ def _nines(scheme: str, placement: Placement, drives: int, afr: float, pace: flo
         drive_bytes=20 * _TB,
         lifetime=Lifetime.exponential(afr),
         repair=Repair(pace, "parallel"),
-        units={},
     )
     return abs(-log10(chain_of(system).loss_probability(YEAR_S)))
 

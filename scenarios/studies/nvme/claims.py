@@ -6,8 +6,6 @@ from stripesim.calibration.ledger.verdicts import Claim, Ledger, judge
 from stripesim.scenarios.studies.nvme.measured import METRICS, MeasuredRow
 from stripesim.scenarios.studies.tasks import Row
 
-__all__ = ["claims_of", "ledger_for"]
-
 
 def claims_of(rows: Sequence[MeasuredRow]) -> tuple[Claim, ...]:
     """Turn measured rows into claims; roles and tolerances are those of the rows."""

@@ -18,8 +18,6 @@ from stripesim.scenarios.studies.nvme.measured import MeasuredRow, NvmeDataError
 from stripesim.scenarios.studies.parameters import ParameterFile
 from stripesim.sim.ceph.cluster import Models
 
-__all__ = ["Hardware", "hardware_of", "on_hardware"]
-
 BLOCK_BYTES = 4096
 _LOOPBACK_GBIT_PER_S = 1000.0
 Model = TypeVar("Model", CpuModel, ClientModel)

@@ -13,8 +13,6 @@ from typing import Any
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.studies.ceph16.table import Row, read_rows
 
-__all__ = ["METRICS", "MeasuredRow", "NvmeDataError", "load"]
-
 #: Columns of a row that are claims, each with its unit.
 METRICS = {"iops": "1/s", "mb_s": "MB/s", "latency_mean_ms": "ms", "latency_p99_ms": "ms"}
 ROLES = ("calibration", "held-out", "not-derivable")

@@ -17,8 +17,6 @@ from stripesim.scenarios.studies.tasks import Call, Row
 from stripesim.sim.ceph.cluster import Models
 from stripesim.sim.run import RunResult
 
-__all__ = ["models_of", "predict", "scenario_of", "tasks_for"]
-
 PARAMETERS = "nvme"
 OBJECT_BYTES = 4 << 20
 #: Requests of a run over those in flight: queues of what is busiest fill slowly, so the more the better up to

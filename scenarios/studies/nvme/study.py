@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult, study_provenance
+from stripesim.scenarios.studies.base import Ablation, Option, Setting, Study, StudyResult
 from stripesim.scenarios.studies.tasks import Row, Task
 
 if TYPE_CHECKING:
-    from stripesim.calibration.ledger.verdicts import Claim
+    import polars as pl
+
+    from stripesim.calibration.ledger.verdicts import Claim, Ledger
     from stripesim.scenarios.figures.results import CaptionedFigure
 
 
@@ -83,27 +85,22 @@ class Nvme(Study):
         file = "clusters.toml" if data is None else str(Path(data) / "clusters.toml")
         return tasks_for(rows, clusters, setting.engine, file)
 
-    def result(self, setting: Setting, tasks: Sequence[Task], rows: Sequence[list[Row]]) -> StudyResult:
-        """Judge the numbers."""
-        from stripesim.scenarios.run.results import rows_frame
+    def ledger(self, setting: Setting, rows: pl.DataFrame) -> Ledger:
+        """Judge result rows against measured ones."""
         from stripesim.scenarios.studies.nvme.claims import ledger_for
+        from stripesim.scenarios.studies.nvme.measured import load
+
+        measured = load(setting.options.get("data"))[0]
+        return ledger_for(measured, rows.iter_rows(named=True), self.parameters())
+
+    def provenance(self, setting: Setting, tasks: Sequence[Task]) -> dict[str, Any]:
+        """Return the parameter set, the folder of measurements, and how many of its rows are simulated."""
         from stripesim.scenarios.studies.nvme.measured import load
         from stripesim.scenarios.studies.nvme.runs import PARAMETERS
 
-        data: Any = setting.options.get("data")
-        found = [row for part in rows for row in part]
-        measured = load(data)[0]
-        return StudyResult(
-            ledger=ledger_for(measured, found, self.parameters()),
-            rows=rows_frame(found),
-            provenance=study_provenance(
-                self.name,
-                setting.engine,
-                parameters=PARAMETERS,
-                data="shipped" if data is None else str(data),
-                rows=len(found),
-            ),
-        )
+        data = setting.options.get("data")
+        counted = sum(row.role != "not-derivable" for row in load(data)[0])
+        return {"parameters": PARAMETERS, "data": "shipped" if data is None else str(data), "rows": counted}
 
     def figures(self, result: StudyResult) -> Mapping[str, CaptionedFigure]:
         """Draw simulated against measured numbers."""

@@ -61,7 +61,7 @@ class StoreCluster:
         self.alive.append(new)
         moved = self._rng.permutation(SLOTS)[: round(SLOTS / len(self.alive))]
         self.owners[moved] = new
-        values = plan.key_values(self.system.aggregation, self.keys.stripes)
+        values = self.system.aggregation.value_bytes(self.keys.stripes)
         row, position = np.nonzero(np.isin(self.slots, moved) & ~self.lost)
         in_slot = np.bincount(self.slots[row, position], weights=values[row], minlength=SLOTS)
         sent = self.system.command_bytes + in_slot[moved].astype(np.int64)
@@ -82,7 +82,7 @@ class StoreCluster:
         The programme flushes every position's buffer after each file, full or empty.
         """
         system, keys = self.system, self.keys
-        values = plan.key_values(system.aggregation, keys.stripes)
+        values = system.aggregation.value_bytes(keys.stripes)
         nodes = self.nodes_of_keys
         first = np.flatnonzero(np.diff(keys.files, prepend=-1))
         parts = []
@@ -101,7 +101,7 @@ class StoreCluster:
                 parts.append(plan.working(float(keys.stripes[row]) * data_blocks * work_ns_per_byte))
                 restored[gone] += keys.stripes[row]
                 mended.append((row, gone))
-            parts.append(plan.sets(system, self.owners[slots], plan.key_values(system.aggregation, restored)))
+            parts.append(plan.sets(system, self.owners[slots], system.aggregation.value_bytes(restored)))
             for row, gone in mended:
                 self.slots[row, gone] = slots[gone]
                 self.lost[row, gone] = False

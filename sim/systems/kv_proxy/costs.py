@@ -51,12 +51,12 @@ class AggregationModel(MeasuredModel):
         full, rest = divmod(stripes, self.buffer_blocks(width))
         return (self.buffer_blocks(width),) * full + ((rest,) if rest else ())
 
-    def key_bytes(self, stripes: int) -> int:
-        """Bytes of a key's value before Base64 [B]."""
-        return int(self.key_header_bytes + self.block_stored_bytes * stripes)
+    def key_bytes(self, stripes: Sizes) -> Sizes:
+        """Bytes of a key's value before Base64 [B]; of many keys at once, too."""
+        return int(self.key_header_bytes) + int(self.block_stored_bytes) * stripes
 
-    def value_bytes(self, stripes: int) -> int:
-        """Bytes of a key's value as the store gets it [B]."""
+    def value_bytes(self, stripes: Sizes) -> Sizes:
+        """Bytes of a key's value as the store gets it [B]; of many keys at once, too."""
         return base64_bytes(self.key_bytes(stripes))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.systems.kv_proxy.costs import AggregationModel, base64_bytes
+from stripesim.sim.systems.kv_proxy.costs import AggregationModel
 from stripesim.sim.systems.kv_proxy.proxy import EXISTS, GET, SET, WORK, Operations, StoreSystem
 
 SLOTS = 1 << 14
@@ -71,11 +71,11 @@ class Keys:
 
     def binary_bytes(self, model: AggregationModel) -> int:
         """Bytes of all values before Base64 [B]."""
-        return self.width * sum(model.key_bytes(stripes) for stripes in self.stripes.tolist())
+        return self.width * int(model.key_bytes(self.stripes).sum())
 
     def stored_bytes(self, model: AggregationModel) -> int:
         """Bytes of all values in the store [B]."""
-        return self.width * sum(model.value_bytes(stripes) for stripes in self.stripes.tolist())
+        return self.width * int(model.value_bytes(self.stripes).sum())
 
 
 def keys_of(writes: Writes, model: AggregationModel, *, width: int) -> Keys:
@@ -114,7 +114,7 @@ def write_operations(
     if fuse:
         work_ns = work_ns + writes.size_bytes * model.fuse_write_ns_per_byte
     work_ns[0] += model.write_start_ns + model.encoder_start_ns(code)
-    values = key_values(system.aggregation, keys.stripes)
+    values = system.aggregation.value_bytes(keys.stripes)
     first = np.searchsorted(keys.writes, np.arange(len(writes)))
     last = np.searchsorted(keys.writes, np.arange(len(writes)), side="right")
     parts = []
@@ -144,7 +144,7 @@ def read_operations(
     per_byte = model.read_ns_per_byte(code) + (model.fuse_read_ns_per_byte if fuse else 0.0)
     work_ns = data_bytes * per_byte
     work_ns[0] += model.read_start_ns
-    values = key_values(system.aggregation, keys.stripes)
+    values = system.aggregation.value_bytes(keys.stripes)
     parts = []
     for row, (work, chosen) in enumerate(zip(work_ns.tolist(), sources, strict=True)):
         parts += [exists(system, nodes[row]), working(work)]
@@ -171,13 +171,6 @@ def gets(system: StoreSystem, nodes: IntArray, value_bytes: IntArray | int) -> O
 def exists(system: StoreSystem, nodes: IntArray) -> Operations:
     """Keys looked for, one after another."""
     return operations_of(EXISTS, nodes, system.command_bytes, system.reply_bytes)
-
-
-def key_values(model: AggregationModel, stripes: IntArray) -> IntArray:
-    """Bytes of the values of keys with so many stripes [B], shape of `stripes`."""
-    plain = int(model.key_header_bytes) + int(model.block_stored_bytes) * stripes
-    values: IntArray = base64_bytes(plain)
-    return values
 
 
 def _stripes_so_far(writes: Writes) -> IntArray:
