@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -160,6 +160,28 @@ def test_the_process_that_has_had_least_gets_a_fair_core_first(run: Run) -> None
 
 
 @both
+def test_work_without_a_thread_waits_for_nothing_that_other_cores_have_done(run: Run) -> None:
+    """Fair queues of two cores; only threads have had something, wherever they had it."""
+    found = resources(2 * [(FIFO, 1)] + 2 * [(POOL, 1)], shares=(Share(FAIR, (ShareClass(),)),))
+    cores = replace(found, share_indices=np.array([0, 0, -1, -1]), slice_ns=np.array([1, 1, 0, 0]))
+    templates = [on_core("thread", 2, 10)]
+    for name, demand_ns in (("long", 100), ("short", 10)):
+        graph = GraphBuilder(name)
+        templates.append(graph.finish(reply=graph.use(0, demand_ns, after=[0], label="alone")))
+    thread, long, short = range(3)
+    # Roles are the core and the pool of a row: the first core's, then the second's.
+    requests = [(thread, 0), (thread, 1), (long, 1), (thread, 0), (short, 0), (thread, 1), (short, 1)]
+    stream = At(
+        [template for template, _ in requests], [0, 0, 15, 20, 25, 30, 31], [row for _, row in requests]
+    )
+    book = FixedTemplates(templates, np.array([[0, -1, 2], [1, -1, 3]]))
+    result = run(Program(resources=cores, book=book, streams=[stream]))
+    # The first core's clock is at 10 when the short one begins there; on the second all that wait stand
+    # at 0 but the thread, which has had 10: it goes last, though it came before the short one.
+    assert completed(result) == [10, 10, 115, 30, 40, 135, 125]
+
+
+@both
 def test_a_thread_of_a_process_that_has_just_run_is_cheaper_to_wake(run: Run) -> None:
     found = replace(
         one_core([], [], slice_ns=1000).resources, processes=np.array([-1, 0, 0]), warm_ns=4, cool_ns=20
@@ -183,13 +205,15 @@ class At:
 
     order: list[int]
     times_ns: list[int]
+    rows: list[int] = field(default_factory=list)
     depth: int = 0
 
     def take(self, count: int) -> RequestChunk:
         chosen, self.order = np.array(self.order, dtype=np.int64), []
         times_ns, self.times_ns = np.array(self.times_ns, dtype=np.int64), []
         nothing = np.zeros_like(chosen)
-        return RequestChunk(chosen, nothing, nothing, times_ns)
+        rows = np.array(self.rows, dtype=np.int64) if self.rows else nothing
+        return RequestChunk(chosen, rows, nothing, times_ns)
 
 
 @both

@@ -176,7 +176,7 @@ class FairQueue(ShareQueue):
 
     def __init__(self, share: shares.Share, resource: int, had_ns: list[int]) -> None:
         super().__init__(share, 0, resource)
-        # Up to when each flow has had its share; the last entry is of work without a thread.
+        # Up to when each flow has had its share. The last entry stays 0: work without a thread has no flow.
         self._had_ns, self._virtual_ns = had_ns, 0
 
     def join(self, of: int, item: Item) -> None:
@@ -194,5 +194,6 @@ class FairQueue(ShareQueue):
         item = items.popleft()
         items.rotate(starts_ns.index(start_ns))
         self._virtual_ns = max(self._virtual_ns, start_ns)
-        self._had_ns[item.cost] = start_ns
+        if item.cost >= 0:
+            self._had_ns[item.cost] = start_ns
         return item
