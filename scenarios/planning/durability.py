@@ -5,13 +5,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stripesim._version import __version__
 from stripesim.models.coding import parse_scheme
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.rebuild import idle_rebuild
 from stripesim.scenarios.run.build import build_models, build_pool
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.run.notes import where_and_when
+from stripesim.scenarios.run.notes import made_from
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
 from stripesim.sim.durability.assess import METHODS, Method, Spread, applicable, assess, why_not
@@ -42,16 +41,7 @@ def answer(
         for name in chosen:
             rows.append(assess(system, name, seed=scenario.seed, walks=walks, spread=spread))
             progress(f"{scheme} {name}")
-    provenance = {
-        "stripesim": __version__,
-        "scenario": scenario.name,
-        "scenario_sha256": scenario.hash(),
-        "seed": scenario.seed,
-        "method": method,
-        "batches": BATCHES,
-        "walks": walks,
-        **where_and_when(),
-    }
+    provenance = made_from(scenario, method=method, batches=BATCHES, walks=walks)
     return {"rows": rows, "skipped": skipped, "provenance": provenance}
 
 

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from stripesim._version import __version__
 from stripesim.models.drive import drive_writes_per_day
 from stripesim.scenarios.planning.candidates import (
     Candidate,
@@ -19,7 +18,7 @@ from stripesim.scenarios.planning.durability import system_of
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_osd
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import row_of, run_cells
-from stripesim.scenarios.run.notes import warnings_of_all, where_and_when
+from stripesim.scenarios.run.notes import made_from, warnings_of_all
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
 from stripesim.sim.durability.assess import applicable, assess
@@ -75,15 +74,7 @@ def make_plan(
         "reasons": _reasons(best, meeting, every),
         "assumptions": _assumptions(scenario, plan),
         "warnings": warnings_of_all(one.scenario for one in every if one.scenario),
-        "provenance": {
-            "stripesim": __version__,
-            "scenario": scenario.name,
-            "scenario_sha256": scenario.hash(),
-            "seed": scenario.seed,
-            "engine": engine,
-            "replications": plan.replications,
-            **where_and_when(),
-        },
+        "provenance": made_from(scenario, engine=engine, replications=plan.replications),
     }
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from stripesim._version import __version__
 from stripesim.scenarios.explain.costs import cell_costs
 from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
 from stripesim.scenarios.run.build import build_models
@@ -17,9 +16,9 @@ from stripesim.scenarios.run.notes import (
     hole_warnings,
     kernel_warnings,
     load_sentences,
+    made_from,
     pristine_warnings,
     warnings_of,
-    where_and_when,
 )
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.schema.failure_checks import stands_alone
@@ -160,17 +159,13 @@ def recovery_parameters(scenario: Scenario, models: Models) -> list[dict[str, An
 
 def provenance_of(scenario: Scenario, models: Models, engine: str) -> dict[str, Any]:
     """Say what gave the rows, so that they can be had again."""
-    return {
-        "stripesim": __version__,
-        "scenario": scenario.name,
-        "scenario_sha256": scenario.hash(),
-        "seed": scenario.seed,
-        "generation": scenario.generation,
-        "engine": engine,
-        "parameters": scenario.cluster.parameters,
-        "ssd": scenario.cluster.ssd,
-        "kernel_table": models.kernel.name,
-        "kernel_cpu": models.kernel.provenance["cpu"],
-        **where_and_when(),
-        "configuration": scenario.model_dump(mode="json"),
-    }
+    made = made_from(
+        scenario,
+        generation=scenario.generation,
+        engine=engine,
+        parameters=scenario.cluster.parameters,
+        ssd=scenario.cluster.ssd,
+        kernel_table=models.kernel.name,
+        kernel_cpu=models.kernel.provenance["cpu"],
+    )
+    return {**made, "configuration": scenario.model_dump(mode="json")}

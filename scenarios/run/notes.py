@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from stripesim._version import __version__
 from stripesim.calibration.parameters.calibrated_range import CalibratedRange, calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.coding import parse_scheme
@@ -22,6 +23,18 @@ def where_and_when() -> dict[str, str]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def made_from(scenario: Scenario, **more: Any) -> dict[str, Any]:
+    """Say what gave the numbers of a scenario, with what else they depend on as JSON values."""
+    return {
+        "stripesim": __version__,
+        "scenario": scenario.name,
+        "scenario_sha256": scenario.hash(),
+        "seed": scenario.seed,
+        **more,
+        **where_and_when(),
     }
 
 
