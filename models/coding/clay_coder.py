@@ -146,7 +146,11 @@ class ClayCoder:
         return self.decode(dict(enumerate(data)))
 
     def decode(self, shards: Mapping[int, Bytes]) -> Bytes:
-        """All shards, shape (k + m, chunk), from any k of them by number; fewer are a `DataLossError`."""
+        """Return all shards, shape (k + m, chunk), from any k of them by number, data first.
+
+        Chunks are uint8, all of one length, a multiple of `ClayShape.sub_chunks` bytes, or a `SchemeError`;
+        fewer than k are a `DataLossError`.
+        """
         shape = self.shape
         if len(shards) < shape.k:
             raise DataLossError(f"clay decode: got {len(shards)} shards, wanted at least {shape.k}")

@@ -129,7 +129,11 @@ class KernelTable:
         return tuple(dict.fromkeys(c.scheme for c in self.costs if backend in (None, c.backend)))
 
     def cost(self, *, scheme: str, op: Op, erasures: int = 0, backend: str | None = None) -> KernelCost:
-        """The cost of one operation, by the first backend that has it unless one is named."""
+        """Return the cost of one operation, by the first backend that has it unless one is named.
+
+        `erasures` are shards absent: 0 for encode, 1 for reconstruct. What the table, or that backend, has no
+        cost of is a `KernelTableError`, which says which schemes or backends there are.
+        """
         for candidate in (backend,) if backend else self.backends:
             found = self._index.get((candidate, scheme, op, erasures))
             if found is not None:
