@@ -45,8 +45,7 @@ class Places:
 
     def osds_of_hosts(self, hosts: Sequence[int]) -> list[int]:
         """List the OSDs of some hosts."""
-        found: list[int] = np.flatnonzero(np.isin(self.osd_hosts, list(hosts))).tolist()
-        return found
+        return [int(osd) for osd in np.flatnonzero(np.isin(self.osd_hosts, list(hosts)))]
 
     def hosts_of_racks(self, racks: Sequence[int]) -> list[int]:
         """List the hosts of some racks."""

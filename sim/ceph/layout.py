@@ -62,7 +62,6 @@ class Layout:
         self,
         book: Book,
         group: int,
-        *,
         acting: Sequence[int],
         joining: Sequence[int],
         primary: int,

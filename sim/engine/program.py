@@ -1,8 +1,8 @@
 """What an engine is given and what it gives back; sim/engine/ENGINE.md says what it does in between."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -225,11 +225,22 @@ class Wake:
 Action = SetGroup | Stop | Start | Wake
 
 
+class Begun(NamedTuple):
+    """How far a request in flight is."""
+
+    number: int  # Of the request within its stream, from 0.
+    template: int
+    steps: npt.NDArray[np.bool_]  # Shape (steps,). Whether each has begun or waits for its resource.
+
+
 class Progress(Protocol):
     """What an engine lets a director see of a run."""
 
     def completed_ns(self, stream: int) -> IntArray:
         """Return the completion times of a stream's requests issued so far, as `StreamRun` has them."""
+
+    def begun(self, stream: int) -> Iterator[Begun]:
+        """Yield what has begun of each request of a stream in flight that has not replied, in any order."""
 
 
 class Director(Protocol):

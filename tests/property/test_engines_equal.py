@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from stripesim.sim.engine import conditions
 from stripesim.sim.engine.compiled import engine as engine_compiled
 from stripesim.sim.engine.conditions import Test
 from stripesim.sim.engine.draws import FACTOR_ONE, FACTOR_POINTS
-from stripesim.sim.engine.graph import ACQUIRE, GraphBuilder, IntArray, Template
+from stripesim.sim.engine.graph import ACQUIRE, USE, GraphBuilder, IntArray, Template
 from stripesim.sim.engine.program import (
     BATCH,
     CUT,
@@ -549,8 +550,9 @@ class RandomDirector:
     # Whether everything works again in the end.
     mends: bool
     streams: int
-    # What it heard at which time, and how many requests of each stream had ended.
-    acted: list[tuple[int, list[Report], list[int]]] = field(default_factory=list)
+    templates: Sequence[Template] = ()
+    # What it heard at which time, how many requests of each stream had ended, what had begun of the others.
+    acted: list[tuple[int, list[Report], list[int], list[Any]]] = field(default_factory=list)
 
     def begin(self, progress: Progress) -> None:
         self.progress = progress
@@ -560,7 +562,8 @@ class RandomDirector:
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
         ended = [int((self.progress.completed_ns(stream) != PENDING).sum()) for stream in range(self.streams)]
-        self.acted.append((now_ns, list(reports), ended))
+        begun = sorted(self.begun(stream) for stream in range(self.streams))
+        self.acted.append((now_ns, list(reports), ended, begun))
         random = self.random
         if self.moments and self.moments[0] <= now_ns:
             self.moments.pop(0)
@@ -573,6 +576,17 @@ class RandomDirector:
             # What it has heard of lets it come back earlier.
             self.moments.insert(0, random.randint(now_ns, max(now_ns, self.moments[0])))
         return [self.action() for _ in range(random.choice([0, 1, 1, 2, 5]))]
+
+    def begun(self, stream: int) -> list[Any]:
+        """Steps at servers, but those that wait for one of several."""
+        found = []
+        for one in self.progress.begun(stream):
+            template = self.templates[one.template]
+            plain = template.words == USE
+            if template.dynamics is not None:
+                plain &= ~np.array(template.dynamics.merges, dtype=bool)
+            found.append((one.number, one.template, np.flatnonzero(one.steps & plain).tolist()))
+        return sorted(found)
 
     def action(self) -> Action:
         random = self.random
@@ -614,6 +628,7 @@ def random_directed_program(random: Random) -> Program:
         feeds=[index for index, stream in enumerate(streams) if stream.feed],
         mends=random.random() < 0.7,
         streams=len(streams),
+        templates=program.book.templates,
     )
     until_ns = random.choice([None, None, None, random.randrange(2000)])
     return replace(

@@ -68,3 +68,44 @@ def test_an_empty_device_lacks_the_whole_log():
     placed.wipe(2)
     move(placed, 0, 1, 2)
     assert placed.copy_of(2, 2).backfill
+
+
+def coded(width=6):
+    return Group(0, parse_scheme("rs:4,2"), range(width), range(4), log_lengths=(10, 10))
+
+
+def lacking(placed, item):
+    return {osd for (osd, _), copy in placed.copies.items() if item in copy.missing}
+
+
+@pytest.mark.parametrize(
+    ("make", "reached", "dead", "stays", "lack"),
+    [
+        (group, {0, 1}, set(), True, {2}),
+        (group, {1}, set(), True, {0, 2}),
+        (group, {1}, {1}, False, set()),
+        (group, {0, 1}, {1}, True, {1, 2}),
+        (coded, {0, 1, 2}, set(), False, set()),
+        (coded, {0, 1, 2, 4}, set(), True, {3, 5}),
+        (coded, {0, 1, 2, 4}, {4}, False, set()),
+    ],
+)
+def test_a_write_that_was_cut_off_stays_where_it_can_be_read(make, reached, dead, stays, lack):
+    placed = make()
+    touched = set(range(len(placed.up)))
+    assert placed.interrupted(1, touched, reached, lambda osd: osd not in dead) == stays
+    assert lacking(placed, 1) == lack
+
+
+def test_a_write_of_some_shards_leaves_the_others_as_they_are():
+    placed = coded()
+    assert placed.interrupted(1, {0, 4, 5}, {0, 5}, lambda osd: True)
+    assert lacking(placed, 1) == {4}
+
+
+def test_who_lacks_an_object_does_not_have_it_by_another_write():
+    placed = coded()
+    for shard in (0, 1, 2):
+        placed.copy_of(shard, shard).missing.add(1)
+    move(placed, *range(6))
+    assert not placed.interrupted(1, set(range(6)), set(range(6)), lambda osd: True)

@@ -95,10 +95,6 @@ class Lookup:
         row = self._recovered["fail-3-different", RS]
         return float(row["pgs_hurt_more_than_once"] / row["pgs_hurt"])
 
-    def base_share(self) -> float:
-        """Share of the checking period in the base configuration with RS [%]."""
-        return float(PERCENT * self.base(RS)["checking_share"])
-
     def worst_cache(self) -> Observation:
         """Which cache scheme is the worst for Clay, and worse than RS under any."""
         clay = {label: row["total_s"] for label, row in self.of_dimension("cache", CLAY).items()}
@@ -149,7 +145,7 @@ def simulate_claims(rows: pl.DataFrame) -> tuple[dict[str, Simulated], Mapping[s
         164: effects["cache"],
         174: look.worst_cache(),
         175: look.shares(),
-        176: look.base_share(),
+        176: float(PERCENT * look.base(RS)["checking_share"]),
         177: (look.beyond(RS), look.beyond(RS_WIDE)),
         178: look.stored(RS, "redundancy"),
         179: look.stored(RS, "total"),

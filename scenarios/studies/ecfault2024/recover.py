@@ -22,8 +22,6 @@ from stripesim.sim.ceph.pool import Pool
 
 Row = dict[str, Any]
 
-FAILURE_KIND = "process"
-"""A virtual disk that is taken away ends the daemon on it; peers see the connection refused at once."""
 FAILS_AT_S = 1.0
 TAKEN = ("detection_s", "down_out_s", "checking_s", "recovery_s")
 """Columns of a run's row that stay."""
@@ -108,7 +106,8 @@ def recover(profile: Profile, code: str, engine: str, *, sets: Sequence[str] = (
     models = models_of(profile, scenario)
     pool = build_pool(scenario, parse_scheme(code), models)
     osds = failing_osds(pool, profile.failures)
-    event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="{FAILURE_KIND}"}}]'
+    # A virtual disk that is taken away ends the daemon on it; peers see the connection refused at once.
+    event = f'[{{osds={osds}, at_s={FAILS_AT_S}, kind="process"}}]'
     # Such a pool takes whole stripes only: `rados put` rounds its objects up by a second write.
     failing = profile.scenario(code, "faults.object_writes=2", *sets, f"faults.events={event}")
     row = _run(failing, engine, profile.backend, models.lookup)

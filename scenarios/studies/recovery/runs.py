@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
-from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.run.build import build_cell, build_models, build_pool
 from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.schema.keys import Scenario, cells
 from stripesim.scenarios.schema.loader import load_scenario
 from stripesim.scenarios.studies.ecfault2024.kernel import scaled_table
 from stripesim.scenarios.studies.nvme.hardware import Hardware, on_hardware
 from stripesim.scenarios.studies.parameters import ParameterFile, scenario_sets
+from stripesim.scenarios.studies.recovery.claims import RATIOS
 from stripesim.scenarios.studies.tasks import Row
+from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.run import RunResult
+from stripesim.sim.run import RunResult, simulate
 
 OBJECT_BYTES = 4 << 20
 QUEUE_DEPTH = 64
@@ -166,22 +168,11 @@ def hung_row(name: str, engine: str) -> list[Row]:
     done = result.requested.done
     waits = result.requested.completed_ns[done] - result.requested.issued_ns[done]
     after = result.requested.issued_ns[done] <= HANGS_AT_S * 1e9 + 1e9
-    return [
-        {
-            "experiment": "hung",
-            "configuration": name,
-            "scheme": "rs:4,2",
-            "acknowledgement_ms": float(waits[after].max()) / 1e6,
-        }
-    ]
+    row = {"experiment": "hung", "configuration": name, "scheme": "rs:4,2"}
+    return [row | {"acknowledgement_ms": float(waits[after].max()) / 1e6}]
 
 
 CLAY_OVER_RS = 17.7 / 10.5
-COMPARED = (
-    "recovery_s",
-    "recovery_device_read_bytes_per_lost_byte",
-    "recovery_private_net_bytes_per_lost_byte",
-)
 
 
 class Pair(NamedTuple):
@@ -229,7 +220,8 @@ def pair_row(paper: str, engine: str) -> list[Row]:
     )
     scenario = load_scenario(BASE, sets=sets)
     rival, code = (_until_clean(scenario, cell, engine) for cell in cells(scenario))
-    ratios = {f"{name}_ratio": code[name] / rival[name] for name in COMPARED}
+    columns = {ratio: ratio.removesuffix("_ratio") for ratio in RATIOS.values()}
+    ratios = {ratio: code[column] / rival[column] for ratio, column in columns.items()}
     row = {"experiment": "pairs", "configuration": paper, "scheme": pair.code}
     return [row | {"recovery_s": code["recovery_s"]} | ratios]
 
@@ -249,10 +241,6 @@ def _models(scenario: Scenario) -> Models:
 
 def _until_clean(scenario: Scenario, cell: Any, engine: str) -> Row:
     """Return the result of a run to a clean cluster; clients read once."""
-    from stripesim.scenarios.run.build import build_cell
-    from stripesim.sim.ceph.clients.workload import Synthetic
-    from stripesim.sim.run import simulate
-
     setting = build_cell(scenario, cell, _models(scenario))
     assert setting.faults is not None
     once = Synthetic(

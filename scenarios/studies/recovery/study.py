@@ -23,23 +23,16 @@ class Recovery(Study):
 
     def tasks(self, setting: Setting) -> Sequence[Task]:
         """List one task for each configuration."""
-        from stripesim.scenarios.studies.recovery.runs import (
-            HUNG,
-            PAIRS,
-            hung_row,
-            pair_row,
-            scheduler_row,
-            schedulers,
-        )
+        from stripesim.scenarios.studies.recovery import runs
 
         engine = setting.engine
         return [
             *(
-                Call(f"{source}: {name}", scheduler_row, (source, name, *rest, engine))
-                for source, name, *rest in schedulers()
+                Call(f"{source}: {name}", runs.scheduler_row, (source, name, *rest, engine))
+                for source, name, *rest in runs.schedulers()
             ),
-            *(Call(name, hung_row, (name, engine)) for name in HUNG),
-            *(Call(f"repair of {paper}", pair_row, (paper, engine)) for paper in PAIRS),
+            *(Call(name, runs.hung_row, (name, engine)) for name in runs.HUNG),
+            *(Call(f"repair of {paper}", runs.pair_row, (paper, engine)) for paper in runs.PAIRS),
         ]
 
 

@@ -1,6 +1,6 @@
 """The director: from a failure to a clean cluster, placement group by placement group."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from stripesim.sim.ceph.failures.scrubs import Scrubs
 from stripesim.sim.ceph.failures.timeline import Timeline, osd_names
 from stripesim.sim.ceph.failures.work import NOTES, OperationBook, RecoveryFeed
 from stripesim.sim.ceph.layout import Layout
+from stripesim.sim.ceph.phases import Phase
 from stripesim.sim.ceph.planner import Foreground
 from stripesim.sim.ceph.pool import Book, Pool
-from stripesim.sim.engine.graph import IntArray
-from stripesim.sim.engine.program import PENDING, Action, Progress, Report, SetGroup, Wake
+from stripesim.sim.engine.graph import COUNTER_INDEX, IntArray
+from stripesim.sim.engine.program import PENDING, Action, Begun, Progress, Report, SetGroup, Wake
 
 # Notes of one placement group in flight: two rounds for one interval, in blocks where others stand in.
 _NOTES_MAX = 8
@@ -28,7 +29,7 @@ _LONG_AGO = 1 << 20
 
 
 class _Writer:
-    """Finds what one stream of the foreground has written since the last look."""
+    """Finds what one stream of the foreground has written since the last look, and what it is writing."""
 
     def __init__(self, client: Foreground, stream: int) -> None:
         self._client, self._stream = client, stream
@@ -50,6 +51,13 @@ class _Writer:
         planned = self._client.planned
         fresh = fresh[planned.is_write[first + fresh]] + first
         return np.stack([planned.groups[fresh], planned.objects[fresh]])
+
+    def writing(self, progress: Progress) -> Iterator[tuple[int, int, Begun]]:
+        """Yield placement group and object of the writes in flight, and what has begun, the last first."""
+        planned = self._client.planned
+        for one in sorted(progress.begun(self._stream), key=lambda one: -one.number):
+            if planned.is_write[one.number]:
+                yield int(planned.groups[one.number]), int(planned.objects[one.number]), one
 
 
 class FaultDirector:
@@ -127,6 +135,11 @@ class FaultDirector:
         self._has_looked = False
         self._actions: list[Action] = []
         self._is_recovering = False
+        # Writes that were cut off when some members had them in their stores; the steps of templates where
+        # they come there; the writes in flight of each placement group at this moment, None: not asked for.
+        self.interrupted = {"recovered": 0, "rolled back": 0}
+        self._stores: dict[int, dict[int, int]] = {}
+        self._writing: dict[int, list[tuple[int, Begun]]] | None = None
         self._outages = Outages(
             plan,
             pool,
@@ -134,15 +147,14 @@ class FaultDirector:
             self._monitor,
             self.groups,
             self.timeline,
-            act=self._do,
+            act=self._actions.append,
             serve=self._serve,
         )
         self.scrubs = Scrubs(
-            plan.model,
+            plan,
             self._agenda,
             operations,
-            self.groups if plan.scrubs else (),
-            plan.seed,
+            self.groups,
             is_ready=lambda group: self.timeline.states[group.number] == State.CLEAN and group.is_clean,
             found=self._outages.found,
         )
@@ -231,8 +243,8 @@ class FaultDirector:
 
     def act(self, now_ns: int, reports: Sequence[Report]) -> Sequence[Action]:
         """Let happen what happens now."""
-        self._actions = []
-        self._has_looked = False
+        self._actions.clear()
+        self._has_looked, self._writing = False, None
         for report in reports:
             part = self.recovery if report.stream == self._feed_stream else self.scrubs
             part.done(now_ns, report.index)
@@ -241,7 +253,7 @@ class FaultDirector:
             self._actions.append(Wake(self._feed_stream + (stream is self.notes)))
         if self.scrubs.hand_over():
             self._actions.append(Wake(self._feed_stream + 2))
-        return self._actions
+        return tuple(self._actions)
 
     # What clients have written.
 
@@ -260,8 +272,38 @@ class FaultDirector:
         for (number, item), count in zip(pairs.T.tolist(), counts.tolist(), strict=True):
             self.groups[number].written(item, count)
 
-    def _do(self, action: Action) -> None:
-        self._actions.append(action)
+    def _note_interrupted(self, group: Group) -> None:
+        """Let members disagree about the writes of a placement group that a new interval cuts off.
+
+        Deviation: a client that sends a logged write again is answered at once in Ceph; here it is written.
+        """
+        assert self._progress is not None
+        if self._writing is None:
+            self._writing = {}
+            for writer in self._writers:
+                for number, item, one in writer.writing(self._progress):
+                    self._writing.setdefault(number, []).append((item, one))
+        settled: set[int] = set()
+        for item, one in self._writing.pop(group.number, ()):
+            stores = self._stores_of(one.template)
+            reached = {shard for step, shard in stores.items() if one.steps[step]}
+            if reached and item not in settled:
+                touched = set(stores.values())
+                stays = group.interrupted(item, touched, reached, self._answers)
+                self.interrupted["recovered" if stays else "rolled back"] += touched != reached
+                settled |= {item} if stays else set()
+
+    def _answers(self, osd: int) -> bool:
+        return self._is_up(osd) and self._outages.silent_since_ns(osd) is None
+
+    def _stores_of(self, number: int) -> dict[int, int]:
+        """Return by step of a write's template the shard whose store has the write once it has begun."""
+        if number not in self._stores:
+            template = self._book.templates[number]
+            steps = template.amounts[:, COUNTER_INDEX["device_write_bytes"]] > 0
+            steps |= np.array(template.phases) == Phase.LOG
+            self._stores[number] = {step: template.shards[step] for step in np.flatnonzero(steps).tolist()}
+        return self._stores[number]
 
     def _is_up(self, osd: int) -> bool:
         return osd in self._monitor.up
@@ -298,6 +340,7 @@ class FaultDirector:
         self.recovery.cancel(now_ns, group)
         self.scrubs.cancel(group.number)
         self._waiting.discard(group.number)
+        self._note_interrupted(group)
         group.interval += 1
         group.since_epoch = self._monitor.epoch
         if group.active:
@@ -419,14 +462,8 @@ class FaultDirector:
     def _show(self, group: Group, members: Members, item: int | None = None) -> None:
         """Let clients see who serves a placement group, or one object of it."""
         assert members.primary is not None
-        self._layout.set(
-            self._book,
-            group.number,
-            acting=members.acting,
-            joining=members.joining,
-            primary=members.primary,
-            item=item,
-        )
+        acting, joining = members.acting, members.joining
+        self._layout.set(self._book, group.number, acting, joining, members.primary, item)
 
     def _recovered(self, group: Group, item: int) -> None:
         """Let requests go to members that have one object more."""
@@ -454,7 +491,8 @@ class FaultDirector:
         return Priority.DEGRADED if group.members.missing else Priority.MOVE
 
     def _recovery_started(self, now_ns: int, group: Group) -> None:
-        if not self._is_recovering:
+        behind = any(not copy.missing <= copy.cut_off for copy in group.joining_copies.values())
+        if behind and not self._is_recovering:
             self._is_recovering = True
             self.timeline.note(now_ns, "recovering", f"pg {group.number:x} is the first")
         if group.active and self.timeline.states[group.number] != State.WAIT:

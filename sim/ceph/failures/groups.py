@@ -1,6 +1,6 @@
 """What each OSD holds of each placement group, and who serves it: the state that peering decides on."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -37,10 +37,12 @@ class Copy:
 
     It lacks the objects `missing`, and knows it; `corrupt` ones nobody has noticed. `missed_count` entries of
     the log are new to it; `backfill`: more than the others' logs hold, so that it is scanned as a whole.
+    `cut_off` are objects that it lacks of writes that an interval's end cut off.
     """
 
     missing: set[int] = field(default_factory=set)
     corrupt: set[int] = field(default_factory=set)
+    cut_off: set[int] = field(default_factory=set)
     backfill: bool = False
     missed_count: int = 0
 
@@ -243,6 +245,39 @@ class Group:
                 copy.missing.add(item)
                 copy.missed_count += count
             # Who is being brought up to date gets the write, but cannot apply it to what it lacks.
+
+    def interrupted(
+        self, item: int, touched: Set[int], reached: Set[int], is_up: Callable[[int], bool]
+    ) -> bool:
+        """Decide on a write that was cut off, of which the OSDs of some shards have an entry in their log.
+
+        If what they have is enough to read the object, those that were to write and did not lack it;
+        else they take it back. Tell whether it stays.
+
+        See Ceph v16.2.15, ``src/osd/PGLog.h`` (``_merge_object_divergent_entries``) and
+        ``src/osd/PeeringState.cc`` (``find_best_info``).
+        """
+        pairs = list(zip(self.members.acting, self.members.joining, strict=True))
+        bound = [serves if serves != NO_OSD else joins for serves, joins in pairs]
+        have = {
+            shard
+            for shard in reached
+            if is_up(bound[shard]) and item not in self.copies[bound[shard], self.content(shard)].missing
+        }
+        absent = {shard for shard, osd in enumerate(bound) if osd == NO_OSD or not is_up(osd)}
+        if not have or not self._scheme.can_decode(frozenset(absent | (touched - have))):
+            return False
+        written = {(osd, self.content(shard)) for shard in have for osd in pairs[shard]}
+        self.objects.add(item)
+        self._append(1)
+        changed = {self.content(shard) for shard in touched}
+        for (osd, content), copy in self.copies.items():
+            if (osd, content) not in written and (osd not in self.members.osds or content in changed):
+                if osd in self.members.osds and is_up(osd) and item not in copy.missing:
+                    copy.cut_off.add(item)
+                copy.missing.add(item)
+                copy.missed_count += 1
+        return True
 
     @property
     def is_clean(self) -> bool:

@@ -75,11 +75,7 @@ class Monitor:
         hosts.add(int(self._hosts[reporter]))
         if refused or len(hosts) >= self._model.min_down_reporters_count:
             why = "connection refused" if refused else f"reported from {len(hosts)} hosts"
-            self._mark_down(now_ns, osd, why)
-
-    def silent(self, now_ns: int, osd: int) -> None:
-        """Mark an OSD down that the monitors have not heard from for too long."""
-        self._mark_down(now_ns, osd, "silent to the monitors")
+            self.mark_down(now_ns, osd, why)
 
     def forget_reports(self, osd: int) -> None:
         """An OSD answers again."""
@@ -89,7 +85,8 @@ class Monitor:
         """Tell whether the next map marks an OSD down."""
         return Change("down", osd) in self._pending
 
-    def _mark_down(self, now_ns: int, osd: int, why: str) -> None:
+    def mark_down(self, now_ns: int, osd: int, why: str) -> None:
+        """Mark an OSD down that was reported, or that the monitors have not heard from for too long."""
         change = Change("down", osd)
         if osd in self.up and change not in self._pending:
             self._note(now_ns, "detected", f"osd.{osd} {why}")

@@ -130,7 +130,7 @@ class Outages:
 
     def _unheard(self, now_ns: int, osd: int, failure: Failure) -> None:
         if self._dead.get(osd) is failure:
-            self._monitor.silent(now_ns, osd)
+            self._monitor.mark_down(now_ns, osd, "silent to the monitors")
 
     def _return(self, now_ns: int, failure: Failure) -> None:
         self._act(Start(self._resources(failure)))

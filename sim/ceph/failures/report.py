@@ -45,7 +45,8 @@ def describe_faults(
     """Return what faults add to a result row, and the timeline.
 
     The document has ``events``, ``pg_states``, ``phases``, ``blocked``, ``foreground``, ``recovery``,
-    ``recovery_waits``, ``unavailable`` and ``lost``; `feed` is the stream of recovery operations.
+    ``recovery_waits``, ``unavailable``, ``interrupted`` and ``lost``; `feed` is the stream of recovery
+    operations.
     """
     timeline = director.timeline
     spans = phase_spans(timeline, run.end_ns)
@@ -378,6 +379,7 @@ def _document(
             }
             for group, start_ns, stop_ns, state in timeline.spans()
         ],
+        "interrupted": director.interrupted,
         "lost": [
             {"pg": f"{group:x}", "objects": sorted(items)} for group, items in sorted(timeline.lost.items())
         ],

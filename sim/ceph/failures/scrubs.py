@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stripesim.models.recovery import RecoveryModel
 from stripesim.sim.ceph.failures.agenda import Agenda
 from stripesim.sim.ceph.failures.groups import Group
+from stripesim.sim.ceph.failures.schedule import FaultPlan
 from stripesim.sim.ceph.failures.work import OperationBook, RecoveryFeed
 from stripesim.sim.ceph.paths import rounds_bytes
 
@@ -44,19 +44,19 @@ class Scrubs:
 
     def __init__(
         self,
-        model: RecoveryModel,
+        plan: FaultPlan,
         agenda: Agenda,
         operations: OperationBook,
         groups: Sequence[Group],
-        seed: int,
         *,
         is_ready: Callable[[Group], bool],
         found: Callable[[int, Group], None],
     ) -> None:
-        self._agenda, self._operations, self._groups = agenda, operations, groups
+        self._agenda, self._operations = agenda, operations
+        self._groups = groups = groups if plan.scrubs else ()
         self._is_ready, self._found = is_ready, found
         self.feed = RecoveryFeed(len(groups))
-        self._period_ns = max(1, model.scrub_interval_ns // SCRUBS_PER_DEEP)
+        self._period_ns = max(1, plan.model.scrub_interval_ns // SCRUBS_PER_DEEP)
         # Groups that are due, and whether in depth; those that are scrubbed.
         self._due: dict[int, bool] = {}
         self._running: dict[int, _Scrub] = {}
@@ -64,7 +64,7 @@ class Scrubs:
         self._next: list[int] = []
         self.deep_count = 0
         for group in groups:
-            phase_ns = deep_scrub_phase_ns(seed, group.number, model.scrub_interval_ns)
+            phase_ns = deep_scrub_phase_ns(plan.seed, group.number, plan.model.scrub_interval_ns)
             turn, first_ns = divmod(phase_ns, self._period_ns)
             agenda.at(first_ns, self._fall_due, group.number, -turn)
 

@@ -169,7 +169,6 @@ class OperationBook:
         self, group: int, row: list[int], lead: int, missing: frozenset[int], lost: tuple[int, ...]
     ) -> Planned:
         context = self._layout.context(lead, missing)
-
         unit_bytes = context.geometry.stripe_bytes
         rounds = rounds_bytes(self._pool.object_bytes, context.recovery_chunk_bytes, unit_bytes)
         templates = self._rounds(
@@ -184,7 +183,6 @@ class OperationBook:
         missing = frozenset(range(len(row), width))
         row += [NO_OSD] * (width - len(row))
         context = self._layout.context(0, missing)
-
         path = partial(move_path, context, source=place, target=1)
         rounds = rounds_bytes(self.shard_bytes, context.recovery_chunk_bytes)
         return self._rounds(("move", place), path, rounds), self._layout.row(self._book, row, 0, group.number)

@@ -6,7 +6,7 @@ flight is compiled too (``compiled/actions.py``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, cast
 
@@ -52,6 +52,19 @@ class Direction:
         log = self.run.world.log[: int(self.run.world.clock["logged"][0])]
         completed_ns: IntArray = log["completed_ns"][log["stream"] == stream].astype(np.int64)
         return completed_ns
+
+    def begun(self, stream: int) -> Iterator[machine.Begun]:
+        """Yield what has begun of each of a stream's requests in flight."""
+        world, bits = self.run.world, int(self.run.world.clock["cell_bits"][0])
+        for slot in self._in_flight().tolist():
+            request = world.requests[slot]
+            log = world.log[request["entry"]]
+            if request["stream"] == stream and log["completed_ns"] == PENDING:
+                template = int(log["template"])
+                first, steps = slot << bits, int(world.templates["steps"][template])
+                pending = world.pending[first : first + steps]
+                begun = (pending <= 0) & (pending > layout.SKIPPED)
+                yield machine.Begun(int(request["number"]) // len(world.streams), template, begun)
 
     def step(self) -> bool:
         """Do what is due first; False if that lies behind the time bound."""

@@ -61,7 +61,9 @@ class Tables:
         rows["word"] = np.where(idle, NONE, template.words)
         rows["spread"] = template.spreads
         rows["is_reply"][template.reply] = 1
-        rows["waits_for"] = np.where(template.predecessors > 1, layout.ALL, layout.ONE)
+        # A director may ask which steps have begun.
+        alone = 0 if self._counted else 1
+        rows["waits_for"] = np.where(template.predecessors > alone, layout.ALL, layout.ONE)
         rows["accounts"] = template.amounts.any(axis=1)
         specials = self._specials(template, rows)
         if len(self._program.followed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from heapq import heapify
 from typing import TYPE_CHECKING, Any, cast
@@ -54,6 +54,14 @@ class Direction:
     def completed_ns(self, stream: int) -> IntArray:
         """Return the completion times of a stream's requests issued so far."""
         return np.array(self.engine.streams[stream].completed_ns, dtype=np.int64)
+
+    def begun(self, stream: int) -> Iterator[machine.Begun]:
+        """Yield what has begun of each of a stream's requests in flight."""
+        for request in self.flying.values():
+            log, place = self.engine.log(request), self._place(request)
+            if request.stream == stream and log.completed_ns[place] == PENDING:
+                template, pending = log.chosen[place][0], np.array(request.pending)
+                yield machine.Begun(place, template, (pending <= 0) & (pending > -STEPS_MAX))
 
     def act(self) -> None:
         """Ask the director what happens now, and let it happen."""

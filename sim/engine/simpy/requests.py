@@ -37,12 +37,13 @@ class Path:
         self.dynamics = Dynamics(template, spawned) if template.dynamics else None
         merges = self.dynamics.merges if self.dynamics else [False] * template.steps
         # What it takes to start a step: its number, how it waits for its predecessors,
-        # word, role, demand before any spread, distribution.
+        # word, role, demand before any spread, distribution. A director may ask which have begun.
+        alone = 0 if counted else 1
         starting = list(
             zip(
                 range(template.steps),
                 [
-                    MERGE if merge else ALL if count > 1 else ONE
+                    MERGE if merge else ALL if count > alone else ONE
                     for count, merge in zip(self.predecessors, merges, strict=True)
                 ],
                 self.words,
