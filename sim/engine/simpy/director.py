@@ -58,7 +58,7 @@ class Direction:
     def begun(self, stream: int) -> Iterator[machine.Begun]:
         """Yield what has begun of each of a stream's requests in flight."""
         for request in self.flying.values():
-            log, place = self.engine.log(request), self._place(request)
+            log, place = self.engine.logs[request.stream], self._place(request)
             if request.stream == stream and log.completed_ns[place] == PENDING:
                 template, pending = log.chosen[place][0], np.array(request.pending)
                 yield machine.Begun(place, template, (pending <= 0) & (pending > -STEPS_MAX))
@@ -199,7 +199,7 @@ class Direction:
                 del self.waiting[number]
                 self._end(stream, place, machine.CUT)
         for request in cut:
-            log, place = engine.log(request), self._place(request)
+            log, place = engine.logs[request.stream], self._place(request)
             if log.completed_ns[place] != PENDING:
                 continue
             if not isinstance(log, Stream):
@@ -220,7 +220,7 @@ class Direction:
         return (number - machine.SPAWNED_FROM if number >= machine.SPAWNED_FROM else number) // streams
 
     def _group(self, request: Request) -> int:
-        return self.engine.log(request).chosen[self._place(request)][2]
+        return self.engine.logs[request.stream].chosen[self._place(request)][2]
 
     def _cut_off(self, cut: set[Request]) -> set[int]:
         engine, now_ns = self.engine, int(self.engine.now)

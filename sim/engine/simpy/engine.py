@@ -119,12 +119,11 @@ class SimpyEngine(simpy.Environment):
         self.streams = [Stream(self, index) for index in range(len(program.streams))]
         # What the requests of each stream spawned.
         self.spawned = [Log(self.direction is not None) for _ in program.streams]
+        self.logs: list[Log] = [*self.streams, *self.spawned]
         # Tickets that have not had their turn, per gate; pins per key.
-        self.gates: dict[int, deque[Ticket]] = {}
+        gates = [resource for resource, discipline in enumerate(self.disciplines) if discipline == GATE]
+        self.gates: dict[int, deque[Ticket]] = {gate: deque() for gate in gates}
         self.pins: dict[int, int] = {}
-        for resource, discipline in enumerate(self.disciplines):
-            if discipline == GATE:
-                self.gates[resource] = deque()
 
     def schedule(self, event: simpy.Event, priority: int = 1, delay: float = 0) -> None:
         """Put an ordinary SimPy event into the calendar; SimPy calls this for its own."""
@@ -674,7 +673,7 @@ class SimpyEngine(simpy.Environment):
         dynamics = request.path.dynamics
         assert dynamics is not None
         of = request.stream % len(self.streams)
-        log, parents = self.spawned[of], self.streams[of] if request.stream == of else self.spawned[of]
+        log, parents = self.spawned[of], self.logs[request.stream]
         first = 0 if request.stream == of else SPAWNED_FROM
         _, binding, group = parents.chosen[(request.number - first) // len(self.streams)]
         number = SPAWNED_FROM + len(log.issued_ns) * len(self.streams) + of
@@ -688,7 +687,7 @@ class SimpyEngine(simpy.Environment):
         assert dynamics is not None
         once = dynamics.once[step]
         if once is not None:
-            self.log(request).taken += once
+            self.logs[request.stream].taken += once
             if self.program.bin_ns:
                 self._bin()[:] += once
 
@@ -698,18 +697,9 @@ class SimpyEngine(simpy.Environment):
         role = path.roles[step]
         if role >= 0 and request.row[role] < 0:
             return
-        log = self.log(request)
+        log = self.logs[request.stream]
         log.taken += path.amounts[step]
         log.taken_uses += path.words[step] == graph.USE and role >= 0
-
-    def log(self, request: Request) -> Log:
-        """Return the log of a request's stream."""
-        streams = len(self.streams)
-        return (
-            self.streams[request.stream]
-            if request.stream < streams
-            else self.spawned[request.stream - streams]
-        )
 
     def _account(self, path: Path, row: list[int], step: int) -> None:
         """Add what a step accounts to the bin of the current time."""
@@ -734,8 +724,7 @@ class SimpyEngine(simpy.Environment):
         resources = self.program.resources
         assert self.free == resources.capacities.tolist(), "a server or a lock is held after the end"
         assert not any(self.queues) and not any(self.shares), "a request waits after the end"
-        logs = [*self.streams, *self.spawned]
-        assert all(PENDING not in log.completed_ns for log in logs), "a request was lost"
+        assert all(PENDING not in log.completed_ns for log in self.logs), "a request was lost"
         assert not self.pins, "a key is pinned after the end"
 
 
