@@ -231,7 +231,7 @@ class _Explanation:
 
     def timeline(self) -> Timeline:
         pool, targets = self._place()
-        book, source = self._plan(pool, targets)
+        book, source, how = self._plan(pool, targets)
         program = Program(
             resources=pool.cluster.resources,
             book=book,
@@ -262,7 +262,7 @@ class _Explanation:
             holds=tuple(holds(steps)),
             path=critical_path(steps, book.templates[graphs[0]].reply),
             parameters=parameters,
-            **self._shards(pool),
+            **self._shards(pool) | how,
         )
 
     def _shards(self, pool: Pool) -> dict[str, Any]:
@@ -330,16 +330,19 @@ class _Explanation:
         cluster = replace(pool.cluster, acting=pool.cluster.acting[[group]])
         return replace(pool, cluster=cluster), targets
 
-    def _plan(self, pool: Pool, targets: Any) -> tuple[Book, RequestSource]:
+    def _plan(self, pool: Pool, targets: Any) -> tuple[Book, RequestSource, dict[str, str]]:
         book = Book(pool.bindings())
         if targets is not None:
-            return book, self._repair(pool, book, targets)
+            return book, *self._repair(pool, book, targets)
         write, prefilled = self.op == "write", self.scenario.workload.image == "prefilled"
         workload = _One(write=write, offset_bytes=self.offset_bytes, length_bytes=self.size_bytes)
-        return book, RequestPlanner(pool, book, workload, prefilled=prefilled)
+        return book, RequestPlanner(pool, book, workload, prefilled=prefilled), {}
 
-    def _repair(self, pool: Pool, book: Book, targets: Any) -> RequestSource:
-        """Plan the rebuild of the lost shard of one object, as the director of failures does."""
+    def _repair(self, pool: Pool, book: Book, targets: Any) -> tuple[RequestSource, dict[str, str]]:
+        """Plan the rebuild of the lost shard of one object, as the director of failures does.
+
+        Of an object that is too large for one graph it is the first round; the second value says so.
+        """
         lost = int(pool.cluster.acting[0, self.lost_shard])
         group = Group(0, pool.scheme, pool.cluster.acting[0].tolist(), [0])
         group.copies = {key: copy for key, copy in group.copies.items() if key[0] != lost}
@@ -350,7 +353,8 @@ class _Explanation:
         group.up = group.aligned(targets[0].tolist(), is_up)
         group.add_empty_copies()
         group.members = group.decide(is_up)
-        operations = OperationBook(pool, book, Layout(pool), whole=True)
+        layout = Layout(pool)
+        operations = OperationBook(pool, book, layout, whole=True)
         found = [one for one in operations.operations(group, 0, is_up) if one.kind == "rebuild"]
         if not found:
             raise ExplainError(
@@ -359,18 +363,17 @@ class _Explanation:
             )
         feed = RecoveryFeed(1)
         try:
-            (template,), binding = operations.plan(group, found[0], is_up)
-        except ValueError as error:
-            wanted = "a smaller object, a larger stripe unit or faults.recovery_chunk_bytes"
-            raise ExplainError(f"--size: {error} to draw: {wanted}") from None
-        feed.push(template, binding, 0)
-        return feed
+            rounds, binding = operations.plan(group, found[0], is_up)
+        except ValueError:
+            rounds, binding = OperationBook(pool, book, layout).plan(group, found[0], is_up)
+        feed.push(rounds[0], binding, 0)
+        return feed, {} if len(rounds) == 1 else {"method": f"the first of {len(rounds)} rounds"}
 
     def _planner(
         self, pool: Pool, targets: Any, graphs: Sequence[int]
     ) -> Callable[[Models], Sequence[Template]]:
         def templates(models: Models) -> list[Template]:
-            book, source = self._plan(replace(pool, cluster=replace(pool.cluster, models=models)), targets)
+            book, source, _ = self._plan(replace(pool, cluster=replace(pool.cluster, models=models)), targets)
             source.take(1)
             return [book.templates[graph] for graph in graphs]
 

@@ -66,13 +66,13 @@ def heading(timeline: Timeline) -> str:
     scheme = scheme_label(timeline.scheme)
     size = format_size(timeline.size_bytes)
     state = "" if timeline.state == "healthy" else f", {timeline.state}"
+    how = "" if timeline.method in ("", "primary") else f" ({timeline.method})"
     if timeline.op == "repair":
         lost = " and ".join(str(shard) for shard in timeline.missing)
-        return f"{scheme}: repair of shard {lost} of one {size} object, {timeline.generation}"
+        return f"{scheme}: repair of shard {lost} of one {size} object, {timeline.generation}{how}"
     if timeline.missing:
         state += f" (shard {', '.join(map(str, timeline.missing))} down)"
     at = f" at {format_size(timeline.offset_bytes)}" if timeline.offset_bytes else ""
-    how = "" if timeline.method in ("", "primary") else f" ({timeline.method})"
     return f"{scheme}: {size} {timeline.op}{at}, {timeline.generation}{how}{state}"
 
 

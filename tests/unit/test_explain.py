@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stripesim.scenarios.explain.record import RecordingError, record
 from stripesim.scenarios.explain.request import ExplainError, explain
+from stripesim.scenarios.explain.text import heading
 from stripesim.scenarios.explain.timeline import CATEGORIES, Timeline, TimelineStep
 from stripesim.scenarios.run.build import build_cell, build_models
 from stripesim.scenarios.schema.keys import Cell
@@ -189,6 +190,15 @@ def test_a_repair_reads_k_shards_and_writes_one() -> None:
     )
     assert timeline.missing == (4,)
     assert labelled(timeline, "decode and push")[0].coding_ns > 0
+
+
+def test_of_a_large_object_the_first_round_of_its_repair_is_explained() -> None:
+    timeline = one("repair", "rs:6,3", 384 << 20, stripe_unit_bytes=4096)
+    # 8 MiB a round, in whole stripes of 24 KiB.
+    stripes = -(-(8 << 20) // 24576)
+    rounds = -(-(384 << 20) // (stripes * 24576))
+    assert heading(timeline).endswith(f"of one 384MiB object, kraken (the first of {rounds} rounds)")
+    assert timeline.totals()["device_read_bytes"] == stripes * 24576
 
 
 def test_a_scenario_that_ships_can_be_the_cluster() -> None:
