@@ -162,8 +162,9 @@ class CompiledRun:
             rows[:] = np.zeros((), dtype=layout.KEYS)
         keys = world.keys
         if not len(keys):
-            # What was issued so far has no keys.
+            # What was issued so far has no keys, nor what waits to be.
             keys = np.zeros(max(1, len(world.requests)), dtype=layout.KEYS)
+            world.parked["first"] = world.parked["stop"] = 0
         self.world = self.world._replace(plan_keys=plan_keys, keys=keys)
 
     def _lengthen_plan(self, requests: int) -> None:
