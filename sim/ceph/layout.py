@@ -62,21 +62,16 @@ class Layout:
         self,
         book: Book,
         group: int,
-        acting: Sequence[int],
-        joining: Sequence[int],
+        members: Sequence[int],
+        missing: frozenset[int],
         primary: int,
         item: int | None = None,
     ) -> None:
         """Let a placement group look otherwise from now on, or one object (`item`) until the group does.
 
-        `acting` and `joining` are the OSD that serves each shard and the one that is brought up to date for
-        it, or `NO_OSD`; where a shard is still served by another OSD, clients see that one. `primary` is
-        the shard whose OSD leads.
+        `members` are the OSDs that writes of each shard reach, or `NO_OSD`: of `missing` shards those that
+        are brought up to date. `primary` is the shard whose OSD leads.
         """
-        members = [
-            serves if serves != NO_OSD else joins for serves, joins in zip(acting, joining, strict=True)
-        ]
-        missing = frozenset(shard for shard, osd in enumerate(acting) if osd == NO_OSD)
         catching_up = frozenset(shard for shard in missing if members[shard] != NO_OSD)
         look = self._view(primary, missing, catching_up), self.row(book, members, primary, group)
         if item is None:

@@ -151,14 +151,14 @@ class RequestPlanner:
         # One number per object over all images.
         keys = objects + requests.images * (np.int64(1) << 40)
         sizes = self._sizes_before(requests, keys, offsets)
-        templates = self._plan(requests, keys, offsets, sizes, groups)
+        templates, bindings = self._plan(requests, keys, offsets, sizes, groups)
         clients = np.zeros(len(groups), dtype=np.int64) if requests.clients is None else requests.clients
         self._planned.append(
             Planned(owners, requests.is_write, requests.lengths_bytes, groups, keys, clients)
         )
         return RequestChunk(
             templates=templates,
-            bindings=pool.binding_of(self._layout.look(groups, keys)[1], clients),
+            bindings=pool.binding_of(bindings, clients),
             groups=groups,
             arrivals_ns=requests.arrivals_ns,
             keys=self._key_ranges(requests, keys, offsets, sizes) if self._pipelined else None,
@@ -250,9 +250,9 @@ class RequestPlanner:
 
     def _plan(
         self, requests: Requests, keys: IntArray, offsets: IntArray, sizes: IntArray, groups: IntArray
-    ) -> IntArray:
+    ) -> tuple[IntArray, IntArray]:
         if not len(requests):
-            return np.empty(0, dtype=np.int64)
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         lengths, is_write = requests.lengths_bytes, requests.is_write
         head, tail = self._cached(keys, offsets, lengths, sizes, is_write)
         if self._small is not None:
@@ -262,7 +262,7 @@ class RequestPlanner:
                 column[is_write] = states[is_write]
         rows = np.empty((len(requests), 7), dtype=np.int64)
         rows[:, _WRITE], rows[:, _LENGTH] = is_write, lengths
-        rows[:, _VIEW], _ = self._layout.look(groups, keys)
+        rows[:, _VIEW], bindings = self._layout.look(groups, keys)
         rows[:, _HEAD], rows[:, _TAIL] = head, tail
         # Shift request and object together by whole periods of the layout. Only stripes are filled from the
         # object's end to the request: there the distance matters, for a copy it does not.
@@ -276,7 +276,7 @@ class RequestPlanner:
         rows[:, _SIZE] = np.clip(sizes - base, 0, reach)
         if self._keep:
             self._shapes.append(rows)
-        return self._templates_of(rows)
+        return self._templates_of(rows), bindings
 
     def _templates_of(self, rows: IntArray) -> IntArray:
         unique, inverse = np.unique(rows, axis=0, return_inverse=True)

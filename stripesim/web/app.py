@@ -249,7 +249,8 @@ def _summary(job: Job) -> list[dict[str, str]]:
             line[key] = number_text(values[0], factor) if values else "…"
             if len(values) > 1:
                 mean, low, high = student_interval(values)
-                half = number_text(((high or mean) - (low or mean)) / 2, factor, digits=2)
+                assert low is not None and high is not None, "two values or more have an interval"
+                half = number_text((high - low) / 2, factor, digits=2)
                 line[key] = f"{number_text(mean, factor)} ± {half}"
         saturated = any(row["saturated"] for row in mine)
         line["limit"] = ", ".join(dict.fromkeys(str(row["bottleneck"]) for row in mine)) or "…"

@@ -225,7 +225,7 @@ class FaultDirector:
         self.timeline.note(now_ns, "failed", f"{names} (before the run)")
         for group in hurt:
             self._serve(now_ns, group)
-            group.temp = len(group.inside) < len(group.joining_copies)
+            group.temp = group.needs_stand_ins
             pairs = zip(group.members.acting, group.members.joining, strict=True)
             shards = sum(osd in (NO_OSD, new) and new != NO_OSD for osd, new in pairs)
             self.lost_objects += len(group.objects) * (shards > 0)
@@ -397,7 +397,7 @@ class FaultDirector:
         """The primary knows what everybody has."""
         if group.interval != interval:
             return
-        if len(group.inside) < len(group.joining_copies) and not group.temp:
+        if group.needs_stand_ins and not group.temp:
             group.temp = True
             self._monitor.propose(now_ns, Change("pg_temp", group.number))
             return
@@ -462,8 +462,7 @@ class FaultDirector:
     def _show(self, group: Group, members: Members, item: int | None = None) -> None:
         """Let clients see who serves a placement group, or one object of it."""
         assert members.primary is not None
-        acting, joining = members.acting, members.joining
-        self._layout.set(self._book, group.number, acting, joining, members.primary, item)
+        self._layout.set(self._book, group.number, members.written, members.missing, members.primary, item)
 
     def _recovered(self, group: Group, item: int) -> None:
         """Let requests go to members that have one object more."""

@@ -71,6 +71,12 @@ class Members:
         return frozenset(shard for shard, osd in enumerate(self.acting) if osd == NO_OSD)
 
     @property
+    def written(self) -> tuple[int, ...]:
+        """The OSD that writes of each shard reach: who serves it, or else is brought up to date."""
+        pairs = zip(self.acting, self.joining, strict=True)
+        return tuple(serves if serves != NO_OSD else joins for serves, joins in pairs)
+
+    @property
     def osds(self) -> frozenset[int]:
         """All OSDs that take part."""
         return frozenset((*self.acting, *self.joining)) - {NO_OSD}
@@ -195,6 +201,11 @@ class Group:
         acting, joining = self.members.acting, self.members.joining
         return {shard: copy for shard, copy in self.joining_copies.items() if acting[shard] == joining[shard]}
 
+    @property
+    def needs_stand_ins(self) -> bool:
+        """Whether somebody is brought up to date beside the acting set."""
+        return len(self.inside) < len(self.joining_copies)
+
     def members_for(self, item: int) -> Members:
         """Return who serves an object: those of the members that have it."""
         acting = list(self.members.acting)
@@ -258,7 +269,7 @@ class Group:
         ``src/osd/PeeringState.cc`` (``find_best_info``).
         """
         pairs = list(zip(self.members.acting, self.members.joining, strict=True))
-        bound = [serves if serves != NO_OSD else joins for serves, joins in pairs]
+        bound = self.members.written
         have = {
             shard
             for shard in reached

@@ -162,8 +162,9 @@ class Recovery:
             self._starting.append(work)
             return
         self._active[work.lead] -= 1
+        copies = work.group.joining_copies
         for shard in operation.shards:
-            work.group.joining_copies[shard].missing.discard(operation.item)
+            copies[shard].missing.discard(operation.item)
         if not work.group.inside.keys().isdisjoint(operation.shards):
             self._recovered(work.group, operation.item)
         if work.in_flight or work.starting or self._more(work):

@@ -151,7 +151,8 @@ class StripedWriteModel(MeasuredModel):
         The work of a stripe is copying, so it grows with the stripe's data.
         """
         scale = geometry.encoding_unit_bytes / REFERENCE_RECORD_BYTES
-        return self._of_stripes("master", scale, geometry, record_bytes)
+        times_ns = self.master_record_ns, self.master_stripe_ns, self.master_stripe_uncached_ns
+        return self._of_stripes(times_ns, scale, geometry, record_bytes)
 
     def parity_ns(self, geometry: VolumeGeometry, record_bytes: int, *, kernel_factor: float = 1.0) -> float:
         """Time of the encode calls of a record [ns], equation (2).
@@ -164,12 +165,13 @@ class StripedWriteModel(MeasuredModel):
         if kernel_factor < 0:
             raise ValueError(f"parity: kernel_factor: got {kernel_factor}, wanted 0 or more")
         scale = geometry.m * geometry.encoding_unit_bytes / (2 * REFERENCE_RECORD_BYTES)
-        return kernel_factor * self._of_stripes("parity", scale, geometry, record_bytes)
+        times_ns = self.parity_record_ns, self.parity_stripe_ns, self.parity_stripe_uncached_ns
+        return kernel_factor * self._of_stripes(times_ns, scale, geometry, record_bytes)
 
-    def _of_stripes(self, step: str, scale: float, geometry: VolumeGeometry, record_bytes: int) -> float:
-        record_ns, stripe_ns, uncached_ns = (
-            getattr(self, f"{step}_{part}_ns") for part in ("record", "stripe", "stripe_uncached")
-        )
+    def _of_stripes(
+        self, times_ns: tuple[float, float, float], scale: float, geometry: VolumeGeometry, record_bytes: int
+    ) -> float:
+        record_ns, stripe_ns, uncached_ns = times_ns
         cost = AffineKnee(record_ns, scale * stripe_ns, self.knee_stripes(geometry), scale * uncached_ns)
         return cost.duration_ns(geometry.stripes(record_bytes))
 
