@@ -18,9 +18,9 @@ class RecoveryModel(MeasuredModel):
 
     Notes
     -----
-    The sleep profile paces recovery as ``osd_recovery_sleep`` does: starts of objects on one OSD lie so far
-    apart. Under mClock Ceph sets the sleep to 0 and shares an OSD by weight; that is not modelled, the
-    closest is a sleep that gives recovery its share.
+    `recovery_sleep_ns` paces recovery as ``osd_recovery_sleep`` does: it is the least time between two starts
+    of an object on one OSD. mClock shares an OSD's capacity between clients and recovery instead, see
+    `stripesim.models.qos`; the generations that have it by default sleep for 0 s, as Ceph does under mClock.
 
     References
     ----------

@@ -225,7 +225,7 @@ def _result(
     window = windows[0] if len(loads) == 1 else window_for(requested, all_closed, dry_ns)
     together = {name: sum(counted[name] for counted in counts) for name in counts[0]}
     uses = resource_use(pool.cluster, run, int(requested.latencies_ns.sum()))
-    limits = limits_of_run(uses)
+    limits = limits_of_run(uses, is_closed=all_closed)
     shared = {**limits, "limits": limits_text(limits["limits"])}
     is_drawn = timeline is None
     row = describe(

@@ -1,7 +1,11 @@
 """What will a storage cluster do under replication, and what under erasure coding.
 
-The names of `stripesim.api` are reached from here, as ``stripesim.run``. The module loads when the first of
-them is used, so that importing the package costs nothing; ``__init__.pyi`` lists them for type checkers.
+The public names are those of `stripesim.api`, reached from here as ``stripesim.run``: questions (`Scenario`,
+`Pool`, `Cluster`), functions that answer them (`run`, `sweep`, `study`, `simulate`, `durability`, `explain`)
+and their results. Lessons have `stripesim.teach`, programs with a system of their own `stripesim.blocks`.
+
+`stripesim.api` loads when the first of its names is used, so that importing the package costs nothing;
+``__init__.pyi`` lists the names for type checkers.
 """
 
 from importlib import import_module

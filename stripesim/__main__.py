@@ -3,6 +3,10 @@
 import os
 import sys
 
+#: Environment variable with a date for reproducible builds, and its largest value: the year 9999.
+_DATE_KEY = "SOURCE_DATE_EPOCH"
+_DATE_MAX_S = 253402300799
+
 
 def main() -> None:
     """Run the command line."""
@@ -12,6 +16,7 @@ def main() -> None:
 
         print(__version__)
         sys.exit(0)
+    _check_environment()
     from stripesim.cli.app import app
 
     for name in ("stdout", "stderr"):
@@ -44,6 +49,13 @@ def main() -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+    except MemoryError as error:
+        if os.environ.get("STRIPESIM_DEBUG"):
+            raise
+        # Of NumPy's the text says how much was wanted.
+        reason = " ".join(str(error).split()) or "no details"
+        print(f"out of memory ({reason}): ask for a smaller cluster or fewer requests", file=sys.stderr)
+        sys.exit(1)
     except Exception as error:
         # Typer brings its own copy of click, so its errors are known by what they can do, not by class.
         if type(error).__name__ == "Abort":
@@ -58,6 +70,18 @@ def main() -> None:
             print(f"{message} (see {command} --help)", file=sys.stderr)
         sys.exit(2)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _check_environment() -> None:
+    """Refuse a date that libraries would stumble over when they are loaded."""
+    date = os.environ.get(_DATE_KEY)
+    if date is None:
+        return
+    if date.isascii() and date.isdigit() and len(date) <= len(str(_DATE_MAX_S)) and int(date) <= _DATE_MAX_S:
+        return
+    wanted = f"a whole number of seconds since 1970, at most {_DATE_MAX_S}"
+    print(f"{_DATE_KEY}: got {date[:40]!r}, wanted {wanted}", file=sys.stderr)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

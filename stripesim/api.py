@@ -1,7 +1,8 @@
 """The public face: scenarios in, results out, for a script, a notebook or another program.
 
-`import stripesim` loads nothing of this; a name is fetched at its first use (``stripesim.run``). Parts of
-op graphs and engines, for programs that bring their own system, are in `stripesim.blocks`.
+`import stripesim` loads nothing of this; a name is fetched at its first use (``stripesim.run``). `__all__` is
+the list of public names. Timelines as text, for lessons, are in `stripesim.teach`. Parts of op graphs and
+engines, for programs that bring their own system, are in `stripesim.blocks`.
 """
 
 import tempfile
@@ -14,7 +15,7 @@ from stripesim.calibration.trace_fit import TraceFit, fit_trace, write_fit
 from stripesim.models.coding import RedundancyScheme, parse_scheme
 from stripesim.scenarios.explain.draw import draw_timelines
 from stripesim.scenarios.explain.request import explain
-from stripesim.scenarios.explain.text import drawing, heading, latency_words, table_rows
+from stripesim.scenarios.explain.text import table_rows
 from stripesim.scenarios.explain.timeline import Timeline
 from stripesim.scenarios.figures.results import CaptionedFigure, draw_all, save_figures
 from stripesim.scenarios.run.build import build_cell, build_models, build_pool
@@ -63,14 +64,11 @@ __all__ = [
     "describe_trace",
     "draw_all",
     "draw_timelines",
-    "drawing",
     "durability",
     "explain",
     "fit_trace",
     "format_size",
-    "heading",
     "import_report",
-    "latency_words",
     "load_scenario",
     "load_trace",
     "parse_scenario",
@@ -351,16 +349,18 @@ def durability(
     scenario, sets, seed
         As for `run`.
     method
-        ``markov``: exact chain; ``splitting``: simulation of rare events; ``burst``: combinatorics of
-        failures that strike together; ``all``: those that can answer.
+        ``markov``: a Markov chain, exact but for placement groups of CRUSH, where it is an approximation;
+        ``splitting``: simulation of rare events; ``burst``: combinatorics of failures that strike together;
+        ``all``: those that can answer.
     walks
         Walks that each of 20 batches begins at every level [count].
 
     Returns
     -------
     list of dict
-        One row per scheme and method: ``nines`` with ``nines_low`` and ``nines_high`` (95 % interval),
-        ``loss_probability`` within the horizon, ``mttdl_hours``, ``dominant_path``, ``assumptions`` and more.
+        One row per scheme and method: ``nines`` with ``nines_low`` and ``nines_high`` (95 % interval, None
+        for an approximation), ``exact``, ``loss_probability`` within the horizon, ``mttdl_hours``,
+        ``dominant_path``, ``assumptions`` and more.
 
     Raises
     ------
@@ -394,6 +394,6 @@ def import_report(*files: str | Path, pools: Sequence[str] = ()) -> dict[str, An
         If a file cannot be read or holds none of these documents.
     """
     from stripesim.scenarios.importing.cluster import import_cluster
-    from stripesim.scenarios.importing.scenario import answer
+    from stripesim.scenarios.importing.summary import answer
 
     return answer(import_cluster([Path(file) for file in files]), pools)[0]

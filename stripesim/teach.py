@@ -1,5 +1,16 @@
-"""Lessons with answers that are computed; see `stripesim.notebooks.teach`."""
+"""Lessons with answers that are computed, and timelines as text; see `stripesim.notebooks.teach`."""
 
 from stripesim.notebooks.teach import Draw, Lesson, Question, open_lesson, show, table
+from stripesim.scenarios.explain.text import drawing, heading, latency_words
 
-__all__ = ["Draw", "Lesson", "Question", "open_lesson", "show", "table"]
+__all__ = [
+    "Draw",
+    "Lesson",
+    "Question",
+    "drawing",
+    "heading",
+    "latency_words",
+    "open_lesson",
+    "show",
+    "table",
+]

@@ -23,6 +23,10 @@ key: got …, wanted …`.
 sweep --over KEY=V,V,…` runs through several values. Sizes are whole numbers of bytes or text such as
 `4k`, `4MiB`, `1GB` (k, Mi, Gi are powers of 1024; kB, MB, GB of 1000).
 
+A file may have 1 MiB, 100,000 lines, 20,000 keys and values, and 20 parts in a key. A run that does not fit
+in the memory left (of the machine, of `ulimit -v` and `ulimit -d`, of its cgroups) is refused before it
+starts, with the key that needs most and the value that fits. Estimates are for the compiled engine.
+
 """
 
 

@@ -71,12 +71,13 @@ def questions(d: Given) -> Questions:
     )
     yield Question(
         "private bytes",
-        "RS(6,3): how many bytes cross the private network of these 4 hosts for each byte lost?",
-        lambda: float(row_of(d.rows, scheme="rs:6,3")["repair_private_net_bytes_per_lost_byte"]),
+        "RS(6,2): how many bytes cross the private network of these 4 hosts for each byte lost?",
+        lambda: float(row_of(d.rows, scheme="rs:6,2")["repair_private_net_bytes_per_lost_byte"]),
         unit="B/B",
         hint="A column of the table.",
-        why="Nine shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, where "
-        "each OSD had a network address of its own, sent 6.14 (measured for this project).",
+        why="Eight shards on four hosts: helpers beside the primary cross no wire. A real Ceph 16.2.15, "
+        "where each OSD had a network address of its own, sent 6.14 with RS(6,3) (measured for this "
+        "project).",
     )
     yield Question(
         "a drive by hand",

@@ -141,7 +141,7 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
         for index, method in enumerate(methods):
             shown = [row for row in rows if row["method"] == method and row["nines"] is not None]
             x = [schemes.index(row["scheme"]) + 0.18 * (index - (len(methods) - 1) / 2) for row in shown]
-            below = [row["nines"] - row["nines_low"] for row in shown]
+            below = [row["nines"] - (row["nines_low"] or row["nines"]) for row in shown]
             above = [(row["nines_high"] or row["nines"]) - row["nines"] for row in shown]
             axes.errorbar(
                 x,
@@ -159,6 +159,6 @@ def draw_nines(rows: Sequence[Mapping[str, Any]]) -> CaptionedFigure:
         axes.legend()
     caption = (
         "Nines of durability: −log10 of the probability that any data is lost within the horizon, with "
-        "95 % intervals; exact values have none."
+        "95 % intervals; exact values and approximations have none."
     )
     return CaptionedFigure(figure, caption)

@@ -1,4 +1,4 @@
-"""Clusters that exist, read from what Ceph prints: placement, capacity, hardware, and a scenario that runs.
+"""Existing clusters, read from the outputs of Ceph: placement, capacity, hardware, and a scenario that runs.
 
 Start with `documents`, then `cluster`.
 """

@@ -1,29 +1,43 @@
-"""A cluster as its report describes it: pools, OSDs, and the placement groups that each OSD has."""
+"""A cluster as its files describe it: pools, OSDs, and the placement groups of each OSD."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from stripesim.models.coding import parse_scheme
-from stripesim.models.placement import NONE, OsdMap, PgSets, PlacedPool, StepOp, pg_sets
+from stripesim.models.coding import SchemeError, parse_scheme
+from stripesim.models.placement import OsdMap, PgSets, PlacedPool, PlacementError, Rule, StepOp, pg_sets
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.scenarios.importing.documents import ClusterImportError, Documents, Json, load_documents
-from stripesim.scenarios.importing.osd_map import parse_pg_id, read_osd_map
+from stripesim.scenarios.importing.documents import Documents, MeasuredRate, load_documents
+from stripesim.scenarios.importing.osd_map import read_osd_map
+from stripesim.scenarios.importing.placement_counts import (
+    Counts,
+    computed_counts,
+    count_warnings,
+    reported_counts,
+)
+from stripesim.scenarios.importing.report_schema import (
+    ClusterImportError,
+    ErasureProfile,
+    OsdMapDump,
+    OsdMetadata,
+    OsdSums,
+    PoolCounters,
+    PoolRow,
+)
 
-_KIB = 1024
-_TIB = 1024**4
-_OLDEST, _NEWEST = 13, 20
+_KIB: Final = 1024
+_TIB: Final = 1024**4
+_OLDEST: Final = 13
+_NEWEST: Final = 20
 # Ceph 16.2.15, src/common/options.cc: osd_pool_erasure_code_stripe_unit.
-_STRIPE_UNIT_BYTES = 4096
-_SHOWN = 8
-
-#: OSD → groups that it acts for, and those that it is the primary of in the up set.
-Counts = Mapping[int, tuple[int, int]]
+_STRIPE_UNIT_BYTES: Final = 4096
+_STRIPE_UNIT_MAX: Final = 4 << 20
+_LISTED: Final = 8
+_RATIOS: Final = {"full_ratio": 0.95, "backfillfull_ratio": 0.90, "nearfull_ratio": 0.85}
 
 
 @dataclass(frozen=True)
@@ -31,23 +45,28 @@ class ImportedPool:
     """A pool."""
 
     placed: PlacedPool
+    key: str  # in messages, such as `report.json: osdmap.pools.3`
     scheme: str  # as `stripesim.models.coding.parse_scheme` reads it
     overhead: float  # bytes on OSDs for each byte stored
     stripe_unit_bytes: int
-    rule_name: str
-    failure_domain: str  # type of which its rule gives each group different ones
+    optimised: bool  # whether it has the flag ec_optimizations
+    rule_name: str  # empty where the CRUSH map has no such rule
+    failure_domain: str  # type of bucket that no two shards of a group share
     osds: tuple[int, ...]  # below the buckets that its rule takes
     stored_bytes: int | None
+    counters: PoolCounters | None
+    rate: MeasuredRate | None
     application: str
 
     def row(self) -> dict[str, Any]:
-        """The pool as the JSON document lists it."""
-        placed = {key: getattr(self.placed, key) for key in ("size", "pg_num", "pgp_num")}
+        """Return the pool as the JSON document lists it."""
         return {
             "id": self.placed.id,
             "name": self.placed.name,
             "scheme": self.scheme,
-            **placed,
+            "size": self.placed.size,
+            "pg_num": self.placed.pg_num,
+            "pgp_num": self.placed.pgp_num,
             "rule": self.rule_name,
             "failure_domain": self.failure_domain,
             "osds": len(self.osds),
@@ -58,7 +77,7 @@ class ImportedPool:
 
 @dataclass(frozen=True)
 class ImportedOsd:
-    """An OSD; sizes in bytes, None where no file says them."""
+    """An OSD; sizes in bytes."""
 
     id: int
     host: str
@@ -67,48 +86,82 @@ class ImportedOsd:
     reweight: float
     primary_affinity: float
     crush_weight: float
-    size_bytes: int | None
-    used_bytes: int | None
-    metadata: Json
+    size_bytes: int
+    used_bytes: int | None  # None where no file has the use of single OSDs
+    metadata: OsdMetadata
+
+    @property
+    def is_in(self) -> bool:
+        """Return True if the OSD is in: its data is placed by its weight, up or down."""
+        return self.reweight > 0
+
+    @property
+    def database_bytes(self) -> int:
+        """Size of a database device of its own [B]; Ceph counts all of it as used."""
+        return self.metadata.bluefs_db_size if self.metadata.bluefs_dedicated_db else 0
 
     def row(self) -> dict[str, Any]:
-        """The OSD as the JSON document lists it."""
+        """Return the OSD as the JSON document lists it."""
         names = {"id": "osd", "device_class": "class"}
         return {names.get(key, key): value for key, value in vars(self).items() if key != "metadata"}
+
+
+@dataclass(frozen=True)
+class FullRatios:
+    """Shares of an OSD that may be filled."""
+
+    full: float
+    backfillfull: float
+    nearfull: float
 
 
 @dataclass(frozen=True)
 class ImportedCluster:
     """A cluster, read and mapped."""
 
+    file: str  # the one with the OSD map, for messages
     version: str
     osd_map: OsdMap
     pools: tuple[ImportedPool, ...]
     osds: tuple[ImportedOsd, ...]  # those that exist, by id
     sets: Mapping[int, PgSets]
-    counts: Counts  # our own
-    reported: Counts | None  # those of the cluster; None where no file has them
-    ratios: tuple[float, ...]  # full, backfillfull and nearfull ratio
+    counts: Counts
+    reported: Counts | None  # counts of the cluster; None where no file has them
+    ratios: FullRatios
+    class_sums: Mapping[str, OsdSums]
+    cluster_sum: OsdSums | None
+    all_pools: PoolCounters
+    cluster_rate: MeasuredRate | None
     warnings: tuple[str, ...]
 
+    @property
+    def release(self) -> int | None:
+        """Number of the release of Ceph, such as 17."""
+        number = re.match(r"[0-9]{1,3}", self.version)
+        return int(number[0]) if number else None
+
     def host_of(self) -> dict[int, str]:
-        """Host of each OSD."""
+        """Return the host of each OSD."""
         return {osd.id: osd.host for osd in self.osds}
 
     def domains(self, kind: str) -> dict[int, str]:
-        """Failure domain of each OSD, of a kind; an OSD is one of its own."""
-        return {osd.id: f"osd.{osd.id}" for osd in self.osds} | (
-            {} if kind == "osd" else self.osd_map.crush.domains(kind)
-        )
+        """Return the failure domain of each OSD; one outside of all such buckets is its own domain."""
+        single = {osd.id: f"osd.{osd.id}" for osd in self.osds}
+        return single if kind == "osd" else single | self.osd_map.crush.domains(kind)
+
+    def osds_of(self, pool: ImportedPool) -> list[ImportedOsd]:
+        """Return the OSDs that hold a pool: below its rule's buckets, and in."""
+        members = set(pool.osds)
+        return [osd for osd in self.osds if osd.id in members and osd.is_in]
 
     def count_rows(self) -> list[dict[str, Any]]:
-        """Placement groups of each OSD, computed and (where a file has them) reported."""
+        """Return the placement groups of each OSD, computed and (where a file has them) reported."""
         rows = []
         for osd, (acting, primary) in sorted(self.counts.items()):
             row = {"osd": osd, "acting_pgs": acting, "primary_pgs": primary}
             if self.reported is not None:
-                there = self.reported.get(osd, (0, 0))
-                row |= {"reported_acting_pgs": there[0], "reported_primary_pgs": there[1]}
+                theirs = self.reported.get(osd, (0, 0))
+                row |= {"reported_acting_pgs": theirs[0], "reported_primary_pgs": theirs[1]}
             rows.append(row)
         return rows
 
@@ -116,127 +169,133 @@ class ImportedCluster:
 def import_cluster(paths: Sequence[Path]) -> ImportedCluster:
     """Read a cluster from a report, or from the outputs of several commands."""
     documents = load_documents(paths)
-    osd_map = read_osd_map(documents)
-    versions = sorted(str(row.get("ceph_version_short") or "") for row in documents.metadata)
-    version = str(documents.head.get("version", "")) or (versions[-1] if versions else "")
-    warnings = _release_warnings(version)
-    pools = tuple(_pool(documents, osd_map, pool, warnings) for pool in osd_map.pools)
-    osds = _osds(documents, osd_map)
-    sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
-    counts, reported = _counts(osd_map, sets), _reported(documents)
-    if reported is None:
-        warnings.append(
-            "num_pg_by_osd: missing: the placement groups of each OSD are computed and compared with nothing"
-        )
-    else:
-        warnings += _differences(counts, reported, documents)
-    warnings += _exceptions(osd_map)
-    if not osds:
-        got = "got no OSD that exists, wanted one at least"
-        raise ClusterImportError(f"{documents.sources[0]}: osdmap.osds: {got}")
-    unknown = [osd.id for osd in osds if osd.size_bytes is None]
-    if unknown:
-        stands = "no size in any file: CRUSH weights (TiB) stand for it"
-        warnings.append(f"osd_metadata: {_listed(unknown)}: {stands}")
-        weighed = {osd.id: round(osd.crush_weight * _TIB) for osd in osds}
-        osds = tuple(replace(osd, size_bytes=osd.size_bytes or weighed[osd.id]) for osd in osds)
-    document = documents.osd_map or {}
-    defaults = {"full": 0.95, "backfillfull": 0.90, "nearfull": 0.85}
-    ratios = tuple(float(document.get(f"{name}_ratio") or value) for name, value in defaults.items())
-    return ImportedCluster(version, osd_map, pools, osds, sets, counts, reported, ratios, tuple(warnings))
-
-
-def _release_warnings(version: str) -> list[str]:
-    found = re.match(r"(\d+)\.", version)
-    if found is None:
-        return ["version: missing: the release is not known; 13 to 20 are checked"]
-    if not _OLDEST <= int(found[1]) <= _NEWEST:
-        return [f"version: {version}: read as it is; releases {_OLDEST} to {_NEWEST} are checked"]
-    return []
-
-
-def _pool(documents: Documents, osd_map: OsdMap, placed: PlacedPool, warnings: list[str]) -> ImportedPool:
-    rows = (documents.osd_map or {}).get("pools", [])
-    row: Json = next((r for r in rows if r.get("pool", r.get("pool_id")) == placed.id), {})
-    scheme, overhead, stripe_unit = _scheme(documents, placed, row, warnings)
-    mine = [stats for stats in documents.pool_stats if stats.get("poolid", stats.get("id")) == placed.id]
-    stored = mine[0].get("stat_sum", mine[0].get("stats", {})).get("num_bytes") if mine else None
-    rule = next((rule.name for rule in osd_map.crush.rules if rule.id == placed.rule), "")
-    if not rule:
-        warnings.append(f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped")
-    domain, osds = _rule_of(osd_map, placed)
-    return ImportedPool(
-        placed=placed,
-        scheme=scheme,
-        overhead=overhead,
-        stripe_unit_bytes=stripe_unit,
-        rule_name=rule,
-        failure_domain=domain,
+    osd_map, warnings = read_osd_map(documents)
+    dump = documents.osd_map
+    assert dump is not None
+    version = documents.version or max(
+        (row.ceph_version_short for row in documents.metadata.values()), default=""
+    )
+    warnings = _release_warnings(version) + warnings
+    pools = tuple(_pool(documents, dump, osd_map, number, warnings) for number in range(len(osd_map.pools)))
+    osds = _osds(documents, osd_map, warnings)
+    try:
+        sets = {pool.id: pg_sets(osd_map, pool) for pool in osd_map.pools}
+    except PlacementError as error:
+        raise ClusterImportError(f"{documents.crush_file}: crushmap.rules: {error}") from None
+    counts = computed_counts(osd_map, sets)
+    reported = reported_counts(documents)
+    warnings += count_warnings(counts, reported, documents)
+    warnings += _state_warnings(osd_map)
+    ratios = {name: getattr(dump, name) or default for name, default in _RATIOS.items()}
+    return ImportedCluster(
+        file=documents.osd_map_file,
+        version=version,
+        osd_map=osd_map,
+        pools=pools,
         osds=osds,
-        stored_bytes=stored if isinstance(stored, int) else None,
-        application=", ".join(row.get("application_metadata") or {}),
+        sets=sets,
+        counts=counts,
+        reported=reported,
+        ratios=FullRatios(ratios["full_ratio"], ratios["backfillfull_ratio"], ratios["nearfull_ratio"]),
+        class_sums=documents.class_sums,
+        cluster_sum=documents.cluster_sum,
+        all_pools=documents.all_pools,
+        cluster_rate=documents.cluster_rate,
+        warnings=tuple(warnings),
     )
 
 
+def _release_warnings(version: str) -> list[str]:
+    release = re.match(r"(\d{1,3})\.", version)
+    if release is None:
+        return [f"version: missing: the release is not known; {_OLDEST} to {_NEWEST} are checked"]
+    if not _OLDEST <= int(release[1]) <= _NEWEST:
+        return [f"version: {version}: not checked; releases {_OLDEST} to {_NEWEST} are"]
+    return []
+
+
+def _pool(
+    documents: Documents, dump: OsdMapDump, osd_map: OsdMap, number: int, warnings: list[str]
+) -> ImportedPool:
+    placed = osd_map.pools[number]
+    row = dump.pools[number]
+    key = f"{documents.osd_map_file}: osdmap.pools.{number}"
+    profile = dump.erasure_code_profiles.get(row.erasure_code_profile)
+    scheme, overhead, stripe_unit = _scheme(placed, row, profile, key, warnings)
+    rule = next((rule for rule in osd_map.crush.rules if rule.id == placed.rule), None)
+    if rule is None:
+        warnings.append(f"pool {placed.name}: crush_rule {placed.rule}: not in the CRUSH map: not mapped")
+    counters = documents.pool_counters.get(placed.id)
+    return ImportedPool(
+        placed=placed,
+        key=key,
+        scheme=scheme,
+        overhead=overhead,
+        stripe_unit_bytes=stripe_unit,
+        optimised="ec_optimizations" in (row.flags_names or ""),
+        rule_name="" if rule is None else rule.name,
+        failure_domain="osd" if rule is None else osd_map.crush.failure_domain(rule.id),
+        osds=osds_of_rule(osd_map, rule),
+        stored_bytes=counters.num_bytes if counters else None,
+        counters=counters,
+        rate=documents.pool_rates.get(placed.id),
+        application=", ".join(row.application_metadata),
+    )
+
+
+def osds_of_rule(osd_map: OsdMap, rule: Rule | None) -> tuple[int, ...]:
+    """Return the OSDs that exist below the buckets that a rule takes."""
+    if rule is None:
+        return ()
+    takes = [step.count for step in rule.steps if step.op is StepOp.TAKE]
+    below = {osd for take in takes for osd in osd_map.crush.osds_below(take)}
+    return tuple(sorted(osd for osd in below if osd < len(osd_map.exists) and osd_map.exists[osd]))
+
+
 def _scheme(
-    documents: Documents, placed: PlacedPool, row: Json, warnings: list[str]
+    placed: PlacedPool, row: PoolRow, profile: ErasureProfile | None, key: str, warnings: list[str]
 ) -> tuple[str, float, int]:
-    """Scheme, bytes on OSDs per byte stored, and stripe unit of a pool."""
+    """Return the scheme, the bytes on OSDs for each byte stored, and the stripe unit of a pool."""
     if placed.kind == "replicated":
         return f"rep:{placed.size}", float(placed.size), _STRIPE_UNIT_BYTES
-    name = row.get("erasure_code_profile", "")
-    profile: Json = (documents.osd_map or {}).get("erasure_code_profiles", {}).get(name, {})
-    unit = _whole(profile.get("stripe_unit"), _STRIPE_UNIT_BYTES)
-    width = row.get("stripe_width") or 0
-    k = _whole(profile.get("k"), width // unit if width else placed.size - 1)
-    if width and k:
-        unit = width // k
-    m = placed.size - k
+    known = profile or ErasureProfile()
+    k = known.k or row.stripe_width // _STRIPE_UNIT_BYTES or placed.size - 1
+    if not 1 <= k < placed.size:
+        got = f"{k} data shards (erasure_code_profile {row.erasure_code_profile!r})"
+        raise ClusterImportError(f"{key}.size: got {placed.size} with {got}, wanted more than k")
+    unit = row.stripe_width // k or _STRIPE_UNIT_BYTES
+    if unit > _STRIPE_UNIT_MAX or (row.stripe_width and unit * k != row.stripe_width):
+        wanted = f"{k} times a stripe unit of at most {_STRIPE_UNIT_MAX}"
+        raise ClusterImportError(f"{key}.stripe_width: got {row.stripe_width}, wanted {wanted}")
     where = f"pool {placed.name}"
-    if not profile:
-        warnings.append(f"{where}: erasure_code_profile {name!r}: missing: k = {k} by the stripe width")
-    plugin, plain = profile.get("plugin", ""), f"rs:{k},{m}"
-    scheme = plain
-    if plugin == "clay":
-        scheme = f"clay:{k},{m},{_whole(profile.get('d'), k + m - 1)}"
-    elif plugin == "shec":
-        scheme = f"shec:{k},{m},{_whole(profile.get('c'), 2)}"
-    elif plugin == "lrc" and profile.get("l"):
-        # Ceph's m leaves the local parities out, of which there is one for each l shards.
-        scheme = f"lrc-ceph:{k},{_whole(profile.get('m'), 1)},{profile['l']}"
+    if profile is None:
+        named = f"erasure_code_profile {row.erasure_code_profile!r}"
+        warnings.append(f"{where}: {named}: missing: k = {k} by the stripe width")
+    plain = f"rs:{k},{placed.size - k}"
+    scheme = _scheme_of_plugin(known, k, placed.size - k) or plain
     try:
-        if parse_scheme(scheme).width != placed.size:
-            raise ValueError(f"got {parse_scheme(scheme).width} shards, wanted the pool's {placed.size}")
-    except ValueError as error:
+        width = parse_scheme(scheme).width
+        if width != placed.size:
+            raise SchemeError(f"got {width} shards, wanted the pool's {placed.size}")
+    except SchemeError as error:
         warnings.append(f"{where}: {scheme}: {error}; simulated as {plain}")
         scheme = plain
-    return scheme, placed.size / max(k, 1), unit
+    return scheme, placed.size / k, unit
 
 
-def _whole(value: object, otherwise: int) -> int:
-    text = str(value)
-    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) and int(text) > 0 else otherwise
+def _scheme_of_plugin(profile: ErasureProfile, k: int, m: int) -> str | None:
+    """Write the scheme of a plugin that is not plain Reed-Solomon."""
+    if profile.plugin == "clay":
+        return f"clay:{k},{m},{profile.d or k + m - 1}"
+    if profile.plugin == "shec":
+        return f"shec:{k},{m},{profile.c or 2}"
+    if profile.plugin == "lrc" and profile.l:
+        # Ceph's m leaves out the local parities, one for each l shards.
+        return f"lrc-ceph:{k},{profile.m or 1},{profile.l}"
+    return None
 
 
-def _rule_of(osd_map: OsdMap, placed: PlacedPool) -> tuple[str, tuple[int, ...]]:
-    """Failure domain of a pool's rule, and the OSDs below what it takes."""
-    crush = osd_map.crush
-    steps = next((rule.steps for rule in crush.rules if rule.id == placed.rule), ())
-    names = dict(crush.types)
-    chosen = [
-        names.get(step.type_id, str(step.type_id))
-        for step in steps
-        if step.type_id or step.op in (StepOp.CHOOSE_FIRSTN, StepOp.CHOOSE_INDEP, StepOp.CHOOSE_MSR)
-    ]
-    domain = next((name for name in chosen if name), "osd")
-    found: set[int] = set()
-    for step in steps:
-        if step.op is StepOp.TAKE:
-            found |= set(crush.osds_below(step.count))
-    return domain, tuple(sorted(osd for osd in found if osd < len(osd_map.exists) and osd_map.exists[osd]))
-
-
-def _osds(documents: Documents, osd_map: OsdMap) -> tuple[ImportedOsd, ...]:
+def _osds(documents: Documents, osd_map: OsdMap, warnings: list[str]) -> tuple[ImportedOsd, ...]:
     crush = osd_map.crush
     hosts = crush.domains("host")
     classes = {device.id: device.device_class for device in crush.devices}
@@ -246,89 +305,62 @@ def _osds(documents: Documents, osd_map: OsdMap) -> tuple[ImportedOsd, ...]:
         if "~" not in bucket.name
         for item, weight in zip(bucket.items, bucket.weights, strict=True)
     }
-    metadata = {row.get("id"): row for row in documents.metadata}
-    stats = {row.get("osd", row.get("id")): row for row in documents.osd_stats}
-    found = []
+    osds = []
+    weighed = []
     for osd in np.flatnonzero(osd_map.exists).tolist():
-        about, use = metadata.get(osd, {}), stats.get(osd, {})
-        size = use.get("kb") or 0
-        found.append(
-            ImportedOsd(
-                id=osd,
-                host=hosts.get(osd) or str(about.get("hostname") or "?"),
-                device_class=classes.get(osd) or about.get("default_device_class"),
-                up=bool(osd_map.up[osd]),
-                reweight=int(osd_map.weights[osd]) / WEIGHT_ONE,
-                primary_affinity=int(osd_map.affinities[osd]) / WEIGHT_ONE,
-                crush_weight=weights.get(osd, 0.0),
-                size_bytes=size * _KIB or _whole(about.get("bluestore_bdev_size"), 0) or None,
-                used_bytes=use["kb_used"] * _KIB if "kb_used" in use else None,
-                metadata=about,
-            )
+        metadata = documents.metadata.get(osd, OsdMetadata(id=osd))
+        use = documents.osd_use.get(osd)
+        weight = weights.get(osd, 0.0)
+        size = (use.kb or 0) * _KIB if use else 0
+        size = size or metadata.bluestore_bdev_size or 0
+        if not size:
+            weighed.append(osd)
+            size = round(weight * _TIB)
+        imported = ImportedOsd(
+            id=osd,
+            host=hosts.get(osd) or metadata.hostname or "?",
+            device_class=classes.get(osd) or metadata.default_device_class or None,
+            up=bool(osd_map.up[osd]),
+            reweight=int(osd_map.weights[osd]) / WEIGHT_ONE,
+            primary_affinity=int(osd_map.affinities[osd]) / WEIGHT_ONE,
+            crush_weight=weight,
+            size_bytes=size,
+            used_bytes=None if use is None or use.kb_used is None else use.kb_used * _KIB,
+            metadata=metadata,
         )
-    return tuple(found)
+        osds.append(imported)
+    if not osds:
+        wanted = "at least one OSD that exists"
+        raise ClusterImportError(f"{documents.osd_map_file}: osdmap.osds: got none, wanted {wanted}")
+    if weighed:
+        warnings.append(
+            f"osd_metadata: {osds_text(weighed)}: no size in any file: taken from CRUSH weights (1 = 1 TiB)"
+        )
+    return tuple(osds)
 
 
-def _counts(osd_map: OsdMap, sets: Mapping[int, PgSets]) -> Counts:
-    """Groups that each OSD acts for, and is primary of as mapped: so ``num_pg_by_osd`` counts."""
-    size = len(osd_map.exists)
-    totals = np.zeros((2, size), dtype=np.int64)
-    for found in sets.values():
-        for row, osds in enumerate((found.acting, found.up_primary)):
-            totals[row] += np.bincount(osds[(osds >= 0) & (osds < size)], minlength=size)
-    known = np.flatnonzero(osd_map.exists | totals.any(axis=0))
-    return {int(osd): (int(totals[0, osd]), int(totals[1, osd])) for osd in known}
+def _state_warnings(osd_map: OsdMap) -> list[str]:
+    warnings = []
+    moved = len({*osd_map.pg_temp, *osd_map.primary_temp})
+    if moved:
+        warnings.append(f"pg_temp: {moved} placement groups act elsewhere than mapped, until backfilled")
+    down = np.flatnonzero(osd_map.exists & ~osd_map.up & (osd_map.weights > 0)).tolist()
+    if down:
+        warnings.append(f"osds: {osds_text(down)}: down but in: counted as if they come back")
+    out = np.flatnonzero(osd_map.exists & (osd_map.weights == 0)).tolist()
+    if out:
+        warnings.append(f"osds: {osds_text(out)}: out: not counted")
+    return warnings
 
 
-def _reported(documents: Documents) -> Counts | None:
-    """Groups of each OSD as the cluster counts them; a hole of an erasure-coded pool is no OSD."""
-    if documents.pg_counts is not None:
-        return {
-            row["osd"]: (int(row.get("num_acting_pg", 0)), int(row.get("num_primary_pg", 0)))
-            for row in documents.pg_counts
-            if isinstance(row.get("osd"), int) and 0 <= row["osd"] < NONE
-        }
-    if not documents.pg_stats:
-        return None
-    rows = [row for row in documents.pg_stats if parse_pg_id(row.get("pgid")) is not None]
-    acting = Counter(osd for row in rows for osd in row.get("acting", ()))
-    primary = Counter(row.get("up_primary", -1) for row in rows)
-    return {osd: (acting[osd], primary[osd]) for osd in acting | primary if 0 <= osd < NONE}
+def osds_text(osds: Iterable[int]) -> str:
+    """List OSDs, the first eight by name.
 
-
-def _differences(counts: Counts, reported: Counts, documents: Documents) -> list[str]:
-    """Name the OSDs whose groups differ, and what in the report may explain it."""
-    pairs = {
-        osd: (counts.get(osd, (0, 0)), reported.get(osd, (0, 0))) for osd in sorted({*counts, *reported})
-    }
-    wrong = [
-        f"osd.{osd} {ours[0]} and {ours[1]} primary, reported {theirs[0]} and {theirs[1]}"
-        for osd, (ours, theirs) in pairs.items()
-        if ours != theirs
-    ]
-    if not wrong:
-        return []
-    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    states = [
-        f"{row.get('num')} {row.get('state')}"
-        for row in documents.head.get("num_pg_by_state") or ()
-        if row.get("state") != "active+clean"
-    ]
-    why = f"; groups in other states than active+clean: {', '.join(states[:_SHOWN])}" if states else ""
-    return [f"num_pg_by_osd: {len(wrong)} OSDs differ: {', '.join(wrong[:_SHOWN])}{more}{why}"]
-
-
-def _exceptions(osd_map: OsdMap) -> list[str]:
-    temps = len({*osd_map.pg_temp, *osd_map.primary_temp})
-    found = [
-        f"pg_temp: {temps} placement groups act elsewhere than they are mapped, until backfilled"
-    ] * bool(temps)
-    for words, those in (("down", ~osd_map.up), ("out", osd_map.weights == 0)):
-        osds = np.flatnonzero(osd_map.exists & those).tolist()
-        found += [f"osds: {_listed(osds)}: {words}"] if osds else []
-    return found
-
-
-def _listed(osds: Sequence[int]) -> str:
-    shown = ", ".join(f"osd.{osd}" for osd in osds[:_SHOWN])
-    return shown + (f" and {len(osds) - _SHOWN} more" if len(osds) > _SHOWN else "")
+    >>> osds_text([3, 5])
+    'osd.3, osd.5'
+    """
+    names = [f"osd.{osd}" for osd in osds]
+    text = ", ".join(names[:_LISTED])
+    if len(names) > _LISTED:
+        text += f" and {len(names) - _LISTED} more"
+    return text

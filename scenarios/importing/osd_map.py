@@ -1,149 +1,175 @@
-"""From the JSON of a cluster's OSD map and CRUSH map to what computes placement."""
+"""Build the maps that place data from the OSD map and the CRUSH map of a cluster."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
 import numpy as np
 
-from stripesim.models.placement import OsdMap, PlacedPool, map_from_dump
+from stripesim.models.placement import CrushMap, CrushMapError, OsdMap, PlacedPool, map_from_dump
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
-from stripesim.models.placement.crush.problems import JsonReader
-from stripesim.scenarios.importing.documents import ClusterImportError, Documents, Json
+from stripesim.scenarios.importing.documents import Documents
+from stripesim.scenarios.importing.pool_crush import with_safe_names
+from stripesim.scenarios.importing.report_schema import (
+    ClusterImportError,
+    CrushDump,
+    OsdList,
+    PoolRow,
+    PrimaryChoice,
+    Remappings,
+    printable,
+)
 
-T = TypeVar("T")
 Pg = tuple[int, int]
+RowT = TypeVar("RowT", OsdList, Remappings, PrimaryChoice)
+EntryT = TypeVar("EntryT")
 
-_KINDS = {1: "replicated", 3: "erasure", "replicated": "replicated", "erasure": "erasure"}
-_OSDS_MAX = 1_000_000
-_PGS_MAX = 4_000_000
-_FLAG_HASHPSPOOL = 1
-
-
-class Reader(JsonReader):
-    """Takes values out of the JSON of an OSD map."""
-
-    error = ClusterImportError
-
-    def share(self, row: Json, key: str, name: str) -> int:
-        """Share in [0, 1] as 16.16 fixed point; 1 where it is missing."""
-        value = row.get(name, 1)
-        if not isinstance(value, (int, float)) or not 0 <= value <= WEIGHT_ONE:
-            self.add(f"{key}.{name}", repr(value), "a number from 0 to 1")
-            return WEIGHT_ONE
-        # Printed as decimals, of which the nearest 16.16 number is the one that was meant.
-        return round(value * WEIGHT_ONE)
+#: Shards of all pools: those of a cluster of 50,000 OSDs fit.
+_SHARDS_MAX: Final = 20_000_000
+_FLAG_HASHPSPOOL: Final = 1
+# Ceph's limit for the weight of a device, in 16.16 fixed point: about 100 TiB.
+_DEVICE_WEIGHT_MAX: Final = 100 * WEIGHT_ONE
 
 
-def read_osd_map(documents: Documents) -> OsdMap:
-    """Read OSD map and CRUSH map."""
-    source = documents.sources[0]
-    if documents.osd_map is None:
-        raise ClusterImportError(
-            f"{source}: osdmap: got nothing, wanted a report or the output of `ceph osd dump`"
-        )
+class _Problems:
+    """Gathers problems that a schema cannot see: repeated ids, totals, references."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines: list[str] = []
+
+    def add(self, key: str, got: object, wanted: str) -> None:
+        self.lines.append(f"{self.file}: {key}: got {printable(str(got))}, wanted {wanted}")
+
+    def add_repeats(self, key: str, values: Iterable[object]) -> None:
+        seen = set()
+        for number, value in enumerate(values):
+            if value in seen:
+                self.add(key.format(number), f"{value} twice", "each one once")
+            seen.add(value)
+
+    def raise_lines(self) -> None:
+        if self.lines:
+            raise ClusterImportError("\n".join(dict.fromkeys(self.lines)))
+
+
+def read_osd_map(documents: Documents) -> tuple[OsdMap, list[str]]:
+    """Build the OSD map with its CRUSH map, and warnings about names that had to change."""
+    dump, file = documents.osd_map, documents.osd_map_file or documents.files[0]
+    if dump is None:
+        wanted = "a report or the output of `ceph osd dump`"
+        raise ClusterImportError(f"{file}: osdmap: got nothing, wanted {wanted}")
     if documents.crush is None:
-        raise ClusterImportError(
-            f"{source}: crushmap: got nothing, wanted a report, or the output of `ceph osd crush dump` beside"
-        )
-    crush = map_from_dump(documents.crush, source=source)
-    reader = Reader(source)
-    document = documents.osd_map
-    rows = list(reader.rows(document, "osdmap", "osds"))
-    numbers = [reader.whole(row, key, "osd", 0, _OSDS_MAX) for key, row in rows]
-    size = max([-1, *numbers, crush.max_devices - 1]) + 1
-    exists, up = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+        wanted = "a report, or the output of `ceph osd crush dump` as a further file"
+        raise ClusterImportError(f"{file}: crushmap: got nothing, wanted {wanted}")
+    crush, warnings = _read_crush(documents.crush, documents.crush_file)
+    problems = _Problems(file)
+    problems.add_repeats("osdmap.osds.{}.osd", [row.osd for row in dump.osds])
+    problems.add_repeats("osdmap.pools.{}.pool", [row.pool for row in dump.pools])
+    problems.add_repeats("osdmap.pools.{}.pool_name", [_name(row) for row in dump.pools])
+    shards = sum(row.pg_num * row.size for row in dump.pools)
+    if shards > _SHARDS_MAX:
+        problems.add("osdmap.pools", f"{shards:,} shards of groups", f"at most {_SHARDS_MAX:,}")
+    size = max([-1, *(row.osd for row in dump.osds), crush.max_devices - 1]) + 1
+    exists = np.zeros(size, dtype=bool)
+    up = np.zeros(size, dtype=bool)
     weights = np.zeros(size, dtype=np.int64)
     affinities = np.full(size, WEIGHT_ONE, dtype=np.int64)
-    for osd, (key, row) in zip(numbers, rows, strict=True):
-        states = row.get("state")
-        exists[osd] = "exists" in states if isinstance(states, list) else True
-        up[osd] = row.get("up") in (1, True)
-        weights[osd] = reader.share(row, key, "weight") if row.get("in", 1) else 0
-        affinities[osd] = reader.share(row, key, "primary_affinity")
-    pools = tuple(_pool(reader, key, row) for key, row in reader.rows(document, "osdmap", "pools"))
-    if sum(pool.pg_num for pool in pools) > _PGS_MAX:
-        reader.add("osdmap.pools", sum(p.pg_num for p in pools), f"at most {_PGS_MAX} placement groups")
-    found = OsdMap(
+    for row in dump.osds:
+        exists[row.osd] = row.state is None or "exists" in row.state
+        up[row.osd] = row.up
+        # Printed as decimals: the nearest 16.16 number is the exact one.
+        weights[row.osd] = round(row.weight * WEIGHT_ONE) if row.inside else 0
+        affinities[row.osd] = round(row.primary_affinity * WEIGHT_ONE)
+    osd_map = OsdMap(
         crush,
         exists,
         up,
         weights,
         affinities,
-        pools,
-        pg_upmap=_by_pg(reader, document, "pg_upmap", _osds),
-        pg_upmap_items=_by_pg(reader, document, "pg_upmap_items", _pairs),
-        pg_upmap_primaries=_by_pg(reader, document, "pg_upmap_primaries", _one),
-        pg_temp=_by_pg(reader, document, "pg_temp", _osds),
-        primary_temp=_by_pg(reader, document, "primary_temp", _one),
+        tuple(map(_placed, dump.pools)),
+        pg_upmap=_by_group(problems, "pg_upmap", dump.pg_upmap, _osds),
+        pg_upmap_items=_by_group(problems, "pg_upmap_items", dump.pg_upmap_items, _pairs),
+        pg_upmap_primaries=_by_group(problems, "pg_upmap_primaries", dump.pg_upmap_primaries, _primary),
+        pg_temp=_by_group(problems, "pg_temp", dump.pg_temp, _osds),
+        primary_temp=_by_group(problems, "primary_temp", dump.primary_temp, _primary),
     )
-    reader.finish()
-    return found
+    problems.raise_lines()
+    return osd_map, warnings
 
 
-def _pool(reader: Reader, key: str, row: Json) -> PlacedPool:
-    kind = _KINDS.get(row.get("type", 1))
-    if kind is None:
-        reader.add(f"{key}.type", repr(row.get("type")), "1 (replicated) or 3 (erasure)")
-    names = row.get("flags_names")
-    flags = row.get("flags")
-    hashed = "hashpspool" in names if isinstance(names, str) else bool(int(flags or 0) & _FLAG_HASHPSPOOL)
-    pg_num = reader.whole(row, key, "pg_num", 1, _PGS_MAX)
-    pgp_num = pg_num
-    if "pg_placement_num" in row or "pgp_num" in row:
-        pgp_num = reader.whole(row, key, "pg_placement_num|pgp_num", 1, _PGS_MAX)
+def _read_crush(dump: CrushDump, file: str) -> tuple[CrushMap, list[str]]:
+    problems = _Problems(file)
+    for number, bucket in enumerate(dump.buckets):
+        for place, item in enumerate(bucket.items):
+            if item.id >= 0 and item.weight > _DEVICE_WEIGHT_MAX:
+                key = f"crushmap.buckets.{number}.items.{place}.weight"
+                problems.add(key, item.weight, f"at most {_DEVICE_WEIGHT_MAX}, Ceph's limit for a device")
+    problems.add_repeats("crushmap.rules.{}.rule_id", [rule.rule_id for rule in dump.rules])
+    problems.add_repeats("crushmap.types.{}.type_id", [row.type_id for row in dump.types])
+    types = {row.type_id for row in dump.types}
+    for number, bucket in enumerate(dump.buckets):
+        if bucket.type_id not in types:
+            problems.add(f"crushmap.buckets.{number}.type_id", bucket.type_id, "a type of crushmap.types")
+    problems.raise_lines()
+    try:
+        crush = map_from_dump(dump.model_dump(by_alias=True, exclude_none=True), source=file)
+    except CrushMapError as error:
+        raise ClusterImportError(str(error)) from None
+    return with_safe_names(crush)
+
+
+def _name(row: PoolRow) -> str:
+    return row.pool_name or str(row.pool)
+
+
+def _placed(row: PoolRow) -> PlacedPool:
+    hashed = bool(row.flags & _FLAG_HASHPSPOOL)
+    if row.flags_names is not None:
+        hashed = "hashpspool" in row.flags_names
     return PlacedPool(
-        id=reader.whole(row, key, "pool|pool_id", 0, 2**31),
-        name=str(row.get("pool_name", row.get("pool"))),
-        kind="erasure" if kind == "erasure" else "replicated",
-        size=reader.whole(row, key, "size", 1, 255),
-        pg_num=pg_num,
-        pgp_num=min(pgp_num, pg_num),
-        rule=reader.whole(row, key, "crush_rule|crush_ruleset", 0, 2**31),
+        id=row.pool,
+        name=_name(row),
+        kind="erasure" if row.kind == "erasure" else "replicated",
+        size=row.size,
+        pg_num=row.pg_num,
+        pgp_num=min(row.pgp_num or row.pg_num, row.pg_num),
+        rule=row.crush_rule,
         hashpspool=hashed,
     )
 
 
-def parse_pg_id(text: object) -> Pg | None:
+def parse_pg_id(text: str) -> Pg | None:
     """Read ``pool.hex`` into numbers; None if it is something else.
 
     >>> parse_pg_id("3.1f")
     (3, 31)
     """
-    found = re.fullmatch(r"([0-9]{1,18})\.([0-9a-f]{1,8})", text) if isinstance(text, str) else None
-    return None if found is None else (int(found[1]), int(found[2], 16))
+    parts = re.fullmatch(r"([0-9]{1,18})\.([0-9a-f]{1,8})", text)
+    return None if parts is None else (int(parts[1]), int(parts[2], 16))
 
 
-def _by_pg(reader: Reader, document: Json, name: str, read: Callable[[Json], T | None]) -> Mapping[Pg, T]:
-    """Read a list of exceptions for single groups; a release that knows none of them prints no list."""
-    found: dict[Pg, T] = {}
-    if name not in document:
-        return found
-    for key, row in reader.rows(document, "osdmap", name):
-        pg = parse_pg_id(row.get("pgid"))
-        value = read(row)
-        if pg is None or value is None:
-            reader.add(key, dict(row), "a pgid and its OSDs")
+def _by_group(
+    problems: _Problems, name: str, rows: Iterable[RowT], read: Callable[[RowT], EntryT]
+) -> dict[Pg, EntryT]:
+    """Read exceptions for single groups."""
+    entries = {}
+    for number, row in enumerate(rows):
+        pg = parse_pg_id(row.pgid)
+        if pg is None:
+            problems.add(f"osdmap.{name}.{number}.pgid", repr(row.pgid), "a placement group such as 3.1f")
         else:
-            found[pg] = value
-    return found
+            entries[pg] = read(row)
+    return entries
 
 
-def _osds(row: Json) -> tuple[int, ...] | None:
-    value: Any = row.get("osds")
-    if not isinstance(value, list) or not all(isinstance(osd, int) for osd in value):
-        return None
-    return tuple(value)
+def _osds(row: OsdList) -> tuple[int, ...]:
+    return tuple(row.osds)
 
 
-def _pairs(row: Json) -> tuple[tuple[int, int], ...] | None:
-    value: Any = row.get("mappings")
-    try:
-        return tuple((int(pair["from"]), int(pair["to"])) for pair in value)
-    except (TypeError, KeyError, ValueError):
-        return None
+def _primary(row: PrimaryChoice) -> int:
+    return row.osd
 
 
-def _one(row: Json) -> int | None:
-    value = row.get("osd", row.get("primary_osd", row.get("primary")))
-    return value if isinstance(value, int) else None
+def _pairs(row: Remappings) -> tuple[tuple[int, int], ...]:
+    return tuple((pair.old, pair.new) for pair in row.mappings)

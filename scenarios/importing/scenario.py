@@ -1,234 +1,329 @@
-"""A scenario that runs, made from a pool of a cluster: its CRUSH map beside it, hardware as presets."""
+"""A scenario of an imported pool: a CRUSH map in its own file, hardware as presets, its load by counters."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
-from stripesim.models.placement import CrushMap, map_to_text
-from stripesim.models.placement.crush.elements import Bucket
-from stripesim.scenarios.importing.capacity import capacity_of
-from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedOsd, ImportedPool
-from stripesim.scenarios.importing.documents import ClusterImportError
-from stripesim.scenarios.schema.loader import load_scenario
-from stripesim.scenarios.schema.toml import toml_document
+from stripesim.models.placement import NONE, CrushMap, PlacementError, map_to_text, parse_map, pg_mappings
+from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedOsd, ImportedPool, osds_text
+from stripesim.scenarios.importing.hardware import Hardware, hardware_of
+from stripesim.scenarios.importing.pool_crush import crush_of_pool
+from stripesim.scenarios.importing.pool_workload import PoolLoad, load_of
+from stripesim.scenarios.importing.report_schema import ClusterImportError, escaped, printable
+from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO
+from stripesim.scenarios.schema.loader import ScenarioError, load_scenario
+from stripesim.scenarios.schema.toml import toml_value
+
+# Reports print ratios as 0.94999998807907104.
+_RATIO_DIGITS: Final = 4
 
 # Which of the simulated generations a release behaves as: from the release on.
-_GENERATIONS = ((20, "tentacle"), (19, "squid"), (18, "reef"), (17, "quincy"), (0, "pacific"))
+_GENERATIONS: Final = ((20, "tentacle"), (19, "squid"), (18, "reef"), (17, "quincy"), (0, "pacific"))
+_OLDEST_SIMULATED: Final = 16
+_NEWEST_SIMULATED: Final = 20
+_RELEASE_UNKNOWN: Final = 16
+_RELEASE_WITH_FASTEC: Final = 20
+_NAME_MAX: Final = 64
+_IMAGE_BYTES: Final = 8 << 30
+_OBJECT_BYTES: Final = 4 << 20
+_MANAGER_POOLS: Final = (".mgr", "device_health_metrics")
+# The number that `run` gives the pool of a scenario.
+_POOL_ID: Final = 1
+# Hosts whose OSDs differ by less in size are alike: partitions differ by some megabytes.
+_ALIKE: Final = 0.02
+_UNITS: Final = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
+
+
+class PoolHost(NamedTuple):
+    """A host and its OSDs that hold a pool."""
+
+    name: str
+    osds: tuple[ImportedOsd, ...]
+    cores: int
+    rack: str | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of its OSDs together [B]."""
+        return sum(osd.size_bytes for osd in self.osds)
+
+    def is_like(self, other: "PoolHost") -> bool:
+        """Return True if hosts have as many OSDs and cores, of nearly the same size."""
+        if len(self.osds) != len(other.osds) or self.cores != other.cores:
+            return False
+        return abs(self.size_bytes - other.size_bytes) <= _ALIKE * max(self.size_bytes, other.size_bytes)
+
+
+@dataclass(frozen=True)
+class PoolDescription:
+    """The parts that every scenario of a pool has, with a CRUSH map or without."""
+
+    pool: ImportedPool
+    hosts: tuple[PoolHost, ...]  # in the order of the CRUSH map
+    hardware: Hardware
+    load: PoolLoad
+    head: dict[str, Any]  # keys outside of tables
+    cluster: dict[str, Any]  # keys of `[cluster]` that do not say how many hosts there are
+    image_bytes: int  # size of the images that clients of a run use
+    lines: tuple[str, ...]  # how each key was found: `key: from -> value`
 
 
 @dataclass(frozen=True)
 class ImportedScenario:
-    """A scenario and its CRUSH map."""
+    """A scenario, and its CRUSH map if it has one."""
 
     pool: str
     tables: dict[str, Any]  # as TOML has them
-    crush_text: str  # what ``cluster.crush_map`` names
-    mapping: tuple[str, ...]  # how hardware was mapped to presets
+    lines: tuple[str, ...]  # how each key was found: `key: from -> value`
+    crush_text: str | None = None  # content of the file that `cluster.crush_map` names
+    notes: tuple[str, ...] = ()  # simplifications
+    comments: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by table, after its keys
 
     def toml(self) -> str:
-        """Write the scenario as TOML, with the mapping as comments."""
-        return "".join(f"# {line}\n" for line in self.mapping) + "\n" + toml_document(self.tables)
+        """Write the scenario as TOML, with comments on where each key is from."""
+        lines = [*self.lines, *(f"simplified: {note}" for note in self.notes)]
+        text = "".join(f"# {escaped(line)}\n" for line in lines)
+        plain = {key: value for key, value in self.tables.items() if not _is_table(value)}
+        text += "\n" + _pairs(plain)
+        for name, value in self.tables.items():
+            if name not in plain:
+                text += _table(name, value)
+                text += "".join(f"# {escaped(line)}\n" for line in self.comments.get(name, ()))
+        return text
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and value != [] and isinstance(value[0], dict))
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {toml_value(value)}\n" for key, value in values.items())
+
+
+def _table(name: str, value: Any) -> str:
+    """Write a table, or each table of a list, and the tables inside."""
+    if isinstance(value, list):
+        return "".join(f"\n[[{name}]]\n{_pairs(row)}" for row in value)
+    inner = {key: part for key, part in value.items() if _is_table(part)}
+    text = f"\n[{name}]\n" + _pairs({key: part for key, part in value.items() if key not in inner})
+    return text + "".join(_table(f"{name}.{key}", part) for key, part in inner.items())
+
+
+def size_key(size_bytes: float) -> int | str:
+    """Write a size for a scenario file, with six digits and a unit.
+
+    >>> size_key(12000134430720), size_key(4096)
+    ('12.0001TB', 4096)
+    """
+    for unit, name in _UNITS:
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:.6g}{name}"
+    return max(1, round(size_bytes))
 
 
 def chosen_pools(cluster: ImportedCluster, names: Sequence[str]) -> list[ImportedPool]:
-    """Return the pools that are named, or else the one that matters most: by bytes stored, then by groups."""
+    """Return the pools that are named, or else the one that stores most, of those that can be simulated."""
     if not cluster.pools:
-        raise ClusterImportError("osdmap.pools: got none, wanted one pool at least")
+        raise ClusterImportError(f"{cluster.file}: osdmap.pools: got none, wanted at least one pool")
     by_name = {pool.placed.name: pool for pool in cluster.pools}
     wanted = ", ".join(by_name)
-    unknown = [f"--pool: got {name!r}, wanted one of {wanted}" for name in names if name not in by_name]
+    asked = list(dict.fromkeys(map(printable, names)))
+    unknown = [f"--pool: got {name!r}, wanted one of {wanted}" for name in asked if name not in by_name]
     if unknown:
         raise ClusterImportError("\n".join(unknown))
-    if names:
-        return [by_name[name] for name in dict.fromkeys(names)]
-    return [max(cluster.pools, key=lambda p: (p.stored_bytes or 0, p.placed.pg_num * p.placed.size))]
+    if asked:
+        return [by_name[name] for name in asked]
+    problems = {pool.placed.name: problem_of(cluster, pool) for pool in cluster.pools}
+    usable = [pool for pool in cluster.pools if problems[pool.placed.name] is None]
+    if not usable:
+        raise ClusterImportError("\n".join(filter(None, problems.values())))
+    # Pools of the manager hold statistics: they count where there is no other.
+    of_clients = [pool for pool in usable if pool.placed.name not in _MANAGER_POOLS]
+    return [max(of_clients or usable, key=_importance)]
+
+
+def _importance(pool: ImportedPool) -> tuple[int, int]:
+    """Order pools by the bytes that they store, then by their shards."""
+    return pool.stored_bytes or 0, pool.placed.pg_num * pool.placed.size
+
+
+def problem_of(cluster: ImportedCluster, pool: ImportedPool) -> str | None:
+    """Return the reason why a pool cannot be simulated, or None."""
+    key = f"{pool.key}.crush_rule"
+    if not pool.rule_name:
+        return f"{key}: got {pool.placed.rule}, wanted a rule of the CRUSH map"
+    osds = cluster.osds_of(pool)
+    got = f"rule {pool.rule_name}"
+    if not osds:
+        return f"{key}: got {got}, which reaches no OSD that is in; wanted one that does"
+    hosts = cluster.osd_map.crush.domains("host")
+    stray = [osd.id for osd in osds if osd.id not in hosts]
+    if stray:
+        return f"{key}: got {got} with {osds_text(stray)} in no bucket of type host; wanted OSDs in hosts"
+    return None
+
+
+def describe_pool(cluster: ImportedCluster, pool: ImportedPool) -> PoolDescription:
+    """Collect the parts that every scenario of a pool has."""
+    problem = problem_of(cluster, pool)
+    if problem:
+        raise ClusterImportError(problem)
+    release = cluster.release or _RELEASE_UNKNOWN
+    generation = next(name for least, name in _GENERATIONS if release >= least)
+    line = f"generation: Ceph {cluster.version or 'of unknown release'}"
+    if not _OLDEST_SIMULATED <= release <= _NEWEST_SIMULATED:
+        line += ", the nearest that is simulated"
+    hardware = hardware_of(cluster, pool, release)
+    load = load_of(cluster, pool)
+    keys: dict[str, Any] = {
+        "pg_num": pool.placed.pg_num,
+        "stripe_unit_bytes": pool.stripe_unit_bytes,
+        **hardware.tables,
+        "drive_bytes": size_key(hardware.tables["drive_bytes"]),
+    }
+    keys |= _own_ratios(cluster)
+    if pool.placed.kind == "erasure" and release >= _RELEASE_WITH_FASTEC:
+        keys["ec_optimizations"] = pool.optimised
+    return PoolDescription(
+        pool=pool,
+        hosts=_hosts_of(cluster, pool, hardware),
+        hardware=hardware,
+        load=load,
+        head={
+            "name": scenario_name(pool.placed.name),
+            "description": f"Pool {pool.placed.name} on {len(pool.osds)} OSDs, Ceph {cluster.version}",
+            "generation": generation,
+            "schemes": [pool.scheme],
+        },
+        cluster=keys,
+        image_bytes=_image_bytes(cluster, pool),
+        lines=(f"{line} -> {generation}", *hardware.lines, *load.lines),
+    )
+
+
+def _own_ratios(cluster: ImportedCluster) -> dict[str, float]:
+    """Return the full and nearfull ratios where they are not Ceph's defaults."""
+    full = round(cluster.ratios.full, _RATIO_DIGITS)
+    nearfull = round(cluster.ratios.nearfull, _RATIO_DIGITS)
+    if (full, nearfull) == (FULL_RATIO, NEARFULL_RATIO) or not 0 < nearfull <= full:
+        return {}
+    return {"full_ratio": full, "nearfull_ratio": nearfull}
+
+
+def _image_bytes(cluster: ImportedCluster, pool: ImportedPool) -> int:
+    """Return 8 GiB, or a quarter of the capacity of a small pool, in whole objects [B]."""
+    raw = sum(osd.size_bytes for osd in cluster.osds_of(pool))
+    objects = int(raw / pool.overhead / 4) // _OBJECT_BYTES
+    return min(_IMAGE_BYTES, max(1, objects) * _OBJECT_BYTES)
+
+
+def _hosts_of(cluster: ImportedCluster, pool: ImportedPool, hardware: Hardware) -> tuple[PoolHost, ...]:
+    members: dict[str, list[ImportedOsd]] = {}
+    by_id = {osd.id: osd for osd in cluster.osds_of(pool)}
+    # Buckets of the map come in its order; an OSD that is linked twice is on the last of its hosts.
+    hosts = cluster.osd_map.crush.domains("host")
+    for osd, host in hosts.items():
+        if osd in by_id:
+            members.setdefault(host, []).append(by_id[osd])
+    return tuple(PoolHost(name, tuple(osds), hardware.cores_by_host[name]) for name, osds in members.items())
+
+
+def scenario_name(text: str) -> str:
+    """Turn the name of a pool into that of a scenario, or of a file.
+
+    >>> scenario_name(".rgw.root"), scenario_name("a/b c")
+    ('rgw.root', 'a-b-c')
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+    return re.sub(r"^[^A-Za-z0-9]+", "", safe)[:_NAME_MAX].strip("-") or "pool"
 
 
 def scenario_of(cluster: ImportedCluster, pool: ImportedPool, crush_file: str) -> ImportedScenario:
-    """Make the scenario of one pool; an OSD that is out or down has weight 0 in its CRUSH map."""
-    tables, mapping = hardware_of(cluster, pool)
-    crush = _crush(cluster, pool)
-    release = re.match(r"\d+", cluster.version)
-    number = int(release[0]) if release else 16
-    groups = _host_groups(cluster, crush)
-    found: dict[str, Any] = {
-        "name": re.sub(r"[^A-Za-z0-9_-]+", "-", pool.placed.name).strip("-") or "pool",
-        "description": f"Pool {pool.placed.name} of a cluster of {len(cluster.osds)} OSDs, Ceph "
-        f"{cluster.version or 'of unknown release'}",
-        "generation": next(name for least, name in _GENERATIONS if number >= least),
-        "schemes": [pool.scheme],
-        "cluster": {
-            "crush_map": crush_file,
-            "crush_rule": pool.rule_name,
-            "pg_num": pool.placed.pg_num,
-            "stripe_unit_bytes": pool.stripe_unit_bytes,
-            **tables,
-            "parameters": "pacific",
-            **({"hosts": groups} if len(groups) > 1 else {}),
-        },
-        "workload": {
-            "ops": ["write", "read"],
-            "patterns": ["rand"],
-            "block_sizes_bytes": ["4k"],
-            "queue_depth": 32,
-            "requests": 2000,
-            "image_bytes": "8GiB",
-        },
-    }
-    return ImportedScenario(pool.placed.name, found, map_to_text(crush), mapping)
+    """Make the scenario of a pool with the part of the CRUSH map that its rule reaches."""
+    described = describe_pool(cluster, pool)
+    crush, text = _map_of(cluster, pool)
+    keys = {"crush_map": crush_file, "crush_rule": pool.rule_name, **described.cluster}
+    groups = host_groups(_hosts_of_map(crush, cluster, described))
+    if len(groups) > 1:
+        keys["hosts"] = groups
+    tables = {**described.head, "cluster": keys, **described.load.tables(described.image_bytes)}
+    lines = (*described.lines, *described.load.table_lines())
+    return ImportedScenario(pool.placed.name, tables, lines, text)
 
 
-def _host_groups(cluster: ImportedCluster, crush: CrushMap) -> list[dict[str, Any]]:
-    """Hosts in the order of the map, neighbours with as many OSDs of the same mean size in one group."""
-    sizes = {osd.id: osd.size_bytes or 0 for osd in cluster.osds}
-    of_hosts: dict[str, list[int]] = {}
+def _map_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[CrushMap, str]:
+    """Return the map of a pool as `run` will read it, and its text."""
+    whole = cluster.osd_map.crush
+    inside = {osd.id for osd in cluster.osds if osd.is_in}
+    crush = crush_of_pool(whole, whole.rule(pool.placed.rule), pool.placed.id, inside)
+    text = map_to_text(crush)
+    key = f"{pool.key}.crush_rule"
+    width = pool.placed.size
+    try:
+        read = parse_map(text)
+        rows = pg_mappings(read, pool.rule_name, _POOL_ID, pool.placed.pg_num, width)
+    except PlacementError as error:
+        raise ClusterImportError(
+            f"{key}: got a map that `run` refuses: {str(error).splitlines()[0]}"
+        ) from None
+    placed = (rows != NONE).sum(axis=1).max()
+    if placed < width:
+        got = f"rule {pool.rule_name}, which places at most {placed} of {width} shards on OSDs that are in"
+        raise ClusterImportError(f"{key}: got {got}; wanted one that places all")
+    return read, text
+
+
+def _hosts_of_map(crush: CrushMap, cluster: ImportedCluster, described: PoolDescription) -> list[PoolHost]:
+    """Return the hosts of a map in its order, which is that of `[[cluster.hosts]]`."""
+    by_id = {osd.id: osd for osd in cluster.osds}
+    members: dict[str, list[ImportedOsd]] = {}
     for osd, host in crush.domains("host").items():
-        of_hosts.setdefault(host, []).append(sizes.get(osd, 0))
-    rows = [(len(own), max(1, round(sum(own) / len(own)))) for own in of_hosts.values()]
-    grouped = ((size, osds, len(list(alike))) for (osds, size), alike in groupby(rows))
-    return [{"count": count, "osds": osds, "drive_bytes": size} for size, osds, count in grouped]
+        members.setdefault(host, []).append(by_id[osd])
+    cores = described.hardware.cores_by_host
+    usual = described.hardware.tables["cores_per_host"]
+    return [PoolHost(name, tuple(osds), cores.get(name, usual)) for name, osds in members.items()]
 
 
-def _crush(cluster: ImportedCluster, pool: ImportedPool) -> CrushMap:
-    """Return the map with what is down or out at weight 0, and the choose_args of the pool for all."""
-    crush = cluster.osd_map.crush
-    inside = {osd.id for osd in cluster.osds if osd.up and osd.reweight > 0}
-    held = {item for bucket in crush.buckets for item in bucket.items}
-    sets = dict(crush.choose_args)
-    args = sets.get(pool.placed.id, sets.get(-1))
-
-    def without(bucket: Bucket) -> Bucket:
-        pairs = zip(bucket.items, bucket.weights, strict=True)
-        return replace(bucket, weights=tuple(w if item < 0 or item in inside else 0 for item, w in pairs))
-
-    return replace(
-        crush,
-        devices=tuple(device for device in crush.devices if device.id in held),
-        buckets=tuple(map(without, crush.buckets)),
-        rules=tuple(rule for rule in crush.rules if rule.id == pool.placed.rule),
-        choose_args=((-1, args),) if args else (),
-    )
+def host_groups(hosts: Sequence[PoolHost]) -> list[dict[str, Any]]:
+    """Write hosts as `[[cluster.hosts]]`, neighbours that are alike in one table."""
+    usual_cores = Counter(host.cores for host in hosts).most_common(1)[0][0]
+    groups: list[list[PoolHost]] = []
+    for host in hosts:
+        if groups and host.is_like(groups[-1][0]) and host.rack == groups[-1][0].rack:
+            groups[-1].append(host)
+        else:
+            groups.append([host])
+    return [_group(members, usual_cores) for members in groups]
 
 
-def write_scenario(found: ImportedScenario, path: Path) -> list[Path]:
+def _group(members: Sequence[PoolHost], usual_cores: int) -> dict[str, Any]:
+    first = members[0]
+    osds = len(first.osds)
+    size = sum(host.size_bytes for host in members) / (len(members) * osds)
+    group: dict[str, Any] = {"count": len(members), "osds": osds, "drive_bytes": size_key(size)}
+    if first.cores != usual_cores:
+        group["cores"] = first.cores
+    if first.rack is not None:
+        group["rack"] = first.rack
+    return group
+
+
+def write_scenario(scenario: ImportedScenario, path: Path) -> list[Path]:
     """Write a scenario and its CRUSH map, and load it as `stripesim run` will."""
-    crush_path = path.parent / found.tables["cluster"]["crush_map"]
+    files = {path: scenario.toml()}
+    if scenario.crush_text is not None:
+        files[path.parent / scenario.tables["cluster"]["crush_map"]] = scenario.crush_text
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        crush_path.write_text(found.crush_text, encoding="utf-8")
-        path.write_text(found.toml(), encoding="utf-8")
+        for file, text in files.items():
+            file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ClusterImportError(f"--out: {error.filename}: got {error.strerror}, wanted a file") from None
-    load_scenario(str(path))
-    return [path, crush_path]
-
-
-def answer(
-    cluster: ImportedCluster, pools: Sequence[str] = (), *, path: Path = Path("scenario.toml")
-) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
-    """Return the document of `stripesim import ceph-report`, and scenarios by where to write them."""
-    chosen = chosen_pools(cluster, pools)
-    found = {}
-    for pool in chosen:
-        place = path if len(chosen) == 1 else path.with_name(f"{path.stem}-{pool.placed.name}{path.suffix}")
-        found[place] = scenario_of(cluster, pool, f"{place.stem}.crush.txt")
-    warnings, first = list(cluster.warnings), next(iter(found.values()))
-    others = len(cluster.pools) - len(chosen)
-    if others and not pools:
-        warnings.append(f"pools: the scenario is of {first.pool}; {others} more: --pool names others")
-    document = {
-        "version": cluster.version,
-        "pools": [pool.row() for pool in cluster.pools],
-        "osds": [osd.row() for osd in cluster.osds],
-        "pgs_by_osd": cluster.count_rows(),
-        "capacity": capacity_of(cluster),
-        "scenario": first.tables,
-        "scenarios": [{"pool": one.pool, **one.tables} for one in found.values()],
-        "hardware": list(first.mapping),
-        "warnings": warnings,
-    }
-    return document, found
-
-
-# For each kind of device the preset made for it, then the nearest of those that ship without it.
-_PRESETS = {
-    "nvme-tlc": ("nvme-tlc", "intel-730-raid0"),
-    "nvme-qlc": ("nvme-qlc", "nvme-tlc", "intel-730-raid0"),
-    "sata-tlc": ("sata-tlc", "intel-730-raid0"),
-    "hdd-7200": ("hdd-7200",),
-    "hdd-7200-nvme-db": ("hdd-7200-nvme-db", "hdd-7200"),
-}
-# Drives whose model names say that their flash holds four bits a cell.
-_QLC = re.compile(
-    r"QLC|P5336|P5316|D5-P|6500.?ION|SSDPF2NV|SSDPE2NV|5210.?ION|MZ.{3,8}Q[A-Z]{2,3}-", re.IGNORECASE
-)
-_MBIT_PER_GBIT = 1000
-_GBIT_UNKNOWN = 10.0
-_CORES = 24
-
-
-def device_kind(osd: ImportedOsd) -> str:
-    """Kind of the device behind an OSD, by its metadata and device class."""
-    about = osd.metadata
-    dedicated_db = str(about.get("bluefs_dedicated_db", "0")) == "1"
-    db_rotates = str(about.get("bluefs_db_rotational", "1")) == "1"
-    rotates = str(about.get("bluestore_bdev_rotational", about.get("rotational", "")))
-    if rotates == "1" or (not rotates and osd.device_class == "hdd"):
-        return "hdd-7200-nvme-db" if dedicated_db and not db_rotates else "hdd-7200"
-    described = (
-        f"{about.get('device_ids', '')} {about.get('devices', '')} {about.get('bluestore_bdev_devices', '')}"
-    )
-    nvme = osd.device_class == "nvme" or "nvme" in described.lower()
-    if _QLC.search(described):
-        return "nvme-qlc"
-    return "nvme-tlc" if nvme else "sata-tlc"
-
-
-def hardware_of(cluster: ImportedCluster, pool: ImportedPool) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Describe the OSDs that a pool lies on by keys of `[cluster]`, and say how each was found."""
-    members = set(pool.osds)
-    osds = [osd for osd in cluster.osds if osd.id in members] or list(cluster.osds)
-    kinds = Counter(device_kind(osd) for osd in osds)
-    kind = kinds.most_common(1)[0][0]
-    preset = next(name for name in _PRESETS[kind] if _ships(name))
-    sizes = [osd.size_bytes or 0 for osd in osds]
-    mean = max(1, round(sum(sizes) / len(sizes)))
-    parts = ", ".join(f"{count} {name}" for name, count in kinds.most_common())
-    stands = "" if preset == kind else f" ({kind} does not ship yet: the nearest preset)"
-    lines = [f"cluster.ssd: {parts} -> {preset}{stands}"]
-    models = Counter(str(osd.metadata.get("device_ids", "")).split(",")[0] for osd in osds)
-    if any(models):
-        lines.append(f"drives: {', '.join(f'{n} {name}' for name, n in models.most_common(3) if name)}")
-    spread = f", {min(sizes) / 1e12:.3g} to {max(sizes) / 1e12:.3g} TB" if min(sizes) < max(sizes) else ""
-    lines.append(f"cluster.drive_bytes: mean of {len(sizes)} OSDs{spread} -> {mean}")
-    cpus = Counter(str(osd.metadata.get("cpu", "")) for osd in osds)
-    cpu = cpus.most_common(1)[0][0] or "no CPU in the metadata"
-    lines.append(f"cluster.cores_per_host: {cpu} -> {_CORES} (assumed: metadata count no cores)")
-    tables: dict[str, Any] = {"cores_per_host": _CORES}
-    for key, side in (("public_gbit_per_s", "front"), ("private_gbit_per_s", "back")):
-        tables[key], how = _rate(osds, side)
-        lines.append(f"cluster.{key}: {how} -> {tables[key]:g}")
-    return tables | {"ssd": preset, "drive_bytes": mean}, tuple(lines)
-
-
-def _ships(name: str) -> bool:
     try:
-        ParameterSet(name)
-    except ParameterSetError:
-        return False
-    return True
-
-
-def _rate(osds: Iterable[ImportedOsd], side: str) -> tuple[float, str]:
-    """Rate of the network on one side, and where it is from: some releases note the interface's speed."""
-    key = f"{side}_iface_speed"
-    texts = [str(osd.metadata.get(key)) for osd in osds]
-    speeds = Counter(int(text) for text in texts if text.isdigit() and int(text) > 0)
-    if speeds:
-        return speeds.most_common(1)[0][0] / _MBIT_PER_GBIT, key
-    return _GBIT_UNKNOWN, "not in the metadata, assumed"
+        load_scenario(str(path))
+    except ScenarioError as error:
+        raise ClusterImportError(f"pool {scenario.pool}: {error}") from None
+    return list(files)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from stripesim.scenarios.importing.documents import ClusterImportError
+from stripesim.scenarios.importing.report_schema import ClusterImportError
 
 _NS_PER_US = 1000.0
 _FILES_MAX = 10_000

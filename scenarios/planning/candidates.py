@@ -7,16 +7,17 @@ from functools import partial
 from itertools import product
 from typing import Any, Final, Literal, NamedTuple
 
-from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.planning.bound import Bound, bounds_of
 from stripesim.scenarios.planning.capacity import Capacity, capacity_of, drives_of
+from stripesim.scenarios.planning.prices import cost_of
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, scenario_from
-from stripesim.scenarios.schema.tables import VARIED, PlanSpec, PricesSpec
+from stripesim.scenarios.schema.tables import VARIED, PlanSpec
+from stripesim.scenarios.schema.units import number_text
 
 #: A grid beyond this is refused: it takes minutes before anything is simulated.
 CANDIDATES_MAX: Final = 2000
-_WATT_HOURS_PER_YEAR: Final = 8766.0
 
 State = Literal["met", "failed", "uncertain"]
 
@@ -29,14 +30,6 @@ class Verdict(NamedTuple):
     words: str
 
 
-class Bound(NamedTuple):
-    """The highest rate that one resource allows [1/s], whatever else happens; why: formula and numbers."""
-
-    name: str
-    rate_per_s: float
-    why: str
-
-
 @dataclass
 class Candidate:
     """One scheme on one cluster, and what is known of it so far."""
@@ -46,7 +39,7 @@ class Candidate:
     scenario: Scenario | None
     problem: str = ""
     capacity: Capacity | None = None
-    bounds: tuple[Bound, ...] = ()
+    bounds: tuple[Bound, ...] = ()  # rate that each resource sustains, the lowest first
     verdicts: list[Verdict] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
 
@@ -75,6 +68,7 @@ class Candidate:
             **self.keys,
             "capacity": self.capacity.to_json() if self.capacity else empty,
             **self.found,
+            "bound": self.bounds[0]._asdict() if self.bounds else None,
             "bounds": [bound._asdict() for bound in self.bounds],
             "verdicts": [verdict._asdict() for verdict in self.verdicts],
             "meets": self.meets,
@@ -82,11 +76,19 @@ class Candidate:
         }
 
 
-def of_scheme(base: Scenario, values: Mapping[str, Any], scheme: str, keys: Mapping[str, Any]) -> Scenario:
-    """Make a scenario of values with one scheme and other keys of the cluster, checked as a file is."""
-    cluster = {**values.get("cluster", {}), **keys}
-    values = _without_nulls({**values, "schemes": [scheme], "cluster": cluster})
-    return scenario_from(values, label=base.name, base_dir=base.resolve(""))
+def candidate_scenario(
+    base: Scenario, values: Mapping[str, Any], scheme: str, varied: Mapping[str, Any]
+) -> Scenario:
+    """Make a scenario of values with one scheme and other values of `VARIED` keys, checked as a file is."""
+    top_level = {"generation"} & varied.keys()
+    cluster = {key: value for key, value in varied.items() if key not in top_level}
+    changed = {
+        **values,
+        **{key: varied[key] for key in top_level},
+        "schemes": [scheme],
+        "cluster": {**values.get("cluster", {}), **cluster},
+    }
+    return scenario_from(_without_nulls(changed), label=base.name, base_dir=base.resolve(""))
 
 
 def _without_nulls(value: Any) -> Any:
@@ -95,14 +97,20 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
+def varied_keys(plan: PlanSpec) -> list[str]:
+    """List the keys for which a plan gives values to try."""
+    return [key for key in VARIED if getattr(plan, key)]
+
+
 def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
     """List the candidates: schemes outermost, then the varied keys in the order of `VARIED`."""
-    varied = {key: getattr(plan, key) for key in VARIED if getattr(plan, key)}
+    varied = {key: getattr(plan, key) for key in varied_keys(plan)}
     count = math.prod(map(len, (scenario.schemes, *varied.values())))
     if count > CANDIDATES_MAX:
         raise scenario.problem("plan", f"{count} candidates", f"at most {CANDIDATES_MAX}")
     cluster = scenario.cluster
     common = {
+        "generation": scenario.generation,
         "hosts": cluster.host_count,
         "osds_per_host": cluster.osds_per_host,
         "ssd": cluster.ssd,
@@ -110,70 +118,18 @@ def candidates_of(scenario: Scenario, plan: PlanSpec) -> Iterator[Candidate]:
         "pg_num": cluster.pg_num,
     }
     values = scenario.model_dump(mode="json", exclude_unset=True, exclude={"plan"})
-    for scheme, *chosen in product(scenario.schemes, *varied.values()):
-        keys = dict(zip(varied, chosen, strict=True))
+    for scheme, *combination in product(scenario.schemes, *varied.values()):
+        keys = dict(zip(varied, combination, strict=True))
         try:
-            yield Candidate(scheme, common | keys, of_scheme(scenario, values, scheme, keys))
+            candidate = candidate_scenario(scenario, values, scheme, keys)
         except ScenarioError as error:
-            yield Candidate(scheme, common | keys, None, problem=error.faults[0].partition(": ")[2])
+            problem = error.faults[0].partition(": ")[2]
+            yield Candidate(scheme, common | keys, None, problem=problem)
+            continue
+        yield Candidate(scheme, common | keys, candidate)
 
 
-def bounds_of(scenario: Scenario, scheme_name: str) -> tuple[Bound, ...]:
-    """Work out the rates that wires and drives allow at most, from bytes alone.
-
-    A request of :math:`b` bytes, of which a share :math:`w` are writes, sends at least :math:`b` bytes over
-    the hosts' public network one way, :math:`w b (n - 1) / k` over the private one and :math:`w b n / k` to
-    drives, for a code of :math:`n` shards, :math:`k` of them data (copies: :math:`k = 1`). Headers, partial
-    stripes, logs and processors only lower what is possible, so these are upper bounds. Shards on the host
-    of the primary do not cross the wire; where domains are smaller than hosts the private bound is left out.
-    """
-    load, cluster = scenario.workload, scenario.cluster
-    if scenario.workloads or load.kind == "trace" or scheme_name == "none" or cluster.crush_map is not None:
-        return ()
-    scheme, device = parse_scheme(scheme_name), build_models(scenario).ssd
-    size, per_byte, drives = min(load.block_sizes_bytes), scheme.storage_overhead, cluster.osd_count
-    mixes = [float(op == "read") for op in load.ops] if load.read_fraction is None else [load.read_fraction]
-    on_hosts = "osd" not in (cluster.failure_domain_erasure, cluster.failure_domain_replicated)
-
-    def drive_s(reads: float) -> float:
-        # Bytes at the rate of large transfers.
-        ns_per_byte = reads * device.read_ns_per_byte + (1 - reads) * per_byte * device.write_ns_per_byte
-        return size * ns_per_byte / device.servers * 1e-9
-
-    # Each cell must be served, so the worst mix decides.
-    public = max(size * max(reads, 1 - reads) for reads in mixes)
-    private = max((1 - reads) * size * (scheme.width - 1) / scheme.width * per_byte for reads in mixes)
-    busy_s = max(map(drive_s, mixes))
-    found = []
-    for name, demand, gbit in (
-        ("public network", public, cluster.public_gbit_per_s),
-        ("private network", private if on_hosts else 0.0, cluster.private_gbit_per_s),
-    ):
-        rate = cluster.host_count * gbit * 1e9 / 8
-        if demand:
-            why = f"{rate / 1e9:.4g} GB/s of all hosts / {demand:,.0f} B a request"
-            found.append(Bound(name, rate / demand, why))
-    if busy_s:
-        why = f"{drives} drives / {busy_s * 1e6:.4g} µs of a drive for each request"
-        found.append(Bound("drives", drives / busy_s, why))
-    return tuple(found)
-
-
-def price(
-    scenario: Scenario, prices: PricesSpec, drive_bytes: float | None, per_osd: int
-) -> dict[str, float]:
-    """Add up what a cluster costs and draws."""
-    cluster = scenario.cluster
-    drives = cluster.osd_count * per_osd
-    watts = cluster.host_count * prices.host_watts + drives * prices.drive_watts
-    gbit = cluster.public_gbit_per_s + cluster.private_gbit_per_s
-    cost = cluster.host_count * (prices.host + gbit * prices.network_per_gbit)
-    cost += drives * (prices.drive + prices.drive_per_tb * (drive_bytes or 0.0) / 1e12)
-    cost += watts / 1000 * _WATT_HOURS_PER_YEAR * prices.years * prices.kwh
-    return {"cost": cost, "watts": watts}
-
-
-def judge_closed_forms(candidate: Candidate, plan: PlanSpec) -> None:
+def judge_closed_forms(candidate: Candidate, base: Scenario, plan: PlanSpec) -> None:
     """Fill in capacity, bounds, cost and days, and judge the requirements that rest on them alone."""
     scenario = candidate.scenario
     if scenario is None:
@@ -182,16 +138,25 @@ def judge_closed_forms(candidate: Candidate, plan: PlanSpec) -> None:
         models = build_models(scenario)
         drives = drives_of(scenario, models)
         candidate.capacity = capacity_of(scenario, candidate.scheme, models, drives)
+        candidate.bounds = bounds_of(scenario, candidate.scheme)
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    candidate.bounds = bounds_of(scenario, candidate.scheme)
-    found, safe = candidate.found, candidate.capacity.usable_bytes_safe
+    found = candidate.found
+    safe = candidate.capacity.usable_bytes_safe
     if plan.prices is not None:
-        drive_bytes = drives.capacity.drive_bytes if drives.capacity else None
-        found |= price(scenario, plan.prices, drive_bytes, drives.per_osd)
+        cost = cost_of(
+            scenario,
+            base.cluster,
+            plan.owned_hosts,
+            plan.prices,
+            drive_bytes=drives.capacity.drive_bytes if drives.capacity else 0.0,
+            drives_per_osd=drives.per_osd,
+        )
+        found |= cost._asdict()
     if plan.growth_bytes_per_day is not None and safe is not None:
-        found["days_until_full"] = (safe - (plan.stored_bytes or 0.0)) / plan.growth_bytes_per_day
+        room_bytes = max(0.0, safe - (plan.stored_bytes or 0.0))
+        found["days_until_full"] = room_bytes / plan.growth_bytes_per_day
     for key, value, judge, factor, unit in (
         ("usable_bytes", safe, at_least, 1e-12, "TB usable, safe"),
         ("days_until_full", found.get("days_until_full"), at_least, 1.0, "days until full"),
@@ -201,10 +166,11 @@ def judge_closed_forms(candidate: Candidate, plan: PlanSpec) -> None:
         wanted = getattr(plan, key)
         if wanted is not None:
             candidate.verdicts.append(judge(key, value, wanted, factor, unit))
-    for bound in candidate.bounds if plan.rate_per_s is not None else ():
-        if plan.rate_per_s is not None and bound.rate_per_s < plan.rate_per_s:
-            most = f"{bound.rate_per_s:,.0f} requests a second at most, wanted {plan.rate_per_s:,.0f}"
-            candidate.verdicts.append(Verdict("rate_per_s", "failed", f"{bound.name}: allows {most}"))
+    if plan.rate_per_s is not None and candidate.bounds and candidate.bounds[0].iops < plan.rate_per_s:
+        bound = candidate.bounds[0]
+        sustained = f"{bound.resource}: full at {number_text(bound.iops)} requests/s"
+        words = f"rate_per_s: {sustained}, wanted {number_text(plan.rate_per_s)}"
+        candidate.verdicts.append(Verdict("rate_per_s", "failed", words))
 
 
 def _verdict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,16 @@ from stripesim.models.drive import (
     drive_writes_per_day,
 )
 from stripesim.models.provenance import Provenance
-from stripesim.scenarios.run.build import build_pool, device_set, host_values, osd_domains, osd_hosts
+from stripesim.scenarios.run.build import (
+    build_pool,
+    check_host_count,
+    device_set,
+    group_drive_bytes,
+    osd_domains,
+    osd_hosts,
+)
 from stripesim.scenarios.schema.geometry import failure_domain
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
 from stripesim.sim.ceph.cluster import NO_OSD, Models
 from stripesim.sim.engine.graph import IntArray
 
@@ -70,33 +77,60 @@ def drives_of(scenario: Scenario, models: Models) -> Drives:
     The scenario's `cluster.drive_bytes` wins over the drive's parameter set. A rated endurance belongs to a
     capacity, so the set's is dropped where the scenario gives another one, unless it gives an endurance too.
     """
-    cluster = scenario.cluster
-    drive, chosen = device_set(scenario), ParameterSet(cluster.parameters)
-    given = Provenance("given", "the scenario's cluster")
-    capacity = endurance = None
-    if cluster.drive_bytes is not None:
-        capacity = DriveCapacity(drive_bytes=cluster.drive_bytes, provenance={"drive_bytes": given})
-    elif drive.table("capacity") is not None:
-        capacity = drive.model(DriveCapacity, "capacity")
-    of_hosts = [] if isinstance(cluster.hosts, int) else host_values(scenario, "drive_bytes")
-    if capacity is not None:
-        of_hosts = [size or capacity.drive_bytes for size in of_hosts]
-    if None in of_hosts:
-        of_hosts = []
+    cluster, drive = scenario.cluster, device_set(scenario)
+    parameters = ParameterSet(cluster.parameters)
+    of_hosts = _host_drive_bytes(scenario)
+    own_bytes: float | None = cluster.drive_bytes
     if of_hosts:
         hosts = osd_hosts(scenario)
-        mean = float(np.mean(np.array(of_hosts)[hosts[hosts >= 0]]))
-        capacity = DriveCapacity(drive_bytes=mean, provenance={"drive_bytes": given})
+        own_bytes = float(np.mean(np.array(of_hosts)[hosts[hosts >= 0]]))
+    fill = None
+    if parameters.table("fill") is not None:
+        ratios = {"full_ratio": cluster.full_ratio, "nearfull_ratio": cluster.nearfull_ratio}
+        given = {key: ratio for key, ratio in ratios.items() if ratio is not None}
+        fill = parameters.model(FillLimits, "fill", given)
+    return Drives(
+        per_osd=models.ssd.raid0_drives,
+        capacity=_capacity(drive, own_bytes),
+        endurance=_endurance(cluster, drive, own_bytes),
+        fill=fill,
+        host_drive_bytes=tuple(of_hosts),
+    )
+
+
+_GIVEN: Final = Provenance("given", "the scenario's cluster")
+
+
+def _host_drive_bytes(scenario: Scenario) -> list[float]:
+    """List the capacity of one drive of each host [B]; empty where all are alike."""
+    sizes = group_drive_bytes(scenario)
+    if not sizes:
+        return []
+    check_host_count(scenario)
+    groups = scenario.cluster.host_groups
+    return [size for group, size in zip(groups, sizes, strict=True) for _ in range(group.count)]
+
+
+def _capacity(drive: ParameterSet, own_bytes: float | None) -> DriveCapacity | None:
+    """Return what a drive holds: what the scenario says, else the parameter set."""
+    if own_bytes is not None:
+        return DriveCapacity(drive_bytes=own_bytes, provenance={"drive_bytes": _GIVEN})
+    if drive.table("capacity") is None:
+        return None
+    return drive.model(DriveCapacity, "capacity")
+
+
+def _endurance(cluster: ClusterSpec, drive: ParameterSet, own_bytes: float | None) -> DriveEndurance | None:
+    """Return how much may be written to a drive: what the scenario says, else the parameter set."""
     if cluster.drive_rated_write_bytes is not None:
-        endurance = DriveEndurance(
+        return DriveEndurance(
             rated_write_bytes=cluster.drive_rated_write_bytes,
             rated_days=cluster.drive_rated_days,
-            provenance={"rated_write_bytes": given, "rated_days": given},
+            provenance={"rated_write_bytes": _GIVEN, "rated_days": _GIVEN},
         )
-    elif cluster.drive_bytes is None and not of_hosts and drive.table("endurance") is not None:
-        endurance = drive.model(DriveEndurance, "endurance")
-    fill = None if chosen.table("fill") is None else chosen.model(FillLimits, "fill")
-    return Drives(models.ssd.raid0_drives, capacity, endurance, fill, tuple(of_hosts))
+    if own_bytes is not None or drive.table("endurance") is None:
+        return None
+    return drive.model(DriveEndurance, "endurance")
 
 
 @dataclass(frozen=True)

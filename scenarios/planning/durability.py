@@ -1,19 +1,30 @@
 """From a scenario's `[durability]` to answers: systems, methods, the document that is printed."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from stripesim.models.coding import parse_scheme
+from stripesim.models.generations import recovery_model
+from stripesim.models.recovery import SECOND_NS, RecoveryModel
 from stripesim.scenarios.planning.capacity import drives_of
 from stripesim.scenarios.planning.rebuild import idle_rebuild
 from stripesim.scenarios.run.build import build_models, build_pool
+from stripesim.scenarios.run.failures import limits_of
 from stripesim.scenarios.run.files import cached_by_content
 from stripesim.scenarios.run.notes import made_from
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec
-from stripesim.sim.durability.assess import METHODS, Method, Spread, applicable, assess, why_not
+from stripesim.sim.durability.assess import (
+    METHODS,
+    Method,
+    Spread,
+    applicable,
+    assess,
+    recommended_method,
+    why_not,
+)
 from stripesim.sim.durability.splitting import BATCHES, WALKS
 from stripesim.sim.durability.system import YEAR_S, Burst, Ints, Lifetime, Repair, System, code_of
 
@@ -28,9 +39,13 @@ def answer(
 ) -> dict[str, Any]:
     """Answer a scenario's question about durability for each of its schemes."""
     rows, skipped = [], []
+    recommended: dict[str, dict[str, str]] = {}
+    defaults = _defaults(scenario)
     for scheme in scenario.schemes:
         system = system_of(scenario, scheme)
         chosen: Sequence[Method] = applicable(system) if method == "all" else (method,)
+        if chosen:
+            recommended[scheme] = recommended_method(system)._asdict()
         for name in METHODS:
             reason = why_not(system, name)
             if name in chosen and reason is not None:
@@ -39,10 +54,41 @@ def answer(
             if method == "all" and reason is not None and name != "burst":
                 skipped.append(f"{scheme}: {name}: {reason}")
         for name in chosen:
-            rows.append(assess(system, name, seed=scenario.seed, walks=walks, spread=spread))
+            row = assess(system, name, seed=scenario.seed, walks=walks, spread=spread)
+            if name != "burst":
+                row["assumptions"] += defaults
+            rows.append(row)
             progress(f"{scheme} {name}")
     provenance = made_from(scenario, method=method, batches=BATCHES, walks=walks)
-    return {"rows": rows, "skipped": skipped, "provenance": provenance}
+    return {"rows": rows, "recommended": recommended, "skipped": skipped, "provenance": provenance}
+
+
+def detection_s(scenario: Scenario) -> float:
+    """Return the time from a failure to the start of its repair [s]: the scenario's, else Ceph's."""
+    spec = scenario.durability
+    if spec is not None and spec.detection_s is not None:
+        return spec.detection_s
+    return _until_out_s(limits_of(scenario, rotational=False))
+
+
+def _until_out_s(model: RecoveryModel) -> float:
+    """Return the time until a silent OSD is reported, marked down, and marked out [s]."""
+    return (model.heartbeat_grace_ns + model.down_out_interval_ns) / SECOND_NS
+
+
+#: From a failure to the start of its repair with Ceph's defaults [s]: 20 s of grace, and 600 s until out.
+DETECTION_S: Final = _until_out_s(recovery_model())
+
+
+def _defaults(scenario: Scenario) -> list[str]:
+    """State the defaults that `[durability]` leaves to Ceph."""
+    spec = scenario.durability
+    if spec is None or spec.detection_s is not None:
+        return []
+    return [
+        f"Repair begins {detection_s(scenario):g} s after a failure: Ceph's heartbeat grace and down-out "
+        "interval; durability.detection_s sets another time."
+    ]
 
 
 def system_of(scenario: Scenario, scheme: str) -> System:
@@ -105,7 +151,7 @@ def _repair(scenario: Scenario, spec: DurabilitySpec, scheme: str) -> Repair:
     return Repair(
         bytes_per_s=pace,
         policy=policy,
-        detection_s=spec.detection_s,
+        detection_s=detection_s(scenario),
         fixed=fixed,
         prioritised=spec.prioritised,
         progress=spec.rebuilt_is_safe,

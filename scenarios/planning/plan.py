@@ -1,7 +1,7 @@
 """From what may vary and what is required to one recommendation: closed forms prune, simulation decides."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from stripesim.models.drive import drive_writes_per_day
@@ -12,24 +12,25 @@ from stripesim.scenarios.planning.candidates import (
     at_most,
     candidates_of,
     judge_closed_forms,
+    varied_keys,
 )
-from stripesim.scenarios.planning.capacity import drives_of
-from stripesim.scenarios.planning.durability import system_of
+from stripesim.scenarios.planning.capacity import Drives, drives_of
+from stripesim.scenarios.planning.durability import DETECTION_S, system_of
 from stripesim.scenarios.planning.rebuild import Rebuild, idle_rebuild, without_osd
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import row_of, run_cells
 from stripesim.scenarios.run.notes import made_from, warnings_of_all
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.tables import DurabilitySpec, PlanSpec
-from stripesim.sim.durability.assess import applicable, assess
+from stripesim.sim.durability.assess import assess, recommended_method
 from stripesim.sim.observe.intervals import student_interval
 
 #: Annual failure rate where a scenario gives none: the order of what large fleets report.
 AFR: Final = 0.015
-#: From a failure to the start of its repair, where a scenario gives none [s]: Ceph's 600 s and its grace.
-DETECTION_S: Final = 620.0
 #: A rate counts as served from this share on: a finite run ends with requests in flight.
 SERVED: Final = 0.97
+# Walks of splitting for one candidate: an interval of some tenths of a nine.
+_WALKS: Final = 200
 
 _SIMULATED: Final = (
     "iops",
@@ -53,9 +54,9 @@ def make_plan(
     for candidate in every:
         candidate.found |= dict.fromkeys(_SIMULATED)
         candidate.found.setdefault("cost", None)
-        judge_closed_forms(candidate, plan)
-    progress(f"{len(every)} candidates, {sum(one.possible for one in every)} left by closed forms")
-    left = sorted((one for one in every if one.possible), key=_price_order)
+        judge_closed_forms(candidate, scenario, plan)
+    left = sorted((candidate for candidate in every if candidate.possible), key=_price_order)
+    progress(f"{len(every)} candidates, {len(left)} left by closed forms")
     for number, candidate in enumerate(left):
         late = time.monotonic() - begun > plan.wall_s_max
         if number >= plan.simulated_max or late:
@@ -64,11 +65,13 @@ def make_plan(
             continue
         progress(f"simulating {number + 1} of {min(len(left), plan.simulated_max)}: {_name(candidate)}")
         simulate(candidate, plan, engine)
-    meeting = sorted((one for one in every if one.meets), key=_price_order)
-    front = _pareto([one for one in every if one.possible and one.found["iops"] is not None])
+    meeting = sorted((candidate for candidate in every if candidate.meets), key=_price_order)
+    simulated = [one for one in every if one.possible and one.found["iops"] is not None]
+    front = {id(candidate) for candidate in _pareto(simulated)}
     best = meeting[0] if meeting else None
-    documents = {id(one): {**one.to_json(), "pareto": any(one is f for f in front)} for one in every}
+    documents = {id(one): {**one.to_json(), "pareto": id(one) in front} for one in every}
     return {
+        "varied": varied_keys(plan),
         "candidates": list(documents.values()),
         "recommended": None if best is None else documents[id(best)],
         "reasons": _reasons(best, meeting, every),
@@ -93,64 +96,120 @@ def _price_order(candidate: Candidate) -> tuple[float, ...]:
 
 def simulate(candidate: Candidate, plan: PlanSpec, engine: str = "compiled") -> None:
     """Simulate a candidate under several seeds, rebuild one OSD, compute its nines, and judge all of it."""
-    scenario, found, verdicts = candidate.scenario, candidate.found, candidate.verdicts
+    scenario = candidate.scenario
     assert scenario is not None
-    asked, seeds = _at_rate(scenario, plan.rate_per_s), range(plan.replications)
-    recovery = None
+    at_rate = _at_rate(scenario, plan.rate_per_s)
+    seeds = range(plan.replications)
+    recovering_rows = None
     try:
-        rows = [_worst(_seeded(asked, number), engine) for number in seeds]
+        rows = [_worst(_seeded(at_rate, number), engine) for number in seeds]
         rebuild = idle_rebuild(scenario, candidate.scheme, engine=engine, sample_objects=1000)
         if plan.p99_recovery_ms is not None:
-            lost = _recovering(asked)
-            recovery = [_worst(_seeded(lost, number), engine, "recovery") for number in seeds]
+            recovering = _recovering(at_rate)
+            recovering_rows = [_worst(_seeded(recovering, number), engine, "recovery") for number in seeds]
     except ValueError as error:
         candidate.problem = str(error).splitlines()[0]
         return
-    found["iops"], *iops = student_interval([row["iops"] for row in rows])
-    found["latency_p99_ns"], *p99 = student_interval([row["latency_p99_ns"] for row in rows])
-    found |= {
-        "iops_low": iops[0],
-        "iops_high": iops[1],
-        "latency_p99_low_ns": p99[0],
-        "latency_p99_high_ns": p99[1],
-        "bottleneck": rows[0]["bottleneck"],
-    }
-    if plan.rate_per_s is not None:
-        # Poisson arrivals of a finite run are not exactly at the rate: a saturated one serves a share.
+    candidate.found["bottleneck"] = rows[0]["bottleneck"]
+    _judge_rate(candidate, plan, rows)
+    _judge_latency(candidate, plan, rows)
+    if recovering_rows is not None:
+        _judge_recovery_latency(candidate, plan, recovering_rows)
+    drives = drives_of(scenario, build_models(scenario))
+    _judge_rebuild(candidate, plan, rebuild, drives)
+    _note_wear(candidate, drives, rows)
+    _judge_nines(candidate, plan, rebuild, drives)
+
+
+def _judge_rate(candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Note the rate that is served, and judge it where one is required."""
+    if plan.rate_per_s is None:
+        served = student_interval([row["iops"] for row in rows])
+    else:
+        # Poisson arrivals of a finite run are not exactly at the rate: a saturated run serves a share of it.
         shares = [row["iops"] / row["offered_iops"] if row["saturated"] else 1.0 for row in rows]
-        served, *ends = student_interval([min(1.0, share) * plan.rate_per_s for share in shares])
+        served = student_interval([min(1.0, share) * plan.rate_per_s for share in shares])
+    candidate.found |= {"iops": served.mean, "iops_low": served.low, "iops_high": served.high}
+    if plan.rate_per_s is not None:
         unit = "requests a second served"
-        verdicts.append(at_least("rate_per_s", served, SERVED * plan.rate_per_s, 1.0, unit, *ends))
-    if plan.p99_ms is not None:
-        unit, wanted_ns = "ms at the 99th percentile", plan.p99_ms * 1e6
-        verdicts.append(at_most("p99_ms", found["latency_p99_ns"], wanted_ns, 1e-6, unit, *p99))
-    if recovery is not None and plan.p99_recovery_ms is not None:
-        p99_ns, *ends = student_interval([row["latency_p99_ns"] for row in recovery])
-        found["latency_p99_recovery_ns"] = p99_ns
-        unit, wanted_ns = "ms while an OSD is rebuilt", plan.p99_recovery_ms * 1e6
-        verdicts.append(at_most("p99_recovery_ms", p99_ns, wanted_ns, 1e-6, unit, *ends))
-    drives, held = drives_of(scenario, build_models(scenario)), candidate.capacity
-    osd_bytes, fill = drives.largest_osd_bytes, drives.fill
-    if osd_bytes is not None and fill is not None:
-        assert held is not None
-        assert drives.capacity is not None
-        found["rebuild_s"] = rebuild.seconds_for(osd_bytes * fill.nearfull_ratio)
-        written = max(
-            (row["device_write_bytes_per_client_byte"] or 0.0) * row["throughput_bytes_per_s"] for row in rows
+        verdict = at_least(
+            "rate_per_s", served.mean, SERVED * plan.rate_per_s, 1.0, unit, served.low, served.high
         )
-        per_drive = written / (held.osds * drives.per_osd)
-        found["drive_writes_per_day"] = drive_writes_per_day(per_drive, drives.capacity.drive_bytes)
+        candidate.verdicts.append(verdict)
+
+
+def _judge_latency(candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+    p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
+    candidate.found |= {
+        "latency_p99_ns": p99_ns.mean,
+        "latency_p99_low_ns": p99_ns.low,
+        "latency_p99_high_ns": p99_ns.high,
+    }
+    if plan.p99_ms is not None:
+        unit = "ms at the 99th percentile"
+        verdict = at_most("p99_ms", p99_ns.mean, plan.p99_ms * 1e6, 1e-6, unit, p99_ns.low, p99_ns.high)
+        candidate.verdicts.append(verdict)
+
+
+def _judge_recovery_latency(candidate: Candidate, plan: PlanSpec, rows: Sequence[Mapping[str, Any]]) -> None:
+    assert plan.p99_recovery_ms is not None
+    p99_ns = student_interval([row["latency_p99_ns"] for row in rows])
+    candidate.found["latency_p99_recovery_ns"] = p99_ns.mean
+    unit = "ms while an OSD is rebuilt"
+    wanted_ns = plan.p99_recovery_ms * 1e6
+    verdict = at_most("p99_recovery_ms", p99_ns.mean, wanted_ns, 1e-6, unit, p99_ns.low, p99_ns.high)
+    candidate.verdicts.append(verdict)
+
+
+def _judge_rebuild(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives) -> None:
+    """Note how long a rebuild of the largest OSD takes at the nearfull ratio, and judge it."""
+    if drives.largest_osd_bytes is not None and drives.fill is not None:
+        lost_bytes = drives.largest_osd_bytes * drives.fill.nearfull_ratio
+        candidate.found["rebuild_s"] = rebuild.seconds_for(lost_bytes)
     if plan.rebuild_s is not None:
-        verdicts.append(_rebuild_verdict(plan.rebuild_s, found["rebuild_s"], rebuild))
-    try:
-        row = nines_of(scenario, candidate.scheme, rebuild.bytes_per_s)
-    except ValueError as error:
-        verdicts += [Verdict("nines", "failed", str(error).splitlines()[0])] if plan.nines else []
+        candidate.verdicts.append(_rebuild_verdict(plan.rebuild_s, candidate.found["rebuild_s"], rebuild))
+
+
+def _note_wear(candidate: Candidate, drives: Drives, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Note how many times its capacity a drive is written in a day."""
+    capacity = candidate.capacity
+    if drives.capacity is None or capacity is None:
         return
-    found["nines"] = row["nines"]
+    written = max(
+        (row["device_write_bytes_per_client_byte"] or 0.0) * row["throughput_bytes_per_s"] for row in rows
+    )
+    per_drive = written / (capacity.osds * drives.per_osd)
+    candidate.found["drive_writes_per_day"] = drive_writes_per_day(per_drive, drives.capacity.drive_bytes)
+
+
+def _judge_nines(candidate: Candidate, plan: PlanSpec, rebuild: Rebuild, drives: Drives) -> None:
+    """Compute the nines with the rebuild that was simulated for this candidate, and judge them."""
+    assert candidate.scenario is not None
+    pace = rebuild.bytes_per_s
+    seconds = candidate.found["rebuild_s"]
+    if seconds and drives.largest_osd_bytes is not None and drives.fill is not None:
+        pace = drives.largest_osd_bytes * drives.fill.nearfull_ratio / seconds
+    try:
+        row = nines_of(_with_pace(candidate.scenario, pace), candidate.scheme, pace)
+    except ValueError as error:
+        if plan.nines is not None:
+            candidate.verdicts.append(Verdict("nines", "failed", str(error).splitlines()[0]))
+        return
+    candidate.found["nines"] = row["nines"]
     if plan.nines is not None:
-        ends = [row["nines_low"], row["nines_high"]]
-        verdicts.append(at_least("nines", row["nines"], plan.nines, 1.0, "nines", *ends))
+        verdict = at_least(
+            "nines", row["nines"], plan.nines, 1.0, "nines", row["nines_low"], row["nines_high"]
+        )
+        candidate.verdicts.append(verdict)
+
+
+def _with_pace(scenario: Scenario, bytes_per_s: float | None) -> Scenario:
+    """Return a scenario whose drives are rebuilt at a pace, where its nines are those of its placement."""
+    spec = scenario.durability
+    if spec is None or bytes_per_s is None or spec.placement != "crush":
+        return scenario
+    paced = spec.model_copy(update={"repair_bytes_per_s": bytes_per_s, "repair": "parallel"})
+    return scenario.model_copy(update={"durability": paced})
 
 
 def _rebuild_verdict(wanted: float, seconds: float | None, rebuild: Rebuild) -> Verdict:
@@ -171,9 +230,8 @@ def nines_of(scenario: Scenario, scheme: str, bytes_per_s: float | None) -> dict
         spec = DurabilitySpec(afr=AFR, repair_bytes_per_s=bytes_per_s, detection_s=DETECTION_S)
         asked = scenario.model_copy(update={"durability": spec})
     system = system_of(asked, scheme)
-    methods = applicable(system)
-    method = "markov" if "markov" in methods else methods[0]
-    return assess(system, method, seed=scenario.seed, walks=200)
+    method = recommended_method(system).method
+    return assess(system, method, seed=scenario.seed, walks=_WALKS)
 
 
 def _at_rate(scenario: Scenario, rate_per_s: float | None) -> Scenario:
@@ -249,10 +307,14 @@ def _assumptions(scenario: Scenario, plan: PlanSpec) -> list[str]:
         "rebuild_s: an idle cluster rebuilds a sample of objects; extrapolated to an OSD at the "
         "nearfull ratio",
     ]
+    said.append(
+        "nines: each candidate is rebuilt at the pace of its own simulated rebuild, whatever "
+        "durability.repair_bytes_per_s says"
+    )
     if scenario.durability is None:
         said.append(
             f"nines: within a year, drives fail independently at {AFR:.1%} a year, repair begins after "
-            f"{DETECTION_S:g} s and goes at the simulated pace; no bursts, no latent errors; "
+            f"{DETECTION_S:g} s; no bursts, no latent errors; "
             "set [durability] for yours"
         )
     if plan.rate_per_s is not None:

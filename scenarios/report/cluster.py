@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from stripesim._version import __version__
 from stripesim.scenarios.figures.captions import scheme_label
+from stripesim.scenarios.importing.usage import BASIS_TEXT
 from stripesim.scenarios.report.page.render import Cell, Section, Table, render
 from stripesim.scenarios.schema.units import bytes_text
 
@@ -93,12 +94,25 @@ def _steps(row: Row, full: float) -> list[tuple[str, float | None, str]]:
     )
     return [
         ("raw", row["raw_bytes"], "the sizes of all OSDs, as the report has them"),
-        ("up and in", row["in_bytes"], "an OSD that is down or out takes nothing"),
+        ("in", row["in_bytes"], "an OSD that is out takes nothing; one that is down is expected back"),
         ("at the full ratio", row["full_bytes"], f"× {full:.4g}, its own; beyond it Ceph refuses writes"),
         ("until the first OSD is full", now["usable_raw_bytes"], fullest),
         ("the same after upmap", then["usable_raw_bytes"], moved),
-        ("in use", row["used_bytes"], "not in the report" if row["used_bytes"] is None else "as reported"),
+        ("in use", row["used_bytes"], use_text(row)),
     ]
+
+
+def use_text(row: Row) -> str:
+    """Name the source of the bytes in use, and the databases that Ceph counts as used."""
+    words = BASIS_TEXT[row["used_basis"]]
+    databases = row["used_bytes"] - row["used_data_bytes"]
+    if databases > 0:
+        words += (
+            f"; {bytes_text(databases)} of it are databases on devices of their own, which raw leaves out"
+        )
+    if row["reported_available_bytes"] is not None:
+        words += f"; {bytes_text(row['reported_available_bytes'])} are free"
+    return words
 
 
 def _pools(document: Row) -> Section:
@@ -199,9 +213,11 @@ def _healing(capacity: Row) -> Section:
 
 
 def _hardware(document: Row) -> Section:
-    rows = [
-        [key, *rest.split(" -> ", 1)] for key, _, rest in (x.partition(": ") for x in document["hardware"])
-    ]
+    rows: list[list[str | Cell]] = []
+    for line in document["hardware"]:
+        key, _, rest = line.partition(": ")
+        how, _, value = rest.rpartition(" -> ")
+        rows.append([key, how, value])
     return Section(
         "Hardware, as a scenario takes it",
         "hardware",

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stripesim.scenarios.figures.captions import scheme_label
@@ -12,14 +12,20 @@ from stripesim.scenarios.schema.units import bytes_text, duration_text, number_t
 
 def rows_of(document: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the table of candidates, texts by heading; columns that no candidate fills are left out."""
-    rows = [_row(one, recommended=one is document["recommended"]) for one in document["candidates"]]
+    best, varied = document["recommended"], document["varied"]
+    rows = [_row(one, varied, recommended=one is best) for one in document["candidates"]]
     kept = [name for name in rows[0] if any(row[name] != "–" for row in rows)] if rows else []
     return [{name: row[name] for name in kept} for row in rows]
 
 
-def _row(one: Mapping[str, Any], *, recommended: bool) -> dict[str, str]:
-    varied = list(one.values())[3 : list(one).index("capacity")]
-    keys = " · ".join(f"{value:,}" if isinstance(value, int) else str(value) for value in varied)
+# Keys that a candidate's name already says.
+_NAMED = ("hosts", "osds_per_host")
+
+
+def _row(one: Mapping[str, Any], varied: Sequence[str], *, recommended: bool) -> dict[str, str]:
+    values = [one[key] for key in varied if key not in _NAMED]
+    keys = "".join(f", {value:,}" if isinstance(value, int) else f", {value}" for value in values)
+    bound = one["bound"]
     uncertain = all(line.startswith("uncertain") for line in one["fails"])
     verdict = "recommended" if recommended else "meets all" if one["meets"] else "fails"
     if not one["meets"] and uncertain:
@@ -29,8 +35,9 @@ def _row(one: Mapping[str, Any], *, recommended: bool) -> dict[str, str]:
         half_ns = (one["latency_p99_high_ns"] - one["latency_p99_low_ns"]) / 2
         p99 += f" ± {number_text(half_ns, 1e-6, digits=2)}"
     return {
-        "candidate": f"{_name(one)}, {keys}",
+        "candidate": f"{_name(one)}{keys}",
         "usable, safe": bytes_text(one["capacity"]["usable_bytes_safe"]),
+        "at most": f"{number_text(bound['iops'])}/s, {bound['resource']}" if bound else "–",
         "requests/s": number_text(one["iops"]),
         "p99 [ms]": p99,
         "p99 in recovery [ms]": number_text(one["latency_p99_recovery_ns"], 1e-6),
@@ -73,7 +80,7 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
     ]
     waterfall, limits = (best["capacity"]["waterfall"], best["bounds"]) if best else ([], [])
     steps = [[step["name"], bytes_text(step["left_bytes"]), step["why"]] for step in waterfall]
-    bounds = [[bound["name"], number_text(bound["rate_per_s"]), bound["why"]] for bound in limits]
+    bounds = [[bound["resource"], number_text(bound["iops"]), bound["why"]] for bound in limits]
     failing = ["candidate", "what is not met"]
     made = f"stripesim {source['stripesim']} · seed {source['seed']} · {source['replications']} replications"
     return render(
@@ -87,7 +94,9 @@ def report_of_plan(name: str, description: str, document: Mapping[str, Any]) -> 
         candidates=Table.of("Candidates", rows, words=(0, len(rows[0]) - 1 if rows else 0)),
         failing=Table("What the others fail", failing, others, form="stack", numeric=False),
         steps=Table("From raw to usable", ["step", "left", "why"], steps, words=(2,)),
-        bounds=Table("Upper bounds of the rate", ["resource", "requests/s", "why"], bounds, words=(2,)),
+        bounds=Table(
+            "Rate at which each resource is full", ["resource", "requests/s", "why"], bounds, words=(2,)
+        ),
         assumptions=document["assumptions"],
         warnings=document["warnings"],
     )

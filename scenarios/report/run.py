@@ -17,6 +17,7 @@ from stripesim.scenarios.run.execute import ScenarioResult
 from stripesim.scenarios.run.notes import load_sentences
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
 from stripesim.scenarios.schema.units import bytes_text, duration_text, size_text
+from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
 
 
 def report_of_run(
@@ -187,9 +188,10 @@ def _over(report: RunReport) -> str:
 
 def _limited(report: RunReport, kind: Kind, scheme: str) -> str:
     """Name what limits a scheme, as the table of bottlenecks does."""
-    rows = report.rows_of(kind, scheme)
-    names = dict.fromkeys(row["bottleneck"] for row in rows if row["bottleneck"] not in (None, "none"))
-    if not names:
+    named = [row["bottleneck"] for row in report.rows_of(kind, scheme) if row["bottleneck"]]
+    resources = list(dict.fromkeys(name for name in named if name not in (LATENCY, NO_BOTTLENECK)))
+    if not resources:
         return "no resource is near its limit"
-    sometimes = " at some sizes" if any(row["bottleneck"] == "none" for row in rows) else ""
-    return "limited by " + " or ".join(f"the {RESOURCE_WORDS.get(name, name)}" for name in names) + sometimes
+    limited = "limited by " + " or ".join(f"the {RESOURCE_WORDS.get(name, name)}" for name in resources)
+    is_always = all(name in resources for name in named)
+    return limited if is_always else f"{limited} at some sizes"

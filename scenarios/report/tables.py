@@ -17,6 +17,7 @@ from stripesim.scenarios.run.results import COLUMNS, Column
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.problems import value_text
 from stripesim.scenarios.schema.units import bytes_text, duration_text, number_text, size_text
+from stripesim.sim.observe.limits import LATENCY, NO_BOTTLENECK
 
 # Columns of the result rows that schemes are compared by.
 _MEASURES = (
@@ -205,7 +206,7 @@ def _bottleneck_names(rows: Sequence[dict[str, Any]]) -> Cell:
     name = rows[0]["bottleneck"]
     near = list(dict.fromkeys(row["limits"] for row in rows if row.get("limits")))
     note = f"near a limit: {' or '.join(near)}" if near else ""
-    if name != "none":
+    if name not in (LATENCY, NO_BOTTLENECK):
         used = span([float(round(100 * row["bottleneck_mean_utilisation"])) for row in rows])
         note = f"{used} % in use on average; {note}"
     return Cell(RESOURCE_WORDS.get(name, name), note)

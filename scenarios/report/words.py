@@ -21,13 +21,17 @@ RESOURCE_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "private.tx": "private network, sending",
         "private.rx": "private network, receiving",
         "worker": "worker threads of an OSD",
-        "ssd": "SSD of an OSD",
+        "messenger": "messenger threads of an OSD",
+        "ssd": "drive of an OSD",
+        "ssd.write": "write buffer of an OSD’s drive",
+        "ssd.link": "link of an OSD’s drive",
         "kv": "key-value thread of an OSD",
         "sync": "log sync of an OSD",
         "pg.lock": "lock of a placement group",
         "pg.exec": "execution of a placement group",
         "pg.pipeline": "write pipeline of a placement group",
-        "none": "no resource: none is near its limit",
+        "latency": "latency: no resource is near its limit",
+        "none": "none: all requests are served",
     }
 )
 

@@ -20,6 +20,7 @@ from stripesim.calibration.parameters.sets import (
 )
 from stripesim.models.coding import PAGE_BYTES, WHOLE_STRIPES, EcPolicy, RedundancyScheme, parse_scheme
 from stripesim.models.cpu import ClientModel, CpuModel
+from stripesim.models.drive import DriveCapacity
 from stripesim.models.generations import OpThreads, generation, generations
 from stripesim.models.hdd import DeviceModel
 from stripesim.models.kernel.cost import KernelTable, KernelTableError
@@ -34,9 +35,10 @@ from stripesim.models.qos import Device
 from stripesim.models.threads import ThreadModel
 from stripesim.scenarios.run.failures import plan_of, repair_plan
 from stripesim.scenarios.run.files import cached_by_content
-from stripesim.scenarios.schema.geometry import domains_of_osds, failure_domain
+from stripesim.scenarios.schema.geometry import domain_count, domains_of_osds, failure_domain
 from stripesim.scenarios.schema.keys import Cell, ClusterSpec, Scenario, WorkloadSpec, load_cell, names_file
 from stripesim.scenarios.schema.problems import value_text
+from stripesim.scenarios.schema.units import format_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD, Cluster, Models
 from stripesim.sim.ceph.failures import FaultPlan
@@ -352,26 +354,68 @@ def build_pool(
 
 def _acting(scenario: Scenario, scheme: RedundancyScheme, osds: int, down: Sequence[int]) -> IntArray:
     """Map the placement groups, with holes for OSDs that are down."""
-    acting, key = up_sets(scenario, scheme), "cluster.crush_map"
+    acting = up_sets(scenario, scheme)
     if (acting == NO_OSD).any(axis=1).all():
         placed = int((acting != NO_OSD).sum(axis=1).max())
-        few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
-        got = f"rule {_rule(scenario, scheme)}, which {few}"
-        raise scenario.problem(key, got, "a map and a rule that place all")
+        raise _too_few_domains(scenario, scheme, placed)
     unknown = [osd for osd in down if osd >= osds]
     if unknown:
-        raise scenario.problem(key, f"no OSD {unknown[0]}", "OSDs of the map")
+        raise scenario.problem("cluster.crush_map", f"no OSD {unknown[0]}", "OSDs of the map")
     return np.where(np.isin(acting, np.asarray(down, dtype=np.int64)), NO_OSD, acting)
 
 
+def _too_few_domains(scenario: Scenario, scheme: RedundancyScheme, placed: int) -> ValueError:
+    """Make the error of a cluster that has no place for every shard of a scheme."""
+    few = f"places at most {placed} of the {scheme.width} shards of {scheme.name}"
+    if scenario.cluster.crush_map is not None:
+        got = f"rule {_rule(scenario, scheme)}, which {few}"
+        return scenario.problem("cluster.crush_map", got, "a map and a rule that place all")
+    domain, key = failure_domain(scenario, scheme)
+    count = domain_count(scenario, domain)
+    got = f"{count} {domain}s, which {few.replace('places', 'hold')}"
+    return scenario.problem("cluster.hosts", got, f'as many {domain}s as shards, or {key} = "osd"')
+
+
 def host_values(scenario: Scenario, key: str) -> list[Any]:
-    """List what groups of hosts say of each host, which a CRUSH map has as many of."""
-    cluster, count = scenario.cluster, int(_osd_hosts(scenario).max()) + 1
-    if cluster.host_count != count:
-        raise scenario.problem(
-            "cluster.hosts", f"groups of {cluster.host_count} hosts", f"{count}, as {cluster.crush_map} has"
-        )
-    return cluster.of_hosts(key)
+    """List a key's value for each host, from the groups of hosts."""
+    check_host_count(scenario)
+    return scenario.cluster.of_hosts(key)
+
+
+def check_host_count(scenario: Scenario) -> None:
+    """Check that groups of hosts describe as many hosts as the cluster has."""
+    cluster = scenario.cluster
+    count = int(_osd_hosts(scenario).max()) + 1
+    if cluster.host_count == count:
+        return
+    got = f"groups of {cluster.host_count} hosts"
+    raise scenario.problem("cluster.hosts", got, f"{count}, as {cluster.crush_map} has")
+
+
+def group_drive_bytes(scenario: Scenario) -> list[float]:
+    """List the capacity of one drive of each group of hosts [B]; an empty list where no group states one.
+
+    Groups that state none take `cluster.drive_bytes`, or else the device parameter set's capacity.
+    """
+    cluster = scenario.cluster
+    if isinstance(cluster.hosts, int):
+        return []
+    if all(group.drive_bytes is None for group in cluster.hosts):
+        return []
+    sizes = [group.drive_bytes for group in cluster.host_groups]
+    if None in sizes:
+        default = _device_capacity(scenario, sizes.index(None))
+        sizes = [size or default for size in sizes]
+    return [float(size) for size in sizes if size is not None]
+
+
+def _device_capacity(scenario: Scenario, group: int) -> int:
+    """Return the device parameter set's capacity, for a group of hosts that gives none [B]."""
+    drive = device_set(scenario)
+    if drive.table("capacity") is None:
+        wanted = f"bytes, or cluster.drive_bytes: device parameter set {drive.name} gives no capacity"
+        raise scenario.problem(f"cluster.hosts.{group}.drive_bytes", "nothing", wanted)
+    return round(drive.model(DriveCapacity, "capacity").drive_bytes)
 
 
 def _down(scenario: Scenario) -> list[int]:
@@ -387,15 +431,36 @@ _TIB: Final = 1 << 40
 
 
 @lru_cache(maxsize=8)
-def _map_of(cluster: ClusterSpec) -> CrushMap:
-    """Build the map of a cluster's hosts, their OSDs weighted by capacity where it differs, as Ceph does."""
-    sizes = cluster.of_hosts("drive_bytes")
-    equal = len(set(sizes)) == 1
-    weights = [
-        (WEIGHT_ONE if equal else round(size / _TIB * WEIGHT_ONE),) * osds
-        for size, osds in zip(sizes, cluster.of_hosts("osds"), strict=True)
+def _map_of(cluster: ClusterSpec, weights: tuple[int, ...]) -> CrushMap:
+    """Build the map of a cluster's hosts; `weights` are those of an OSD of each group, 16.16 fixed point."""
+    of_hosts = [
+        (weight,) * (group.osds or 0)
+        for group, weight in zip(cluster.host_groups, weights, strict=True)
+        for _ in range(group.count)
     ]
-    return map_of_hosts(weights, cluster.rack_names)
+    return map_of_hosts(of_hosts, cluster.rack_names)
+
+
+def _group_weights(scenario: Scenario) -> tuple[int, ...]:
+    """Return the CRUSH weight of an OSD of each group of hosts, by capacity [TiB] where capacities differ."""
+    sizes = group_drive_bytes(scenario)
+    if len(set(sizes)) <= 1:
+        return (WEIGHT_ONE,) * len(scenario.cluster.host_groups)
+    weights = tuple(round(size / _TIB * WEIGHT_ONE) for size in sizes)
+    if 0 in weights:
+        raise _too_small(scenario, weights.index(0), sizes)
+    return weights
+
+
+def _too_small(scenario: Scenario, group: int, sizes: list[float]) -> ValueError:
+    """Make the error of a group whose drives are too small for a CRUSH weight."""
+    cluster = scenario.cluster
+    assert not isinstance(cluster.hosts, int)
+    own = cluster.hosts[group].drive_bytes is not None
+    key = f"cluster.hosts.{group}.drive_bytes" if own else "cluster.drive_bytes"
+    smallest = format_size(_TIB // WEIGHT_ONE // 2)
+    wanted = f"more than {smallest} where drives differ: CRUSH weights count TiB / {WEIGHT_ONE:,}"
+    return scenario.problem(key, f"{sizes[group]:.0f}", wanted)
 
 
 def crush_of(scenario: Scenario) -> CrushMap:
@@ -403,7 +468,7 @@ def crush_of(scenario: Scenario) -> CrushMap:
     cluster = scenario.cluster
     if cluster.crush_map is not None:
         return _map_of_file(str(scenario.resolve(cluster.crush_map)))
-    return _map_of(cluster)
+    return _map_of(cluster, _group_weights(scenario))
 
 
 def _rule(scenario: Scenario, scheme: RedundancyScheme) -> str:
@@ -456,6 +521,5 @@ def osd_domains(scenario: Scenario, scheme: RedundancyScheme) -> dict[int, int |
     if scenario.cluster.crush_map is None:
         return dict(zip(osds, domains_of_osds(scenario, domain), strict=True))
     crush = crush_of(scenario)
-    of_rule = next((step.type_id for step in crush.rule(_rule(scenario, scheme)).steps if step.type_id), 0)
-    named = crush.domains(dict(crush.types).get(of_rule, "osd"))
+    named = crush.domains(crush.failure_domain(_rule(scenario, scheme)))
     return {osd: named.get(osd, osd) for osd in osds}

@@ -6,7 +6,7 @@ from typing import Any
 from stripesim.scenarios.run.build import build_cell, build_models, check_schemes
 from stripesim.scenarios.schema.keys import Cell, Scenario, cells, load_cell
 from stripesim.sim.ceph.cluster import Models
-from stripesim.sim.engine.graph import IntArray
+from stripesim.sim.engine.graph import STEPS_MAX, IntArray, StepsError
 from stripesim.sim.observe.window import WARM_UP
 from stripesim.sim.run import RunResult, simulate
 
@@ -34,10 +34,26 @@ def run_cell(
     followed: IntArray | None = None,
 ) -> RunResult:
     """Run one cell; `until_ns` bounds it before the scenario does, `followed` are requests to follow."""
+    if until_ns is None and scenario.duration_s is not None:
+        # Imported here, because it changes no row: the source of rows is fingerprinted.
+        from stripesim.scenarios.run.length import check_length
+
+        check_length(scenario, cell, lambda end_ns: _issued(scenario, cell, engine, models, end_ns))
     inputs = vars(build_cell(scenario, cell, models))
     if until_ns is not None:
         inputs = {**inputs, "until_ns": until_ns}
-    return simulate(**inputs, seed=scenario.seed, engine=engine, followed=followed, warm_up=WARM_UP)
+    try:
+        return simulate(**inputs, seed=scenario.seed, engine=engine, followed=followed, warm_up=WARM_UP)
+    except StepsError as error:
+        key = f"schemes.{scenario.schemes.index(cell.scheme)}"
+        got = f"{cell.scheme}, which takes {error.steps} steps ({error.name})"
+        wanted = f"a scheme of fewer shards: an operation has at most {STEPS_MAX} steps"
+        raise scenario.problem(key, got, wanted) from None
+
+
+def _issued(scenario: Scenario, cell: Cell, engine: str, models: Models | None, until_ns: int) -> int:
+    """Count the requests that a cell issues in its first time."""
+    return len(run_cell(scenario, cell, engine, models, until_ns=until_ns).requested.issued_ns)
 
 
 def row_of(scenario: Scenario, cell: Cell, result: RunResult) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from stripesim.scenarios.explain.costs import cell_costs
+from stripesim.scenarios.planning.bound import bounds_of_cell
 from stripesim.scenarios.planning.capacity import drives_of, storage_warnings
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.cell import load_rows_of, row_of, run_cells
@@ -22,8 +23,9 @@ from stripesim.scenarios.run.notes import (
 )
 from stripesim.scenarios.run.results import rows_frame
 from stripesim.scenarios.schema.failure_checks import stands_alone
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import Cell, Scenario
 from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.run import RunResult
 
 Rows = list[dict[str, Any]]
 
@@ -80,8 +82,13 @@ def run_scenario(
     engine: str = "compiled",
     progress: Callable[[str], None] = lambda words: None,
     costs: bool = True,
+    first_full: bool = True,
 ) -> ScenarioResult:
-    """Run all cells of a scenario."""
+    """Run all cells of a scenario.
+
+    `costs`: follow requests to split their mean latency, in a second run. `first_full`: name the resource
+    that is full first as the rate grows.
+    """
     if stands_alone(scenario):
         wanted = "a table [workload]; [durability] is answered by stripesim durability"
         raise scenario.problem("workload", "nothing", wanted)
@@ -106,7 +113,10 @@ def run_scenario(
             limits += [result.limits] * len(found)
             requests += int(row["requests"])
             resources += [{**cell._asdict(), **vars(use)} for use in result.resources]
-            processors.append({**cell._asdict(), **result.processors})
+            use = {**cell._asdict(), **result.processors}
+            if first_full:
+                use["saturates_first"] = _first_full(scenario, cell, result, models)
+            processors.append(use)
             if result.timeline is not None:
                 timelines.append({**cell._asdict(), **result.timeline})
             fingerprint.update(bytes.fromhex(result.sha256))
@@ -138,6 +148,19 @@ def run_scenario(
         stopped=stopped,
         limits=tuple(limits),
     )
+
+
+def _first_full(scenario: Scenario, cell: Cell, result: RunResult, models: Models) -> dict[str, Any] | None:
+    """Return the resource that is full first as the rate of requests grows, and at which rate [1/s]."""
+    if result.window is None:
+        # Nothing completed, so there is no rate to compare with.
+        return None
+    rates = [row.get("iops", 0.0) for row in result.load_rows] or None
+    bounds = bounds_of_cell(scenario, cell, models, rates=rates)
+    if not bounds:
+        return None
+    utilisation = result.row["iops"] / bounds[0].iops
+    return {"resource": bounds[0].resource, "utilisation": utilisation, "iops": bounds[0].iops}
 
 
 def parameters_of(models: Models) -> list[dict[str, Any]]:

@@ -1,8 +1,7 @@
 """Results of a run: the columns of its rows, the files they are kept in, and the table a person reads."""
 
 import json
-import os
-import tempfile
+import secrets
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from rich.table import Table
 
 from stripesim.scenarios.run.files import first_line
 from stripesim.scenarios.schema.units import format_size, number_text
-from stripesim.sim.observe.limits import NEAR
+from stripesim.sim.observe.limits import LATENCY, NEAR
 
 
 @dataclass(frozen=True)
@@ -143,27 +142,27 @@ def _json_bytes(provenance: Mapping[str, Any]) -> bytes:
 
 
 def write_files(out_dir: str | Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write files so that none is ever seen half written."""
+    """Write files so that no reader sees one half written; their permissions follow the umask."""
     out_dir = Path(out_dir)
+    # Temporary path of each file.
     temporary: dict[Path, Path] = {}
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            handle, path = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=out_dir)
-            temporary[Path(path)] = out_dir / name
-            with os.fdopen(handle, "wb") as file:
+            path = out_dir / name
+            # Not by tempfile, whose files are private to the user whatever the umask.
+            temporary[path] = out_dir / f".{name}.{secrets.token_hex(8)}.tmp"
+            with temporary[path].open("xb") as file:
                 file.write(content)
-            # mkstemp's files are private to the user; results are not.
-            Path(path).chmod(0o644)
-        for path_from, path_to in temporary.items():
-            path_from.replace(path_to)
+        for path, written in temporary.items():
+            written.replace(path)
     except OSError as error:
         got = error.strerror or error
         raise ResultsError(f"{out_dir}: got {got}, wanted a folder results can be written to") from None
     finally:
-        for path_from in temporary:
-            path_from.unlink(missing_ok=True)
-    return list(temporary.values())
+        for written in temporary.values():
+            written.unlink(missing_ok=True)
+    return list(temporary)
 
 
 class _Shown(NamedTuple):
@@ -194,9 +193,16 @@ def block_text(row: Mapping[str, Any]) -> str:
 
 
 def _bottleneck(row: Mapping[str, Any]) -> str:
-    share = row.get("bottleneck_utilisation")
+    """Name what limits a row, with the utilisation of its busiest member where that is high."""
+    name = _text("bottleneck")(row)
+    if name == LATENCY:
+        return f"latency (most at {row['latency_at']})"
+    highest, mean = row.get("bottleneck_utilisation"), row.get("bottleneck_mean_utilisation")
     # A lock is a limit by the line in front of it, however short each one of them is busy.
-    return _text("bottleneck")(row) + ("" if share is None or share < NEAR else f" {100 * share:.0f} %")
+    if highest is None or highest < NEAR:
+        return name
+    hot_spot = "" if mean is None or mean >= NEAR else "hot spot "
+    return f"{name} {hot_spot}{100 * highest:.0f} %"
 
 
 _SHOWN: Final[Sequence[_Shown]] = (

@@ -1,17 +1,20 @@
-"""What a scenario would take, computed before anything is allocated: requests, OSDs, objects, memory.
+"""What a scenario would take, computed before anything is allocated: requests, OSDs, objects, events, memory.
 
-Limits are those beyond which a run cannot end or fit. The estimates are coarse on purpose: they are to stop a
-slip of the keyboard, not to predict a run.
+Limits are those beyond which a run cannot end or fit. The estimates of time are coarse on purpose: they stop
+a slip of the keyboard and predict no run. Those of memory are in `stripesim.scenarios.schema.memory`.
 """
 
-import os
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
-from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys
+from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError
+from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys, max_width
 from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.memory import BINS_MAX, known_requests, memory_problem
 from stripesim.scenarios.schema.problems import Problem, problem
-from stripesim.scenarios.schema.units import bytes_text, duration_text, format_size
+from stripesim.scenarios.schema.tables import EventSpec, FaultsSpec
+from stripesim.scenarios.schema.units import duration_text, format_size
 
 #: Requests of one cell: some hours of computing.
 REQUESTS_MAX: Final = 2 * 10**9
@@ -20,17 +23,21 @@ OSDS_MAX: Final = 100_000
 #: Shards of all placement groups.
 PG_SHARDS_MAX: Final = 50_000_000
 OBJECT_BYTES_MAX: Final = 1024**3
-#: Bins of a series, scrubs of a placement group.
-EVENTS_MAX: Final = 10**9
-BINS_MAX: Final = 10**7
+#: OSDs that fail, summed over all failures.
+FAILING_OSDS_MAX: Final = 1_000_000
+#: Length of a run that ends by itself [s]: clocks count nanoseconds in 63 bits.
+RUN_S_MAX: Final = 1e9
+#: Processor time of what a run does beside its requests [s], as much as `REQUESTS_MAX` requests take.
+COMPUTING_S_MAX: Final = 20_000.0
 
-# Requests that the compiled engine simulates in a second of computing, and what each leaves in memory.
+# Requests that the compiled engine simulates in a second of computing.
 _REQUESTS_PER_S: Final = 100_000
-_BYTES_PER_REQUEST: Final = 170
-_BYTES_PER_PG_SHARD: Final = 250
-_BYTES_PER_OSD: Final = 3000
-_BYTES_PER_OBJECT: Final = 32
-_BYTES_IN_FLIGHT: Final = 1000
+# Scrubs of a placement group in an interval, shallow ones and a deep one. The time of one: alone, and for
+# each group of the pool where all are due.
+_SCRUBS_PER_INTERVAL: Final = 7
+_SCRUB_S: Final = 5e-4
+_SCRUB_PER_GROUP_S: Final = 3e-6
+_SCRUBBED_OBJECT_S: Final = 1e-3
 # Less than any client waits for any request [s].
 _LATENCY_MIN_S: Final = 1e-4
 
@@ -39,52 +46,71 @@ def requests_of(scenario: Scenario, load: WorkloadSpec) -> float:
     """Estimate the requests of one cell from above; 0 for a trace, whose file decides."""
     if load.requests is not None:
         return float(load.requests)
-    if load.duration_s is None:
+    if load.duration_s is None or load.kind == "trace":
         return 0.0
     if load.kind == "open":
         return (load.rate_per_s or 0.0) * load.duration_s
-    if load.kind == "trace":
-        return 0.0
+    return closed_rate_per_s(scenario, load) * load.duration_s
+
+
+def closed_rate_per_s(scenario: Scenario, load: WorkloadSpec) -> float:
+    """Bound the rate of a closed loop by its clients: their depth, their networks, their threads [1/s]."""
     clients = load.clients
-    wire_bytes_per_s = scenario.cluster.public_gbit_per_s * 1e9 / 8 * clients
     rate_per_s = load.queue_depth * clients / _LATENCY_MIN_S
-    if scenario.schemes != ("none",):
-        rate_per_s = min(rate_per_s, wire_bytes_per_s / min(load.block_sizes_bytes))
-    return rate_per_s * load.duration_s
+    if scenario.schemes == ("none",):
+        return rate_per_s
+    wire_bytes_per_s = scenario.cluster.public_gbit_per_s * 1e9 / 8 * clients
+    rate_per_s = min(rate_per_s, wire_bytes_per_s / min(load.block_sizes_bytes))
+    submit_ns, threads = _submission(scenario.cluster.parameters)
+    if submit_ns > 0:
+        rate_per_s = min(rate_per_s, clients * (scenario.client.threads or threads) * 1e9 / submit_ns)
+    return rate_per_s
 
 
-def memory_bytes() -> int:
-    """Memory of this machine [bytes]."""
+@lru_cache(maxsize=16)
+def _submission(parameters: str) -> tuple[float, float]:
+    """Return the time that a request holds a thread of its client [ns], and the threads of a client."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 16 * 10**9
+        client = ParameterSet(parameters).table("client") or {}
+    except ParameterSetError:
+        # The name is refused where models are built.
+        return 0.0, 1.0
+    values = {key: number.get("value", 0.0) for key, number in client.items()}
+    return values.get("submit_ns", 0.0), values.get("submit_threads_count", 1.0)
 
 
 def budget_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     """Name what cannot end or fit, with what it would take."""
-    problems = [*_cluster(scenario, schemes), *_requests(scenario), *_series(scenario)]
+    problems = [
+        *_cluster(scenario, schemes),
+        *_requests(scenario),
+        *_faults(scenario),
+        *_recovery_pause(scenario, schemes),
+    ]
     yield from problems
-    # Where one number is out of all bounds, the sum would only say so again.
-    if not problems:
-        yield from _memory(scenario, schemes)
-
-
-def _width(schemes: Sequence[NumberedScheme]) -> int:
-    return max((item.scheme.width for item in schemes), default=1)
+    if problems:
+        # Where one number is out of all bounds, the sum would only say so again.
+        return
+    memory = memory_problem(scenario, schemes, known_requests(scenario))
+    if memory is not None:
+        yield memory
 
 
 def _cluster(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    cluster, width = scenario.cluster, _width(schemes)
-    osds, each, size = cluster.osd_count, cluster.osds_per_host, cluster.object_bytes
+    cluster = scenario.cluster
+    osds = cluster.osd_count
+    each = cluster.osds_per_host
+    size = cluster.object_bytes
+    width = max_width(schemes)
     if cluster.crush_map is None and osds > OSDS_MAX:
         keys = ("cluster.hosts", "cluster.osds_per_host")
         key, other = keys if cluster.host_count >= each else reversed(keys)
         got = f"{cluster.hosts} hosts × {each} OSDs = " if isinstance(cluster.hosts, int) else ""
         yield problem(key, f"{got}{osds:,} OSDs", f"at most {OSDS_MAX:,} OSDs", other)
     if cluster.pg_num * width > PG_SHARDS_MAX:
-        got, wanted = f"{cluster.pg_num:,} placement groups", f"{PG_SHARDS_MAX // width:,} placement groups"
-        yield problem("cluster.pg_num", f"{got} of {width} shards", f"at most {wanted}", "schemes")
+        got = f"{cluster.pg_num:,} placement groups of {width} shards"
+        wanted = f"at most {PG_SHARDS_MAX // width:,} placement groups"
+        yield problem("cluster.pg_num", got, wanted, "schemes")
     if size > OBJECT_BYTES_MAX:
         yield problem("cluster.object_bytes", format_size(size), f"at most {format_size(OBJECT_BYTES_MAX)}")
 
@@ -92,52 +118,102 @@ def _cluster(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[
 def _requests(scenario: Scenario) -> Iterator[Problem]:
     for place, load in loads_with_keys(scenario):
         expected = requests_of(scenario, load)
-        if expected <= REQUESTS_MAX:
+        if expected > REQUESTS_MAX:
+            yield _too_many_requests(place, load, expected)
             continue
-        key = "requests" if load.requests is not None else "duration_s"
-        given = f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
-        if load.kind == "open" and load.requests is None:
-            given += f" at {load.rate_per_s:g} requests/s"
-        time, memory = duration_text(expected / _REQUESTS_PER_S), bytes_text(expected * _BYTES_PER_REQUEST)
-        takes = f"up to {expected:.3g} requests a cell: {time} of computing, {memory} of memory"
-        wanted = f"at most {REQUESTS_MAX:,} requests a cell"
-        others = (f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes"))
-        yield problem(f"{place}.{key}", f"{given} ({takes})", wanted, *others)
+        rate_per_s = load.rate_per_s
+        if load.kind == "open" and rate_per_s is not None and expected / rate_per_s > RUN_S_MAX:
+            got = f"{rate_per_s:g} (a run of {expected / rate_per_s:.3g} s)"
+            wanted = f"at least {expected / RUN_S_MAX:.3g}, for a run of at most {RUN_S_MAX:g} s"
+            yield problem(f"{place}.rate_per_s", got, wanted, f"{place}.requests")
 
 
-def _series(scenario: Scenario) -> Iterator[Problem]:
-    faults, duration_s = scenario.faults, scenario.duration_s
-    if faults is None or duration_s is None:
+def _too_many_requests(place: str, load: WorkloadSpec, expected: float) -> Problem:
+    key = "requests" if load.requests is not None else "duration_s"
+    given = f"{load.requests:,}" if load.requests is not None else f"{load.duration_s:g} s"
+    if load.kind == "open" and load.requests is None:
+        given += f" at {load.rate_per_s:g} requests/s"
+    time = duration_text(expected / _REQUESTS_PER_S)
+    got = f"{given} (up to {expected:.3g} requests a cell: {time} of computing)"
+    wanted = f"at most {REQUESTS_MAX:,} requests a cell"
+    others = (f"{place}.{name}" for name in ("rate_per_s", "queue_depth", "block_sizes_bytes"))
+    return problem(f"{place}.{key}", got, wanted, *others)
+
+
+def _faults(scenario: Scenario) -> Iterator[Problem]:
+    """Refuse failures, series and scrubs that are too many."""
+    faults = scenario.faults
+    if faults is None:
         return
+    failing = _failing_osds(scenario, faults.events)
+    if failing > FAILING_OSDS_MAX:
+        got = f"{failing:,} failing OSDs in {len(faults.events):,} failures"
+        yield problem("faults.events", got, f"at most {FAILING_OSDS_MAX:,}")
+    if scenario.duration_s is not None:
+        yield from _series(faults, scenario.duration_s)
+        yield from _scrubs(scenario, faults, scenario.duration_s)
+
+
+def _failing_osds(scenario: Scenario, events: Sequence[EventSpec]) -> int:
+    """Count the OSDs that stop, summed over all events, from above."""
+    cluster = scenario.cluster
+    osds = cluster.osd_count
+    per_host = max(group.osds or 0 for group in cluster.host_groups)
+    racks = len(set(cluster.rack_names or ())) or cluster.racks or 1
+    per_rack = -(-osds // racks)
+    failing = 0
+    for event in events:
+        failing += len(event.osds) + len(event.hosts) * per_host + len(event.racks) * per_rack
+    return failing
+
+
+def _series(faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
     bins = duration_s / faults.series_s
     if bins > BINS_MAX:
         wanted = f"at least {duration_s / BINS_MAX:.3g} s, that is at most {BINS_MAX:,} bins"
         got = f"{faults.series_s:g} s ({bins:.3g} bins)"
         yield problem("faults.series_s", got, wanted, "workload.duration_s")
+
+
+def _scrubs(scenario: Scenario, faults: FaultsSpec, duration_s: float) -> Iterator[Problem]:
+    """Refuse scrubs that would take hours of computing."""
     interval_s = faults.scrub_interval_s
-    scrubs = 0.0 if interval_s is None else duration_s / interval_s * scenario.cluster.pg_num
-    if scrubs > EVENTS_MAX:
-        got, wanted = f"{interval_s:g} s ({scrubs:.3g} scrubs)", f"at most {EVENTS_MAX:,} scrubs in the run"
-        yield problem("faults.scrub_interval_s", got, wanted, "workload.duration_s")
+    if interval_s is None:
+        return
+    groups = scenario.cluster.pg_num
+    objects = scenario.images_bytes / scenario.cluster.object_bytes
+    scrub_s = _SCRUB_S + groups * _SCRUB_PER_GROUP_S
+    round_s = groups * _SCRUBS_PER_INTERVAL * scrub_s + objects * _SCRUBBED_OBJECT_S
+    rounds = duration_s / interval_s
+    if rounds * round_s > COMPUTING_S_MAX:
+        scrubs = rounds * groups * _SCRUBS_PER_INTERVAL
+        got = f"{interval_s:g} s ({scrubs:.3g} scrubs: {duration_text(rounds * round_s)} of computing)"
+        wanted = f"at least {duration_s * round_s / COMPUTING_S_MAX:.3g} s"
+        yield problem("faults.scrub_interval_s", got, wanted, "workload.duration_s", "cluster.pg_num")
 
 
-def _memory(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    cluster = scenario.cluster
-    osds = cluster.osd_count
-    parts: dict[str, float] = {
-        "cluster.pg_num": cluster.pg_num * _width(schemes) * _BYTES_PER_PG_SHARD,
-        "cluster.hosts": osds * _BYTES_PER_OSD + (osds**2 if scenario.faults is not None else 0),
-    }
-    for place, load in loads_with_keys(scenario):
-        # How long a closed loop runs is not known; what an image or a queue needs is.
-        known = requests_of(scenario, load) if load.requests is not None or load.kind == "open" else 0.0
-        objects = load.image_bytes / cluster.object_bytes
-        parts[f"{place}.requests"] = known * _BYTES_PER_REQUEST
-        parts[f"{place}.image_bytes"] = objects * load.clients * _BYTES_PER_OBJECT
-        parts[f"{place}.queue_depth"] = load.queue_depth * load.clients * _BYTES_IN_FLIGHT
-    whole, limit = sum(parts.values()), memory_bytes()
-    if whole > limit:
-        key = max(parts, key=parts.__getitem__)
-        some, most = bytes_text(parts[key]), bytes_text(limit)
-        got = f"a run of about {bytes_text(whole)} of memory, {some} of it for this key"
-        yield problem(key, got, f"at most the {most} of this machine", *parts)
+def _recovery_pause(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
+    """Refuse pauses of recovery whose sum the clock cannot count: an OSD makes one after each object."""
+    table = "repair" if scenario.repair is not None else "faults"
+    limits = scenario.repair or scenario.faults
+    if limits is None or limits.recovery_sleep_s is None or scenario.duration_s is not None:
+        return
+    osds = scenario.cluster.osd_count
+    objects = scenario.images_bytes / scenario.cluster.object_bytes
+    shards_per_osd = objects * max_width(schemes) / osds
+    # All OSDs recover what some have lost.
+    pauses = max(1.0, _lost_osds(scenario) * shards_per_osd / osds)
+    length_s = pauses * limits.recovery_sleep_s
+    if length_s > RUN_S_MAX:
+        got = f"{limits.recovery_sleep_s:g} s (a recovery of {length_s:.3g} s)"
+        wanted = f"at most {RUN_S_MAX / pauses:.3g} s, or workload.duration_s"
+        yield problem(f"{table}.recovery_sleep_s", got, wanted, "workload.requests")
+
+
+def _lost_osds(scenario: Scenario) -> int:
+    """Count the OSDs whose shards are rebuilt, from above."""
+    if scenario.repair is not None:
+        return len(scenario.repair.lost_osds)
+    assert scenario.faults is not None
+    failing = _failing_osds(scenario, scenario.faults.events)
+    return min(scenario.cluster.osd_count, max(1, failing))

@@ -1,7 +1,8 @@
 """Rules that span several keys of a scenario: what each key allows alone, but not together."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from stripesim.scenarios.schema.budget import budget_rules
 from stripesim.scenarios.schema.failure_checks import durability_rules, fault_rules, stands_alone
@@ -12,12 +13,16 @@ from stripesim.scenarios.schema.geometry import (
     failure_domain,
     loads_with_keys,
 )
-from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.keys import FULL_RATIO, NEARFULL_RATIO, ClusterSpec, Scenario
 from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.tables import PlanSpec
+from stripesim.scenarios.schema.toml import shorten
 from stripesim.scenarios.schema.units import format_size
 
 _GEOMETRY: Final = ("cluster.hosts", "cluster.osds_per_host", "cluster.racks", "cluster.crush_map")
 _ONE: Final = "only one of them"
+#: Characters of a path that messages show.
+_PATH_CHARACTERS_MAX: Final = 200
 
 
 def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[Problem]:
@@ -26,7 +31,7 @@ def cross_check(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> list[P
     if too_much:
         # The other rules may themselves take what the scenario asks for.
         return too_much
-    rules = (_loads, _several, _trace, _files, _sizes, _repeats, _plan, _groups)
+    rules = (_loads, _several, _trace, _files, _fill_ratios, _sizes, _repeats, _plan, _groups, _map)
     return [
         *(found for rule in rules for found in rule(scenario)),
         *(
@@ -66,9 +71,11 @@ def _loads(scenario: Scenario) -> Iterator[Problem]:
 def _several(scenario: Scenario) -> Iterator[Problem]:
     """Each of several workloads is one cell, under a name of its own, and all are bounded alike."""
     names = [load.name for load in scenario.workloads]
+    repeated = set(_repeated_positions(names))
+    duration_s = scenario.duration_s
     for index, load in enumerate(scenario.loads if scenario.workloads else ()):
         place = f"workloads.{index}"
-        if names[index] in names[:index]:
+        if index in repeated:
             yield problem(f"{place}.name", names[index], "a name that no other workload has")
         if load.kind == "trace":
             wanted = 'closed or open: a trace is replayed alone, as "[workload]"'
@@ -77,8 +84,8 @@ def _several(scenario: Scenario) -> Iterator[Problem]:
             count = len(getattr(load, key))
             if count != 1:
                 yield problem(f"{place}.{key}", f"{count} values", "one, since several workloads run at once")
-        if load.duration_s is not None and load.duration_s != scenario.duration_s:
-            wanted = f"{scenario.duration_s}, as for the others"
+        if load.duration_s is not None and load.duration_s != duration_s:
+            wanted = f"{duration_s}, as for the others"
             yield problem(f"{place}.duration_s", load.duration_s, wanted)
 
 
@@ -101,11 +108,24 @@ def _files(scenario: Scenario) -> Iterator[Problem]:
             wanted = "a file, its path relative to the scenario file"
             if path[-1] == "ssd":
                 wanted = "a file, its path from the scenario file's folder, or the name of a set that ships"
-            yield Problem(path, f"{name} (no such file)", wanted)
+            yield Problem(path, f"{shorten(name, _PATH_CHARACTERS_MAX)} (no such file)", wanted)
     cluster = scenario.cluster
     if cluster.crush_map is None and cluster.crush_rule is not None:
         wanted = "cluster.crush_map too: a rule is one of a map's"
         yield problem("cluster.crush_rule", cluster.crush_rule, wanted, "cluster.crush_map")
+
+
+def _fill_ratios(scenario: Scenario) -> Iterator[Problem]:
+    """A cluster warns before it refuses writes; a ratio left out is Ceph's default."""
+    full = scenario.cluster.full_ratio or FULL_RATIO
+    nearfull = scenario.cluster.nearfull_ratio or NEARFULL_RATIO
+    if nearfull <= full:
+        return
+    key, other = "cluster.nearfull_ratio", "cluster.full_ratio"
+    if scenario.cluster.nearfull_ratio is None:
+        yield problem(other, full, f"at least {key} ({nearfull:g})", key)
+    else:
+        yield problem(key, nearfull, f"at most {other} ({full:g})", other)
 
 
 def _sizes(scenario: Scenario) -> Iterator[Problem]:
@@ -132,6 +152,7 @@ def _plan(scenario: Scenario) -> Iterator[Problem]:
     for key in ("cost_max", "watts_max"):
         if getattr(plan, key) is not None and plan.prices is None:
             yield problem(f"plan.{key}", "no [plan.prices]", "what the parts cost and draw", "plan.prices")
+    yield from _drive_prices(scenario, plan)
     if plan.rate_per_s is not None and (scenario.workloads or scenario.workload.kind == "trace"):
         got = "a rate beside several workloads or a trace"
         yield problem("plan.rate_per_s", got, "rates in the workloads themselves")
@@ -140,13 +161,37 @@ def _plan(scenario: Scenario) -> Iterator[Problem]:
         yield problem(key, "a list", "none: cluster.hosts are groups that differ", "cluster.hosts")
 
 
+def _drive_prices(scenario: Scenario, plan: PlanSpec) -> Iterator[Problem]:
+    """Every kind of drive that is compared has a price, and each its own where there are several."""
+    prices = plan.prices
+    if prices is None:
+        return
+    kinds = plan.ssd or (scenario.cluster.ssd,)
+    has_common_price = bool(prices.drive or prices.drive_per_tb)
+    unpriced = [kind for kind in dict.fromkeys(kinds) if kind not in prices.drives]
+    several = len(set(kinds)) > 1
+    if unpriced and (several or (prices.drives and not has_common_price)):
+        got = f"no price for {', '.join(unpriced)}"
+        wanted = "a table [plan.prices.drives.NAME] for each kind that plan.ssd compares"
+        yield problem("plan.prices.drives", got, wanted, "plan.ssd")
+
+
 def _repeats(scenario: Scenario) -> Iterator[Problem]:
-    load, lists = scenario.workload, {"schemes": scenario.schemes, **_dead_osds(scenario)}
+    load = scenario.workload
+    lists: dict[str, Sequence[Hashable]] = {"schemes": scenario.schemes, **_dead_osds(scenario)}
     lists |= {f"workload.{key}": getattr(load, key) for key in ("ops", "patterns", "block_sizes_bytes")}
     for key, values in lists.items():
-        for index, value in enumerate(values):
-            if value in values[:index]:
-                yield problem(f"{key}.{index}", f"{value} twice", "each value once")
+        for index in _repeated_positions(values):
+            yield problem(f"{key}.{index}", f"{values[index]} twice", "each value once")
+
+
+def _repeated_positions(values: Sequence[Hashable]) -> Iterator[int]:
+    """Yield the positions of values that an earlier position has too."""
+    seen: set[Hashable] = set()
+    for index, value in enumerate(values):
+        if value in seen:
+            yield index
+        seen.add(value)
 
 
 def _groups(scenario: Scenario) -> Iterator[Problem]:
@@ -163,6 +208,40 @@ def _groups(scenario: Scenario) -> Iterator[Problem]:
         yield problem(f"cluster.hosts.{named.index(False)}", "no rack", wanted)
 
 
+def _map(scenario: Scenario) -> Iterator[Problem]:
+    """A CRUSH map defines hosts and failure domains: keys that say the same would have no effect."""
+    cluster, plan = scenario.cluster, scenario.plan
+    if cluster.crush_map is None:
+        return
+    by_map = "cluster.crush_map defines the hosts"
+    grow = "a map that `import ceph-report` wrote grows by its option --grow"
+    wanted = f"no {{key}}: {by_map}; tables [[cluster.hosts]] describe them, {grow}"
+    for key in _replaced_by_map(cluster):
+        of_file = scenario.is_override("cluster", "crush_map") and not scenario.is_override("cluster", key)
+        # A map given on the command line takes the place of the counts in the file.
+        if key in cluster.model_fields_set and not of_file:
+            yield problem(
+                f"cluster.{key}", getattr(cluster, key), wanted.format(key=key), "cluster.crush_map"
+            )
+    for key in ("hosts", "osds_per_host"):
+        if plan is not None and getattr(plan, key):
+            yield problem(f"plan.{key}", "a list", f"none: {by_map}", "cluster.crush_map")
+
+
+def _replaced_by_map(cluster: ClusterSpec) -> list[str]:
+    """Return the keys of the cluster that have no effect next to its CRUSH map."""
+    keys = ["racks"]
+    groups = () if isinstance(cluster.hosts, int) else cluster.hosts
+    if not groups:
+        keys.append("hosts")
+    if all(group.osds is not None for group in groups):
+        keys.append("osds_per_host")
+    if cluster.crush_rule is not None:
+        # Without it the failure domain chooses the rule.
+        keys += ["failure_domain_replicated", "failure_domain_erasure"]
+    return keys
+
+
 def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
     """There are failure domains for the shards of each scheme."""
     cluster, durability = scenario.cluster, scenario.durability
@@ -174,15 +253,17 @@ def _layout(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[P
     if cluster.racks is not None and cluster.rack_names is None:
         wanted = f"a divisor of cluster.hosts ({cluster.host_count}), so that racks are equal"
         yield problem("cluster.racks", cluster.racks, wanted, "cluster.hosts", "cluster.crush_map")
+    counts = {domain: domain_count(scenario, domain) for domain in ("osd", "host", "rack")}
     rackless = set()
     for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        count, width = domain_count(scenario, domain), item.scheme.width
+        count = counts[domain]
+        width = item.scheme.width
         if domain == "rack" and not count and width > 1:
             rackless.add(key)
         elif width > max(1, count):
             wanted = f"at most {count} shards"
-            if domain != "osd" and width <= domain_count(scenario, "osd"):
+            if domain != "osd" and width <= counts["osd"]:
                 wanted += f' or {key} = "osd"'
             got = f"{item.text} ({width} shards) with failure_domain {domain} ({count} {domain}s)"
             yield problem(f"schemes.{item.number}", got, wanted, *_GEOMETRY, key)
@@ -200,8 +281,9 @@ def _dead_osds(scenario: Scenario) -> dict[str, tuple[int, ...]]:
 
 
 def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    cluster, by_key = scenario.cluster, _dead_osds(scenario)
-    lost = by_key["repair.lost_osds"]
+    cluster = scenario.cluster
+    by_key = _dead_osds(scenario)
+    lost = set(by_key["repair.lost_osds"])
     for index, osd in enumerate(by_key["degraded.missing_osds"]):
         if osd in lost:
             got = f"{osd}, which repair.lost_osds names too"
@@ -214,28 +296,50 @@ def _failures(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator
     if cluster.crush_map is not None or not dead:
         return
     outside = [(f"{key}.{index}", osd) for key, index, osd in dead if osd >= count]
-    wanted = (
-        f"an OSD from 0 to {count - 1} ({cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host)"
-    )
-    for key, osd in outside:
-        yield problem(key, osd, wanted, *_GEOMETRY)
-    for item in () if outside else schemes:
-        yield from _tolerance(scenario, item, {osd for _, _, osd in dead}, dead[0][0])
-
-
-def _tolerance(scenario: Scenario, item: NumberedScheme, dead: set[int], key: str) -> Iterator[Problem]:
-    """Say where data would be gone, or where no place is left to rebuild it."""
-    domain, domain_key = failure_domain(scenario, item.scheme)
-    if domain == "rack" and scenario.cluster.rack_names is None:
+    if outside:
+        hosts = f"{cluster.host_count} hosts: cluster.hosts, cluster.osds_per_host"
+        wanted = f"an OSD from 0 to {count - 1} ({hosts})"
+        for key, osd in outside:
+            yield problem(key, osd, wanted, *_GEOMETRY)
         return
+    dead_osds = {osd for _, _, osd in dead}
+    dead_key = dead[0][0]
+    losses = {domain: _domain_loss(scenario, domain, dead_osds) for domain in ("osd", "host", "rack")}
+    for item in schemes:
+        domain, domain_key = failure_domain(scenario, item.scheme)
+        loss = losses[domain]
+        if loss is not None:
+            yield from _tolerance(item, loss, domain, dead_key, domain_key)
+
+
+class _DomainLoss(NamedTuple):
+    """Failure domains that dead OSDs are in."""
+
+    hit: int
+    left: int
+
+
+def _domain_loss(scenario: Scenario, domain: str, dead: set[int]) -> _DomainLoss | None:
+    """Count the domains with a dead OSD, and those with a live one; None where racks are not known."""
+    if domain == "rack" and scenario.cluster.rack_names is None:
+        return None
     of_osds = domains_of_osds(scenario, domain)
-    hit = [of_osds[osd] for osd in dead]
-    gone = sum(hit.count(index) == of_osds.count(index) for index in set(hit))
-    left, most = domain_count(scenario, domain) - gone, item.scheme.failures_tolerated
+    sizes = Counter(of_osds)
+    dead_in = Counter(of_osds[osd] for osd in dead)
+    gone = sum(count == sizes[name] for name, count in dead_in.items())
+    return _DomainLoss(hit=len(dead_in), left=domain_count(scenario, domain) - gone)
+
+
+def _tolerance(
+    item: NumberedScheme, loss: _DomainLoss, domain: str, key: str, domain_key: str
+) -> Iterator[Problem]:
+    """Refuse losses that destroy data of a scheme, or leave no place to rebuild it."""
+    most = item.scheme.failures_tolerated
+    width = item.scheme.width
     involves = (*_GEOMETRY, domain_key, "repair.lost_osds", "degraded.missing_osds")
-    if len(set(hit)) > most:
+    if loss.hit > most:
         wanted = f"at most {most}: {item.text} would lose data beyond that"
-        yield problem(key, f"OSDs down in {len(set(hit))} {domain}s", wanted, *involves)
-    elif key == "repair.lost_osds" and left < item.scheme.width:
-        wanted = f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild"
-        yield problem(key, f"{left} {domain}s left with an OSD up", wanted, *involves)
+        yield problem(key, f"OSDs down in {loss.hit} {domain}s", wanted, *involves)
+    elif key == "repair.lost_osds" and loss.left < width:
+        wanted = f"at least {width}: {item.text} has nowhere else to rebuild"
+        yield problem(key, f"{loss.left} {domain}s left with an OSD up", wanted, *involves)

@@ -119,22 +119,33 @@ def _overlaps(cluster: ClusterSpec, faults: FaultsSpec) -> Iterator[Problem]:
 
 
 def _room(scenario: Scenario, faults: FaultsSpec, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:
-    """Say where too few failure domains are left for a scheme once all that stays away is gone."""
+    """Refuse failures for good that leave too few failure domains for a scheme."""
     from stripesim.scenarios.run.failures import Places
 
-    cluster, places = scenario.cluster, Places.of(scenario.cluster)
     gone = [index for index, event in enumerate(faults.events) if event.return_s is None]
+    if not gone:
+        return
+    places = Places.of(scenario.cluster)
     away = {osd for index in gone for osd in places.failure(faults.events[index]).osds}
-    for item in schemes if gone else ():
+    domains_left = {domain: _domains_left(scenario, domain, away) for domain in ("osd", "host", "rack")}
+    for item in schemes:
         domain, key = failure_domain(scenario, item.scheme)
-        if domain == "rack" and cluster.rack_names is None:
-            continue
-        left = {one for osd, one in enumerate(domains_of_osds(scenario, domain)) if osd not in away}
-        if len(left) < item.scheme.width <= domain_count(scenario, domain):
-            got = f"{len(left)} {domain}s left with an OSD up, for good"
-            wanted = f"at least {item.scheme.width}: {item.text} has nowhere else to rebuild"
+        count, left = domains_left[domain]
+        width = item.scheme.width
+        if left < width <= count:
+            got = f"{left} {domain}s left with an OSD up, for good"
+            wanted = f"at least {width}: {item.text} has nowhere else to rebuild"
             wanted += f"; a return_s, or more {domain}s"
             yield problem(f"faults.events.{gone[-1]}", got, wanted, *_COUNTS, key)
+
+
+def _domains_left(scenario: Scenario, domain: str, away: set[int]) -> tuple[int, int]:
+    """Count the failure domains, and those with an OSD that stays; zero of each where racks are not known."""
+    if domain == "rack" and scenario.cluster.rack_names is None:
+        return 0, 0
+    of_osds = domains_of_osds(scenario, domain)
+    left = {name for osd, name in enumerate(of_osds) if osd not in away}
+    return domain_count(scenario, domain), len(left)
 
 
 def durability_rules(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[Problem]:

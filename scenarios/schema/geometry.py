@@ -19,6 +19,11 @@ class NumberedScheme(NamedTuple):
     scheme: RedundancyScheme
 
 
+def max_width(schemes: Sequence[NumberedScheme]) -> int:
+    """Return the shards of the widest of some schemes, at least 1."""
+    return max((item.scheme.width for item in schemes), default=1)
+
+
 def loads_with_keys(scenario: Scenario) -> list[tuple[str, WorkloadSpec]]:
     """List the workloads with the keys that they stand under."""
     if scenario.workloads:

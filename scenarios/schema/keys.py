@@ -40,6 +40,11 @@ _SET_KEYS: Final = frozenset({"ssd"})
 SET_SUFFIX: Final = ".toml"
 #: Streams that the engine's records can number, with room for the background.
 CLIENTS_MAX = 100_000
+#: Lengths of lists that other keys multiply or that rules compare.
+SCHEMES_MAX: Final = 1000
+BLOCK_SIZES_MAX: Final = 1000
+WORKLOADS_MAX: Final = 1000
+HOST_GROUPS_MAX: Final = 4000
 
 #: The parameter set of scenarios that name none, and what a scenario with it has where it says nothing: AMD
 #: EPYC 7742, a PM983 for each OSD (scenarios/studies/nvme/data/clusters.toml). The defaults of the keys are
@@ -58,6 +63,13 @@ def names_file(key: str, value: object) -> bool:
     """Whether what a key holds is the path of a file that a run reads."""
     return isinstance(value, str) and (key in FILE_KEYS or (key in _SET_KEYS and value.endswith(SET_SUFFIX)))
 
+
+#: Ratios of a cluster that sets none: mon_osd_full_ratio and mon_osd_nearfull_ratio.
+FULL_RATIO: Final = 0.95
+NEARFULL_RATIO: Final = 0.85
+
+#: Share of a drive that may be used [1].
+FillRatio = Annotated[float, Field(gt=0, le=1)]
 
 #: A time of a drive, or of one of its bytes [ns].
 DeviceNs = Annotated[float, Field(ge=0, le=1e12)]
@@ -118,7 +130,8 @@ def _number_or_groups(value: object) -> str:
 
 #: Which of both is meant is known before either is checked, so that only its own problems are reported.
 Hosts = Annotated[
-    Annotated[Count, Tag("=number")] | Annotated[tuple[HostGroup, ...], Field(min_length=1), Tag("=groups")],
+    Annotated[Count, Tag("=number")]
+    | Annotated[tuple[HostGroup, ...], Field(min_length=1, max_length=HOST_GROUPS_MAX), Tag("=groups")],
     Discriminator(_number_or_groups),
 ]
 
@@ -149,8 +162,8 @@ class ClusterSpec(Table):
     failure_domain_erasure: FailureDomain = "host"
     """No two shards of an erasure-coded object share one of these."""
     crush_map: str | None = Field(default=None, min_length=1)
-    """Path of a CRUSH map in crushtool's text form, relative to the scenario file; replaces hosts,
-    osds_per_host, racks and failure domains for placement."""
+    """Path of a CRUSH map in crushtool's text form, relative to the scenario file. It defines hosts, OSDs and
+    racks, which may not be given next to it; nor may failure domains next to crush_rule."""
     crush_rule: str | None = Field(default=None, min_length=1)
     """Rule of crush_map to place by."""
     cores_per_host: Count = 24
@@ -179,6 +192,11 @@ class ClusterSpec(Table):
     drive_bytes: SizeBytes | None = None
     """Capacity of one drive [bytes], for usable capacity, wear and repair in reports; leave out to take that
     of the device parameter set."""
+    full_ratio: FillRatio | None = None
+    """Share of an OSD's capacity at which Ceph refuses writes [0 to 1] (mon_osd_full_ratio); leave out to
+    take that of the parameter set."""
+    nearfull_ratio: FillRatio | None = None
+    """Share at which Ceph warns [0 to 1] (mon_osd_nearfull_ratio); at most full_ratio."""
     drive_rated_write_bytes: SizeBytes | None = None
     """Host writes that the maker rates one drive for over its life [bytes] (TBW), for wear in reports; leave
     out to take that of the device parameter set."""
@@ -256,7 +274,9 @@ class WorkloadSpec(Table):
     """Share of reads in one mixed cell [0 to 1], instead of ops."""
     patterns: tuple[Pattern, ...] = Field(default=("seq", "rand"), min_length=1)
     """Order of offsets; unused with kind trace."""
-    block_sizes_bytes: tuple[SizeBytes, ...] = Field(default=(4096,), min_length=1)
+    block_sizes_bytes: tuple[SizeBytes, ...] = Field(
+        default=(4096,), min_length=1, max_length=BLOCK_SIZES_MAX
+    )
     """Request sizes [bytes]; unused with kind trace."""
     clients: Annotated[int, Field(ge=1, le=CLIENTS_MAX)] = 1
     """Clients [count], each with submission threads, a network and an image of its own."""
@@ -337,7 +357,7 @@ class Scenario(Table):
     generation: GenerationName = "kraken"
     """Ceph release whose write, read and repair paths are simulated; up to squid erasure-coded pools are
     classic, tentacle is v20.2.0 with FastEC, umbrella is main."""
-    schemes: tuple[SchemeText, ...] = Field(min_length=1)
+    schemes: tuple[SchemeText, ...] = Field(min_length=1, max_length=SCHEMES_MAX)
     """Redundancy schemes to compare: rep:3, rs:6,3 (k, m), lrc:10,6,5 (k, parities in all, locality),
     lrc-ceph:4,2,3 and shec:6,3,2 (as Ceph's plugins), clay:9,3,11 (k, m, helpers d), or none for one bare
     device."""
@@ -347,7 +367,7 @@ class Scenario(Table):
     """The machines and their layout."""
     workload: WorkloadSpec = WorkloadSpec()
     """What the client asks for."""
-    workloads: tuple[LoadSpec, ...] = ()
+    workloads: tuple[LoadSpec, ...] = Field(default=(), max_length=WORKLOADS_MAX)
     """Several workloads at once, each of one op, pattern and block size; keys that one leaves out are those
     of [workload]."""
     client: ClientSpec = ClientSpec()
@@ -400,9 +420,18 @@ class Scenario(Table):
         """Write a key with its file and line, as far as they are known, for messages."""
         return self._places.text(path)
 
+    def is_override(self, *path: str | int) -> bool:
+        """Return True if the command line gave a key, or a table that holds it."""
+        overrides = self._places.overrides
+        return any(path[:length] in overrides for length in range(1, len(path) + 1))
+
     def problem(self, path: str, got: str, wanted: str) -> ValueError:
-        """Make the error of a key, dotted: ``file:line: key: got …, wanted …``."""
-        return ValueError(f"{self.where(*path.split('.'))}: got {got}, wanted {wanted}")
+        """Make the error of a dotted key: ``file:line: key: got …, wanted …``.
+
+        Digits in the key are positions in a list.
+        """
+        parts = [int(part) if part.isdigit() else part for part in path.split(".")]
+        return ValueError(f"{self.where(*parts)}: got {got}, wanted {wanted}")
 
     def resolve(self, path: str) -> Path:
         """Turn a path of the scenario into one that can be opened."""

@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from stripesim.scenarios.schema.checks import cross_check
 from stripesim.scenarios.schema.geometry import NumberedScheme
-from stripesim.scenarios.schema.keys import TODAY_CLUSTER, TODAY_GENERATION, TODAY_PARAMETERS, Scenario
+from stripesim.scenarios.schema.keys import (
+    SCHEMES_MAX,
+    TODAY_CLUSTER,
+    TODAY_GENERATION,
+    TODAY_PARAMETERS,
+    Scenario,
+)
 from stripesim.scenarios.schema.problems import (
     Problem,
     is_list_key,
@@ -24,8 +31,13 @@ from stripesim.scenarios.schema.problems import (
     value_text,
 )
 from stripesim.scenarios.schema.toml import KeyPath, KeyPlaces, key_text, locate_keys
+from stripesim.scenarios.schema.toml_bounds import TEXT_MAX, TomlBoundError, parse_toml
 
 _SHIPPED_DIR: Final = Path(__file__).parents[1]
+#: Problems that an error lists; it counts the others.
+PROBLEMS_MAX: Final = 50
+#: Values of `--set`.
+OVERRIDES_MAX: Final = 1000
 
 #: Two ways to say one thing: an override that gives one takes the other, if it stands in the file, away.
 _ALTERNATIVES: Final[tuple[tuple[KeyPath, KeyPath], ...]] = (
@@ -48,30 +60,42 @@ class ScenarioError(ValueError):
 
 @dataclass
 class _Document:
-    """A TOML document on its way to a scenario; `loose` are problems of no key."""
+    """A TOML document on its way to a scenario."""
 
     label: str
     values: dict[str, Any]
     lines: dict[KeyPath, int]
     problems: list[Problem] = field(default_factory=list)
     overrides: dict[KeyPath, str] = field(default_factory=dict)
-    loose: list[str] = field(default_factory=list)
+    loose: list[str] = field(default_factory=list)  # lines of problems that no key has
+    faulty_paths: set[KeyPath] = field(default_factory=set)
+    unlisted: int = 0  # problems that are counted and not described
 
     @property
     def places(self) -> KeyPlaces:
         """Where all keys stand."""
         return KeyPlaces(self.label, self.lines, self.overrides)
 
+    def add(self, problem: Problem) -> None:
+        """Note a problem of a key."""
+        self.problems.append(problem)
+        self.faulty_paths.add(problem.path)
+
     def raise_problems(self) -> None:
-        find = self.places.find
-        placed = sorted(
-            ((*find(problem.path), problem) for problem in self.problems), key=lambda item: item[:2]
-        )
-        lines = [
-            f"{place}: {key_text(one.path)}: got {one.got}, wanted {one.wanted}" for _, place, one in placed
-        ]
-        if lines or self.loose:
-            raise ScenarioError("\n".join(dict.fromkeys(lines + self.loose)))
+        """Raise the first problems as one error, in the order of the document."""
+        if not self.problems and not self.loose:
+            return
+        places = self.places
+        placed = [(places.find(problem.path), problem) for problem in self.problems]
+        placed.sort(key=lambda item: item[0])
+        lines = [problem.line(place) for (_, place), problem in placed]
+        distinct = list(dict.fromkeys(lines + self.loose))
+        more = len(distinct) - PROBLEMS_MAX
+        listed = distinct[:PROBLEMS_MAX]
+        unlisted = self.unlisted + max(0, more)
+        if unlisted:
+            listed.append(f"{self.label}: got {unlisted:,} more problems, wanted none")
+        raise ScenarioError("\n".join(listed))
 
 
 def shipped_scenarios() -> list[str]:
@@ -104,15 +128,7 @@ def load_scenario(name_or_path: str | Path, *, sets: Sequence[str] = (), seed: i
         If anything is wrong; all faults at once, one line each.
     """
     path = _find(str(name_or_path))
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ScenarioError(f"{path}:{line}: got a byte that is not UTF-8, wanted TOML in UTF-8") from None
-    except OSError as error:
-        raise ScenarioError(
-            f"{path}: got {error.strerror or error}, wanted a file that can be read"
-        ) from None
+    text = _read(path)
     return parse_scenario(text, label=str(path), base_dir=path.parent.absolute(), sets=sets, seed=seed)
 
 
@@ -181,6 +197,8 @@ def _as_toml(value: Any) -> Any:
 
 def _finished(document: _Document, base_dir: Path | None, sets: Sequence[str], seed: int | None) -> Scenario:
     """Apply overrides, validate, and check rules that span several keys."""
+    if len(sets) > OVERRIDES_MAX:
+        raise ScenarioError(f"--set: got {len(sets):,} overrides, wanted at most {OVERRIDES_MAX:,}")
     for item in sets:
         _override(document, item)
     if seed is not None:
@@ -223,40 +241,50 @@ def _find(name_or_path: str) -> Path:
     raise ScenarioError(f"{shown}: got no scenario of this name, wanted {hint}one of {listed}, or a path")
 
 
-#: Deeper than any key of a scenario; Python's own limit is met somewhere beyond.
-_DEPTH_MAX: Final = 20
-
-
-def _loads(text: str) -> dict[str, Any]:
-    """Read TOML, but values nested beyond all bounds."""
-    values = tomllib.loads(text)
-    level: list[Any] = [values]
-    for _ in range(_DEPTH_MAX):
-        nested = [value for value in level if isinstance(value, dict | list)]
-        level = [item for value in nested for item in (value.values() if isinstance(value, dict) else value)]
-    if level:
-        raise RecursionError
-    return values
+def _read(path: Path) -> str:
+    """Read a scenario file, of which no more than the bound is ever in memory."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(TEXT_MAX + 1)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ScenarioError(f"{path}: got {reason}, wanted a file that can be read") from None
+    if len(content) > TEXT_MAX:
+        raise ScenarioError(f"{path}: got more than {TEXT_MAX:,} bytes, wanted at most that")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ScenarioError(f"{path}:{line}: got a byte that is not UTF-8, wanted TOML in UTF-8") from None
 
 
 def _parse_toml(text: str, label: str) -> _Document:
     try:
-        return _Document(label, _loads(text), locate_keys(text))
+        return _Document(label, parse_toml(text), locate_keys(text))
+    except TomlBoundError as error:
+        place = f"{label}:{error.line}"
+        raise ScenarioError(f"{place}: syntax: got {error.got}, wanted {error.wanted}") from None
     except tomllib.TOMLDecodeError as error:
-        match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-        reason = str(error)[: match.start()] if match else str(error)
-        line = int(match[1]) if match and match[1] else text.rstrip().count("\n") + 1
-        written = text.splitlines()[line - 1].strip() if line <= len(text.splitlines()) else ""
-        got = f"{value_text(written)} ({reason})"
-    except (ValueError, RecursionError):
-        # tomllib lets Python's own limits through: integers of thousands of digits, arrays nested as deep.
-        line, got = 1, "numbers of thousands of digits or values nested too deep"
-    raise ScenarioError(f"{label}:{line}: syntax: got {got}, wanted TOML")
+        line, reason = _syntax_error(text, error)
+    lines = text.splitlines()
+    written = lines[line - 1].strip() if line <= len(lines) else ""
+    raise ScenarioError(f"{label}:{line}: syntax: got {value_text(written)} ({reason}), wanted TOML")
+
+
+def _syntax_error(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
+    """Return the line of a syntax error and what is wrong there."""
+    last_line = text.rstrip().count("\n") + 1
+    match = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+    if match is None:
+        return last_line, str(error)
+    reason = str(error)[: match.start()]
+    return int(match[1] or last_line), reason
 
 
 def _override(document: _Document, item: str) -> None:
     """Apply one ``key.path=value``, or note what is wrong with it."""
-    shown, (written, equals, value) = value_text(item), item.partition("=")
+    shown = value_text(item)
+    written, equals, value = item.partition("=")
     path = _override_path(written)
     if not equals or path is None:
         got, wanted = 'no "="', "key=value, such as workload.requests=2000"
@@ -269,27 +297,27 @@ def _override(document: _Document, item: str) -> None:
         new = _override_value(value.strip())
     except ValueError:
         wanted = 'a TOML value, such as 2000, 4k or ["rs:6,3"]'
-        document.problems.append(Problem(path, value_text(value), wanted))
+        document.add(Problem(path, value_text(value), wanted))
         return
     table = document.values
     for depth, part in enumerate(path[:-1], start=1):
         table = table.setdefault(str(part), {})
         if not isinstance(table, dict):
             above = key_text(path[:depth])
-            document.problems.append(
-                Problem(path, f"a key inside {above}", f"{above} itself: it is no table")
-            )
+            document.add(Problem(path, f"a key inside {above}", f"{above} itself: it is no table"))
             return
-    table[str(path[-1])] = [new] if is_list_key(path) and not isinstance(new, list) else new
+    if is_list_key(path) and not isinstance(new, list):
+        new = [new]
+    table[str(path[-1])] = new
 
 
 def _override_path(written: str) -> KeyPath | None:
     try:
-        nested: Any = tomllib.loads(f"{written.strip()} = 0")
-    except (ValueError, RecursionError):
+        nested: Any = parse_toml(f"{written.strip()} = 0")
+    except ValueError:
         return None
     path: list[str] = []
-    while isinstance(nested, dict) and len(path) < _DEPTH_MAX:
+    while isinstance(nested, dict):
         if len(nested) != 1:
             return None
         ((key, nested),) = nested.items()
@@ -300,8 +328,8 @@ def _override_path(written: str) -> KeyPath | None:
 
 def _override_value(text: str) -> Any:
     try:
-        parsed = _loads(f"value = {text}")
-    except (ValueError, RecursionError):
+        parsed = parse_toml(f"value = {text}")
+    except ValueError:
         parsed = {}
     if list(parsed) == ["value"]:
         return parsed["value"]
@@ -325,16 +353,14 @@ def _validate(document: _Document) -> Scenario:
     try:
         return Scenario.model_validate_json(json.dumps(_plain(document.values)))
     except ValidationError as error:
-        details = error.errors(include_url=False)
+        details = error.errors(include_url=False, include_input=False)
     for detail in details:
         # Of a key that takes a number or a list, pydantic adds which of both it took the value for.
         detail["loc"] = tuple(part for part in detail["loc"] if not str(part).startswith("="))
-        # A list whose elements are all faulty is also called too short; once is enough.
-        if detail["type"] != "too_short" or not value_at(document.values, detail["loc"]):
-            document.problems.append(problem_from_pydantic(detail, document.values))
+    _note_details(document, details)
     repaired = copy.deepcopy(document.values)
-    for detail in details:
-        _remove(repaired, detail["loc"], document.values)
+    for path in document.faulty_paths:
+        _remove(repaired, path, document.values)
     if not repaired.get("schemes"):
         # Any scheme will do: the rules read the schemes from the document.
         repaired["schemes"] = ["none"]
@@ -343,6 +369,22 @@ def _validate(document: _Document) -> Scenario:
     except ValidationError:
         document.raise_problems()
         raise AssertionError("faults were noted above, so this line is not reached") from None
+
+
+def _note_details(document: _Document, details: Sequence[ErrorDetails]) -> None:
+    """Turn errors of pydantic into problems, but no more than are listed: each takes a millisecond."""
+    places = document.places
+    ordered = sorted(details, key=lambda detail: places.find(detail["loc"])[0])
+    for detail in ordered:
+        path = detail["loc"]
+        if detail["type"] == "too_short" and value_at(document.values, path):
+            # A list whose elements are all faulty is also called too short; once is enough.
+            document.faulty_paths.add(path)
+        elif len(document.problems) < PROBLEMS_MAX:
+            document.add(problem_from_pydantic(detail, document.values))
+        else:
+            document.faulty_paths.add(path)
+            document.unlisted += 1
 
 
 def _remove(values: dict[str, Any], loc: KeyPath, document: Mapping[str, Any]) -> None:
@@ -360,17 +402,29 @@ def _remove(values: dict[str, Any], loc: KeyPath, document: Mapping[str, Any]) -
 
 
 def _cross_check(document: _Document, scenario: Scenario) -> None:
+    faulty = frozenset(document.faulty_paths)
+    above_faulty = {path[:length] for path in faulty for length in range(len(path))}
+
+    def is_faulty(path: KeyPath) -> bool:
+        """Tell whether a key, one above it or one within it has a problem of its own."""
+        return path in above_faulty or any(path[:length] in faulty for length in range(len(path) + 1))
+
+    for problem in cross_check(scenario, _readable_schemes(document)):
+        # A rule means nothing where a key that it rests on is faulty.
+        if not any(is_faulty(path) for path in (problem.path, *problem.involves)):
+            document.add(problem)
+
+
+def _readable_schemes(document: _Document) -> list[NumberedScheme]:
     from stripesim.models.coding import SchemeError, parse_scheme
 
-    schemes = []
     given = document.values.get("schemes")
-    for index, text in enumerate(given if isinstance(given, list) else []):
+    if not isinstance(given, list):
+        return []
+    schemes = []
+    for index, text in enumerate(given[:SCHEMES_MAX]):
+        if not isinstance(text, str):
+            continue
         with contextlib.suppress(SchemeError):
-            if isinstance(text, str):
-                schemes.append(NumberedScheme(index, text, parse_scheme(text)))
-    faulty = [found.path for found in document.problems]
-    for found in cross_check(scenario, schemes):
-        # A rule means nothing where a key that it rests on, or one above or within it, has a problem itself.
-        rests_on = (found.path, *found.involves)
-        if not any(a[: len(b)] == b[: len(a)] for a in faulty for b in rests_on):
-            document.problems.append(found)
+            schemes.append(NumberedScheme(index, text, parse_scheme(text)))
+    return schemes

@@ -12,9 +12,11 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from stripesim.scenarios.schema.keys import Scenario
-from stripesim.scenarios.schema.toml import KeyPath, key_text
+from stripesim.scenarios.schema.toml import KEY_CHARACTERS_MAX, KeyPath, key_text, shorten
 
 _VALUE_CHARACTERS_MAX: Final = 60
+#: What rules say of values in a list may be as long as the list.
+_GOT_CHARACTERS_MAX: Final = 300
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Problem:
     got: str
     wanted: str
     involves: tuple[KeyPath, ...] = ()
+
+    def line(self, place: str) -> str:
+        """Write the problem in one line."""
+        got = shorten(self.got, _GOT_CHARACTERS_MAX)
+        return f"{place}: {key_text(self.path)}: got {got}, wanted {self.wanted}"
 
 
 def problem(key: str, got: object, wanted: str, *involves: str) -> Problem:
@@ -46,6 +53,8 @@ _WANTED: Final[Mapping[str, str]] = {
     "string_pattern_mismatch": "text matching {pattern}",
     "tuple_type": "a list: [ … ]",
     "too_short": "a list with at least one value",
+    "too_long": "a list of at most {max_length:,} values",
+    "string_too_long": "text of at most {max_length} characters",
     "model_type": "a table",
     "model_attributes_type": "a table",
     "dict_type": "a table",
@@ -74,7 +83,7 @@ def value_text(value: object) -> str:
     except ValueError:
         text = type(value).__name__
     text = " ".join(text.split())
-    return text if len(text) <= _VALUE_CHARACTERS_MAX else text[: _VALUE_CHARACTERS_MAX - 1] + "…"
+    return shorten(text, _VALUE_CHARACTERS_MAX)
 
 
 def value_at(document: object, path: KeyPath) -> object:
@@ -121,15 +130,18 @@ def is_list_key(path: KeyPath) -> bool:
 
 def _unknown_key(path: KeyPath) -> Problem:
     """Name the nearest key: one of the same table first, else one of that name elsewhere."""
+    name = shorten(str(path[-1]), KEY_CHARACTERS_MAX)
     # In a list of tables the number of the table is part of the path, not of the key.
-    name, table = str(path[-1]), tuple(part for part in path[:-1] if isinstance(part, str))
+    table = tuple(part for part in path[:-1] if isinstance(part, str))
     got = f'unknown key "{name}"' if name.isprintable() else f"unknown key {name!r}"
     siblings = [key[-1] for key in _known_keys() if key[:-1] == table]
-    by_leaf = {key[-1]: key for key in reversed(_known_keys())}
     near = difflib.get_close_matches(name, siblings, n=1, cutoff=0.6)
-    elsewhere = [name] if name in by_leaf else difflib.get_close_matches(name, by_leaf, n=1, cutoff=0.8)
     if near:
         return Problem(path, got, f'"{near[0]}"')
+    by_leaf = {key[-1]: key for key in reversed(_known_keys())}
+    elsewhere = [name]
+    if name not in by_leaf:
+        elsewhere = difflib.get_close_matches(name, by_leaf, n=1, cutoff=0.8)
     if elsewhere:
         return Problem(path, got, f'"{key_text(by_leaf[elsewhere[0]])}"')
     return Problem(path, got, "one of " + ", ".join(siblings))

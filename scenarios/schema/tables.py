@@ -8,6 +8,7 @@ from stripesim.scenarios.schema.types import (
     Bytes,
     Count,
     GbitPerS,
+    GenerationName,
     IntervalS,
     OsdId,
     PositiveFloat,
@@ -148,7 +149,8 @@ class FaultsSpec(Throttles):
     """Writes that each object of a prefilled image has had [count]: where the logs of PGs hold all of them,
     new OSDs are recovered by log. Left out: more than logs hold, so that new OSDs are backfilled."""
     series_s: SpanS = 1.0
-    """Width of the bins of the series [s]."""
+    """Width of the bins of the series [s]; a multiple of it in a run that ends by itself and would have more
+    than a million bins."""
 
 
 # How drives fail and are rebuilt, for `stripesim durability`.
@@ -222,8 +224,9 @@ class DurabilitySpec(Table):
     rebuilt_is_safe: bool = False
     """declustered: whether a failure exposes what is not rebuilt yet only, not its whole share as Markov
     calculators have it."""
-    detection_s: TimeS = 0.0
-    """From a failure to the start of its repair [s]."""
+    detection_s: TimeS | None = None
+    """From a failure to the start of its repair [s]; left out: until Ceph marks the OSD out, the generation's
+    heartbeat grace and down-out interval."""
     horizon_s: PositiveFloat = 31_557_600.0
     """Time within which no data may be lost [s]; a year if left out."""
     sector_error_rate: Annotated[float, Field(ge=0)] = 0.0
@@ -247,6 +250,17 @@ class DurabilitySpec(Table):
 Price = Annotated[float, Field(ge=0, le=1e15)]
 
 
+class DrivePricesSpec(Table):
+    """What one kind of drive costs and draws; a key left out is that of `[plan.prices]`."""
+
+    drive: Price | None = None
+    """One drive, whatever it holds [currency]."""
+    drive_per_tb: Price | None = None
+    """A drive's price for each 10¹² bytes [currency]."""
+    drive_watts: Price | None = None
+    """One drive [W]."""
+
+
 class PricesSpec(Table):
     """What the parts of a cluster cost and draw, in any one currency; a part left out costs nothing."""
 
@@ -256,6 +270,9 @@ class PricesSpec(Table):
     """One drive, whatever it holds [currency]."""
     drive_per_tb: Price = 0.0
     """A drive's price for each 10¹² bytes [currency]."""
+    drives: dict[str, DrivePricesSpec] = Field(default_factory=dict)
+    """Prices by kind of drive, each a table [plan.prices.drives.NAME] with a name that plan.ssd or
+    cluster.ssd has; wanted for every kind where plan.ssd names several."""
     network_per_gbit: Price = 0.0
     """Of a host's public and private network, for each Gbit/s [currency]."""
     host_watts: Price = 0.0
@@ -271,6 +288,8 @@ class PricesSpec(Table):
 class PlanSpec(Table):
     """What may vary, under the scenario's own key names, and what a cluster must do."""
 
+    generation: tuple[GenerationName, ...] = ()
+    """Ceph releases to try."""
     hosts: tuple[Count, ...] = ()
     """cluster.hosts to try."""
     osds_per_host: tuple[Count, ...] = ()
@@ -313,6 +332,9 @@ class PlanSpec(Table):
     """Growth of client data [bytes/day], for days_until_full."""
     stored_bytes: Bytes | None = None
     """Client data at the start [bytes]; left out: none."""
+    owned_hosts: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    """Hosts that are there already, as [cluster] describes them [count]. They cost nothing; what a candidate
+    changes about them does (drives, networks), and so does their power."""
     replications: Annotated[int, Field(ge=2, le=50)] = 3
     """Runs of each candidate, each with its own seed [count]; they give intervals."""
     simulated_max: Annotated[int, Field(ge=1, le=500)] = 12
@@ -328,5 +350,17 @@ class PlanSpec(Table):
         return bool(self.hosts or self.osds_per_host)
 
 
-#: Keys of `[cluster]` that a plan may vary.
-VARIED: Final = tuple(PlanSpec.model_fields)[: list(PlanSpec.model_fields).index("usable_bytes")]
+#: What a plan may vary: the scenario's `generation`, and keys of `[cluster]`.
+VARIED: Final = (
+    "generation",
+    "hosts",
+    "osds_per_host",
+    "ssd",
+    "drive_bytes",
+    "public_gbit_per_s",
+    "private_gbit_per_s",
+    "cores_per_host",
+    "pg_num",
+    "stripe_unit_bytes",
+    "mclock_profile",
+)

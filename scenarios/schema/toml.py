@@ -11,15 +11,19 @@ from typing import Any, Final
 #: A key path: names of tables and keys, and positions in arrays. ``("schemes", 1)`` is the second scheme.
 KeyPath = tuple[str | int, ...]
 
+#: Characters of one part of a key that messages show.
+KEY_CHARACTERS_MAX: Final = 60
+
 # The closing quotes of a multi-line string may be preceded by up to two quotes that belong to the text.
+# Repetitions go from one quote or escape to the next: one by one, characters would take a hundred bytes each.
 _STRING: Final = re.compile(
-    r'"""(?:[^"\\]|\\.|"(?!""))*"{3,5}'
-    r"|'''(?:[^']|'(?!''))*'{3,5}"
-    r'|"(?:[^"\\\n]|\\.)*"'
+    r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3,5}'
+    r"|'''[^']*(?:'(?!'')[^']*)*'{3,5}"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
     r"|'[^'\n]*'",
     re.DOTALL,
 )
-_BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_BLANK: Final = re.compile(r"[ \t\r\n]*(?:#[^\n]*[ \t\r\n]*)*")
 _SPACE: Final = re.compile(r"[ \t]*")
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR: Final = re.compile(r"[^,\]}#\n]*")
@@ -28,6 +32,14 @@ _SCALAR: Final = re.compile(r"[^,\]}#\n]*")
 def locate_keys(text: str) -> dict[KeyPath, int]:
     r"""Map every key path of a valid TOML document to the line it starts on.
 
+    Notes
+    -----
+    No library gives these lines: tomllib and tomlkit keep no positions. tree-sitter-toml does, but it returns
+    tokens, so that dotted keys and arrays of tables would still be resolved here. The time is linear in the
+    text, as long as keys have few parts (`stripesim.scenarios.schema.toml_bounds`).
+
+    Examples
+    --------
     >>> locate_keys('a = 1\n[b]\nc.d = [1,\n 2]')
     {('a',): 1, ('b',): 2, ('b', 'c'): 3, ('b', 'c', 'd'): 3, ('b', 'c', 'd', 0): 3, ('b', 'c', 'd', 1): 4}
     """
@@ -99,8 +111,7 @@ class _Scanner:
             quoted = self.text[self.position] in "\"'"
             match = (_STRING if quoted else _BARE_KEY).match(self.text, self.position)
             assert match is not None, "tomllib accepted this document, so a key stands here"
-            # tomllib itself undoes the escapes of a quoted key.
-            keys.append(tomllib.loads(f"v = {match[0]}")["v"] if quoted else match[0])
+            keys.append(_unquoted(match[0]) if quoted else match[0])
             self.position = match.end()
             self._skip(_SPACE)
             if self.text[self.position] != ".":
@@ -144,14 +155,32 @@ class _Scanner:
         self.position += 1
 
 
+def _unquoted(written: str) -> str:
+    if "\\" not in written or written[0] == "'":
+        return written[1:-1]
+    # tomllib itself undoes the escapes of a quoted key.
+    key: str = tomllib.loads(f"v = {written}")["v"]
+    return key
+
+
 def key_text(path: KeyPath) -> str:
     """Write a key path as a user would: dotted, without the positions in lists (the line tells those).
 
     >>> key_text(("workload", "block_sizes_bytes", 2))
     'workload.block_sizes_bytes'
     """
+    parts = [shorten(part, KEY_CHARACTERS_MAX) for part in path if isinstance(part, str)]
     # A terminal would act on control characters.
-    return ".".join(part if part.isprintable() else repr(part) for part in path if isinstance(part, str))
+    return ".".join(part if part.isprintable() else repr(part) for part in parts)
+
+
+def shorten(text: str, characters: int) -> str:
+    """Cut a text to a number of characters, the last of which then is an ellipsis.
+
+    >>> shorten("block_sizes_bytes", 6), shorten("hosts", 6)
+    ('block…', 'hosts')
+    """
+    return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 @dataclass(frozen=True, eq=False)

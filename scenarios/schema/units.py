@@ -156,11 +156,15 @@ def bytes_text(value: float | None) -> str:
 def duration_text(seconds: float | None) -> str:
     """Write a duration in the unit that suits it.
 
-    >>> duration_text(440), duration_text(1.5), duration_text(7 * 86400)
-    ('7.33 min', '1.5 s', '7 days')
+    >>> duration_text(440), duration_text(1.5), duration_text(7 * 86400), duration_text(0.00085)
+    ('7.33 min', '1.5 s', '7 days', '850 µs')
     """
     if seconds is None:
         return "–"
+    if 0 < seconds < 1e-3:
+        return f"{number_text(seconds, 1e6)} µs"
+    if 1e-3 <= seconds < 0.1:
+        return f"{number_text(seconds, 1e3)} ms"
     scaled = (f"{number_text(seconds / size)} {unit}" for size, unit in _SECONDS if seconds >= 2 * size)
     return next(scaled, f"{number_text(seconds)} s")
 

@@ -1,6 +1,7 @@
 """The background stream of pings with which OSDs watch each other over the private network."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -14,18 +15,25 @@ from stripesim.sim.engine.program import ListedRequests
 
 
 def heartbeat_peers(cluster: Cluster) -> IntArray:
-    """List who pings whom (``maybe_update_heartbeat_peers``): OSDs that share a PG, neighbours by number."""
-    watches = np.zeros((cluster.osds, cluster.osds), dtype=bool)
-    for left in range(cluster.width):
-        for right in range(cluster.width):
-            pairs = cluster.acting[:, [left, right]]
-            pairs = pairs[(pairs != NO_OSD).all(axis=1)]
-            watches[pairs[:, 0], pairs[:, 1]] = True
-    numbers = np.arange(cluster.osds)
-    for step in (-1, 1):
-        watches[numbers, (numbers + step) % cluster.osds] = True
-    np.fill_diagonal(watches, False)
-    return np.argwhere(watches).astype(np.int64)
+    """List pairs of OSDs of which the first pings the second (``maybe_update_heartbeat_peers``).
+
+    OSDs ping each other if they share a PG or are neighbours by number. Memory grows with the pairs, not with
+    the square of the OSDs.
+    """
+    osds = cluster.osds
+    numbers = np.arange(osds, dtype=np.int64)
+    # A pair as one number, so that sorting finds those that occur again.
+    pairs = np.unique(numbers * osds + (numbers + 1) % osds)
+    for left, right in combinations(range(cluster.width), 2):
+        both = cluster.acting[:, [left, right]]
+        both = both[(both != NO_OSD).all(axis=1)].astype(np.int64)
+        pairs = np.union1d(pairs, both[:, 0] * osds + both[:, 1])
+    first, second = np.divmod(pairs, osds)
+    ordered = np.unique(np.concatenate([first * osds + second, second * osds + first]))
+    watchers, watched = np.divmod(ordered, osds)
+    is_other = watchers != watched
+    peers: IntArray = np.column_stack([watchers[is_other], watched[is_other]])
+    return peers
 
 
 class HeartbeatSource(ListedRequests):

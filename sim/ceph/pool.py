@@ -73,23 +73,27 @@ class Pool:
 
     @cached_property
     def _views(self) -> tuple[list[PathContext], IntArray]:
-        contexts: list[PathContext] = []
-        index: dict[tuple[int, frozenset[int]], int] = {}
-        views = np.empty(self.cluster.groups, dtype=np.int64)
         absent = self.cluster.acting == NO_OSD
-        for group, (primary, row) in enumerate(zip(self.primaries.tolist(), absent, strict=True)):
-            missing = frozenset(np.flatnonzero(row).tolist())
-            key = (primary, missing)
-            if key not in index:
-                if not self.scheme.can_decode(missing):
-                    raise UnavailableError(
-                        f"placement group {group:x}: {self.scheme.name} has lost shards {sorted(missing)}, "
-                        f"it tolerates {self.scheme.failures_tolerated}"
-                    )
-                index[key] = len(contexts)
-                contexts.append(self.context(primary, missing))
-            views[group] = index[key]
-        return contexts, views
+        looks = np.column_stack([self.primaries, absent])
+        unique, firsts, inverse = np.unique(looks, axis=0, return_index=True, return_inverse=True)
+        # Numbered in the order in which placement groups first look so.
+        order = np.argsort(firsts)
+        number_of = np.empty(len(order), dtype=np.int64)
+        number_of[order] = np.arange(len(order))
+        contexts = [
+            self._context_of(group, unique[look]) for look, group in zip(order, firsts[order], strict=True)
+        ]
+        return contexts, number_of[inverse.reshape(-1)]
+
+    def _context_of(self, group: int, look: IntArray) -> PathContext:
+        """Return the context of a group's primary and missing shards; refuse shards that are lost."""
+        missing = frozenset(np.flatnonzero(look[1:]).tolist())
+        if not self.scheme.can_decode(missing):
+            raise UnavailableError(
+                f"placement group {group:x}: {self.scheme.name} has lost shards {sorted(missing)}, "
+                f"it tolerates {self.scheme.failures_tolerated}"
+            )
+        return self.context(int(look[0]), missing)
 
     @property
     def contexts(self) -> list[PathContext]:

@@ -1,4 +1,4 @@
-"""Exact answers: Markov chains of what is lost, their absorption within a horizon and its mean time.
+"""Markov chains of data loss: their absorption within a horizon and its mean time.
 
 Nothing here subtracts: probabilities of 1e-30 keep their leading digits.
 """
@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
-from stripesim.sim.durability.system import Code, Floats, System, group_bytes
+from stripesim.sim.durability.system import Code, Floats, System
+from stripesim.sim.durability.turns import Levels, turn_levels
 
 
 @dataclass(frozen=True)
@@ -185,98 +186,80 @@ def chain_of(system: System) -> Chain:
     patterns matter have a state for each pattern (`PatternChain`).
 
     Declustered: the state is the number of shards that the worst stripes miss, any further failure hits
-    such a stripe, and the worst stripes are rebuilt first (`level_times`).
+    such a stripe, and the worst stripes are rebuilt first (`levels_of`).
 
-    CRUSH: for each drive a chain of what its failure begins, with the mean number of drives whose failure
-    would make things worse, counted over the real placement groups. An approximation: repair groups are
-    exchangeable, and rebuilds that run side by side do not slow one another.
+    CRUSH: for each drive a chain of the failures that its own failure begins, with the mean times and rates
+    of groups that are rebuilt in turn (`turn_levels`). An approximation.
     """
     if not system.lifetime.constant:
         raise ValueError("lifetime: got drives that age, wanted exponential lifetimes: a chain has no memory")
-    rate, code = system.lifetime.rate_per_s, system.code
-    tolerated = code.tolerated
     if system.placement == "clustered":
-        mean_s = system.repair.detection_s + system.transfer_s
-        parallel = system.repair.policy == "parallel"
-        if code.distances is not None:
-            return _pattern_chain(code, rate, 1 / mean_s, system.pools, parallel=parallel)
-        up = [(code.width - i) * rate for i in range(tolerated + 1)]
-        down = [(i if parallel else 1) / mean_s for i in range(1, tolerated + 1)]
-        chances = _sector_losses(system, [1.0] * (tolerated + 1))
-        return Chain(birth_death(up, down, chances), np.arange(tolerated + 1), system.pools)
-    times, reach, volumes = level_times(system)
-    up = [count * rate for count in reach]
-    down = [1 / time for time in times]
-    rates = birth_death(up, down, _sector_losses(system, volumes))
+        return _pool_chain(system)
+    levels = levels_of(system)
+    up = [count * system.lifetime.rate_per_s for count in levels.reach]
+    down = [1 / time_s for time_s in levels.times_s]
+    rates = birth_death(up, down, levels.lethal)
+    missing = np.arange(len(up))
     if system.placement == "declustered":
-        return Chain(rates, np.arange(tolerated + 1))
+        return Chain(rates, missing)
     rates[0, 1:] /= system.drives
-    return Chain(rates, np.arange(tolerated + 1), system.drives, exact=False)
+    return Chain(rates, missing, system.drives, exact=False)
 
 
-def level_times(system: System) -> tuple[list[float], list[float], list[float]]:
-    """By level of exposure: mean time [s], drives that take it one further, share of a drive's bytes.
+def _pool_chain(system: System) -> Chain:
+    code, rate = system.code, system.lifetime.rate_per_s
+    mean_s = system.repair.detection_s + system.transfer_s
+    parallel = system.repair.policy == "parallel"
+    if code.distances is not None:
+        return _pattern_chain(code, rate, 1 / mean_s, system.pools, parallel=parallel)
+    states = range(code.tolerated + 1)
+    up = [(code.width - missing) * rate for missing in states]
+    down = [(missing if parallel else 1) / mean_s for missing in states[1:]]
+    lethal = _sector_losses(system, [1.0] * len(states))
+    return Chain(birth_death(up, down, lethal), np.array(states), system.pools)
+
+
+def levels_of(system: System) -> Levels:
+    """Return how long each level of exposure lasts and how it leads on, whatever the placement.
 
     Declustered: i overlapping failures share a fraction prod((n - j) / (N - j), j = 1 … i - 1) of a drive's
     stripes, of which one shard each is rebuilt, with the bandwidth of N - i survivors, each rebuilt byte
     costing `repair_reads` bytes read and one written.
     """
-    code, total, repair = system.code, system.drives, system.repair
     if system.placement == "crush":
-        return _group_levels(system)
+        return turn_levels(system)
+    if system.placement == "declustered":
+        return _stripe_levels(system)
+    levels = range(1, system.code.tolerated + 1)
+    times_s = [system.repair.detection_s + system.transfer_s for _ in levels]
+    reach = [float(system.code.width - level) for level in levels]
+    lethal = _sector_losses(system, [1.0] * (len(levels) + 1))
+    return Levels(times_s, [float(system.drives), *reach], lethal)
+
+
+def _stripe_levels(system: System) -> Levels:
+    code, total, repair = system.code, system.drives, system.repair
     n = code.width
-    times, reach, volumes = [], [float(total)], [1.0]
+    times_s: list[float] = []
+    reach, volumes = [float(total)], [1.0]
     for level in range(1, code.tolerated + 1):
         share = prod((n - j) / (total - j) for j in range(1, level))
-        if system.placement == "clustered":
-            share, seconds = 1.0, system.transfer_s
-        else:
-            pace = repair.bytes_per_s * (total - level) / (code.repair_reads + 1)
-            seconds = share * system.drive_bytes / pace
-        times.append(repair.detection_s + seconds)
+        pace = repair.bytes_per_s * (total - level) / (code.repair_reads + 1)
+        times_s.append(repair.detection_s + share * system.drive_bytes / pace)
         volumes.append(share)
-        survivors = float(total - level if system.placement == "declustered" else n - level)
-        if system.stripes is not None and system.placement == "declustered":
+        survivors = float(total - level)
+        if system.stripes is not None:
             exposed = system.stripes * comb(total - level, n - level) / comb(total, n) * (n - level)
             survivors *= -expm1(-exposed / survivors)
         reach.append(survivors)
-    return times, reach, volumes
-
-
-def _group_levels(system: System) -> tuple[list[float], list[float], list[float]]:
-    """`level_times` from placement groups: means over sampled groups and sets of their drives."""
-    groups, code, repair = system.layout, system.code, system.repair
-    generator = np.random.default_rng(0)
-    holders: list[set[int]] = [set() for _ in range(system.drives)]
-    for group, row in enumerate(groups.tolist()):
-        for drive in row:
-            if drive >= 0:
-                holders[drive].add(group)
-    shard_s = group_bytes(system) / repair.bytes_per_s
-    whole_s = system.transfer_s
-    times, reach, volumes = [], [float(system.drives)], [1.0]
-    for level in range(1, code.tolerated + 1):
-        counts, partners = [], []
-        for group in generator.integers(0, len(groups), size=400):
-            row = [drive for drive in groups[group].tolist() if drive >= 0]
-            if len(row) <= level:
-                continue
-            lost = generator.choice(row, size=level, replace=False).tolist()
-            shared = set.intersection(*(holders[drive] for drive in lost))
-            counts.append(len(shared))
-            partners.append(len(set().union(*(groups[g].tolist() for g in shared)) - {*lost, -1}))
-        exposed = float(np.mean(counts)) if counts else 0.0
-        first = repair.prioritised and level > 1
-        # The failed drives of the worst groups each rebuild their part; one item is always under way.
-        seconds = min(whole_s, exposed * shard_s / level) if first else whole_s
-        times.append(repair.detection_s + seconds)
-        reach.append(float(np.mean(partners)) if partners else 0.0)
-        volumes.append(exposed * group_bytes(system) / system.drive_bytes)
-    return times, reach, volumes
+    return Levels(times_s, reach, _sector_losses(system, volumes))
 
 
 def _sector_losses(system: System, volumes: list[float]) -> list[float]:
-    """Probability, by level, that the next failure is lethal since a stripe then meets a latent error."""
+    """Probability, by level, that the next failure is lethal since a stripe then meets a latent error.
+
+    `volumes` are the shares of a drive's bytes that each level exposes.
+    """
     code = system.code
     chances = [0.0] * len(volumes)
     if system.sector_errors and code.tolerated:

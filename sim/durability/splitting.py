@@ -13,16 +13,21 @@ import numpy as np
 import scipy
 
 from stripesim.sim.durability import walk_groups, walk_pool
-from stripesim.sim.durability.chain import any_of, level_times
+from stripesim.sim.durability.chain import any_of, levels_of
 from stripesim.sim.durability.draws import Threats
 from stripesim.sim.durability.system import System, group_bytes
 
 BATCHES: Final = 20
 WALKS: Final = 1000
 
-#: An interval wider than this is narrowed by four times as many walks, while events stay below a maximum.
+#: An interval wider than this is narrowed by four times as many walks, within the limits below.
 WIDTH_NINES: Final = 0.3
-EVENTS_MAX: Final = 50_000_000
+#: Walks begun and events in them, of a round that saw losses and of one that saw none.
+EFFORT_MAX: Final = 50_000_000
+UNSEEN_EFFORT_MAX: Final = 5_000_000
+#: States of a batch with those it goes on from [B]. It does not depend on the machine, as results do not.
+STATES_BYTES_MAX: Final = 100_000_000
+_WALKS_MIN: Final = 10
 
 #: Above so many concurrent failures a further one need not be helped along.
 _PLENTY: Final = 3.0
@@ -112,8 +117,6 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
         struck_each = np.array([_drives_of(system, burst.unit) * burst.units for burst in bursts])
         drawn_lost = np.minimum(1.0, np.maximum(lost, (code.tolerated + 1) / 2 / struck_each))
         drawn_rates = np.maximum(rates, 0.3 / system.horizon_s)
-    # Where a repair takes an exponential time, detection is part of its mean, as the chain has it.
-    waits = system.placement == "declustered" or repair.fixed
     return Threats(
         tolerated=code.tolerated,
         edges_s=np.array(system.lifetime.edges_s),
@@ -124,30 +127,39 @@ def _threats(system: System, drives: int, *, biased: bool) -> Threats:
         drawn_rates=drawn_rates,
         drawn_lost=drawn_lost,
         bias_s=np.array(_bias_s(system, drives)) if biased else np.zeros(code.tolerated + 1),
-        detection_s=repair.detection_s if waits else 0.0,
+        detection_s=0.0 if _repairs_in_one(system) else repair.detection_s,
         horizon_s=system.horizon_s,
         sector_errors=system.sector_errors,
     )
 
 
+def _repairs_in_one(system: System) -> bool:
+    """Return True where one exponential time covers detection and rebuild of a drive, as in the chain."""
+    return system.placement == "clustered" and not system.repair.fixed
+
+
 def _bias_s(system: System, drives: int) -> list[float]:
     """Within how long a failure is hoped for at each level: about as long as a walk is there.
 
-    That is one stay, and the share of the horizon that the level takes up anyway. Weights then stay near 1:
-    a walk that spent many times as long would carry a weight of e to that number.
+    That is one stay, at most the horizon, and the share of the horizon that the level takes up anyway.
+    Weights then stay near 1: a walk that spent many times as long would carry a weight of e to that number.
     """
-    times, reach, _ = level_times(system)
-    rate, found, share = system.lifetime.rate_per_s, [1.0], drives * system.lifetime.rate_per_s
+    levels, rate = levels_of(system), system.lifetime.rate_per_s
+    times_s = levels.times_s
     if system.spares is not None:
-        times = [time + system.replacement_s for time in times]
-    if system.code.tolerated and share * times[0] > _PLENTY:
-        found.append(0.0)
-    for level, time in enumerate(times, start=1):
-        share *= time
-        if len(found) == level:
-            found.append(time + system.horizon_s * min(1.0, share))
-        share *= rate * reach[level]
-    return found
+        times_s = [time_s + system.replacement_s for time_s in times_s]
+    bias_s = [1.0]
+    # Walks at a level at any moment, the mean.
+    present = drives * rate
+    if times_s and present * times_s[0] > _PLENTY:
+        bias_s.append(0.0)
+    for level, time_s in enumerate(times_s, start=1):
+        present *= time_s
+        if len(bias_s) == level:
+            stay_s = min(time_s, system.horizon_s)
+            bias_s.append(stay_s + system.horizon_s * min(1.0, present))
+        present *= rate * levels.reach[level]
+    return bias_s
 
 
 def _drives_of(system: System, unit: str) -> int:
@@ -169,7 +181,9 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
         if unit in system.units and drives == system.drives:
             unit_of[index] = system.units[unit]
             counts[index] = int(system.units[unit].max()) + 1
-    each_s = group_bytes(system) / repair.bytes_per_s
+    item_s = group_bytes(system) / repair.bytes_per_s
+    if _repairs_in_one(system):
+        item_s += repair.detection_s
     return walk_groups.Layout(
         threats=threats,
         members=members.astype(np.int32),
@@ -180,7 +194,7 @@ def _layout(system: System, drives: int, threats: Threats) -> walk_groups.Layout
         unit_counts=counts,
         burst_unit=np.array([_UNITS.index(burst.unit) for burst in system.bursts], dtype=np.int32),
         distances=np.zeros(0, dtype=np.uint8) if code.distances is None else code.distances,
-        item_s=each_s if repair.fixed else each_s + repair.detection_s,
+        item_s=item_s,
         replacement_s=system.replacement_s,
         policy=_POLICY[repair.policy],
         fixed=repair.fixed,
@@ -303,6 +317,8 @@ def split(
     `spread` maps a function over batch numbers; left out: threads on all cores.
     """
     prepared = prepare(system)
+    walks_max = _walks_max(prepared)
+    walks = min(walks, walks_max)
     while True:
         work = partial(run_batch, prepared, seed, walks=walks)
         if spread is not None:
@@ -310,10 +326,23 @@ def split(
         else:
             with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
                 found = estimate(list(pool.map(work, range(batches))), prepared.copies)
-        narrow = found.low > 0 and log10(found.high / found.low) <= WIDTH_NINES
-        if narrow or 4 * found.events > EVENTS_MAX:
+        if _is_final(found) or 4 * walks > walks_max:
             return found
         walks *= 4
+
+
+def _is_final(found: Estimate) -> bool:
+    """Return True where an estimate is narrow enough, or a narrower one would take too long."""
+    if found.low > 0 and log10(found.high / found.low) <= WIDTH_NINES:
+        return True
+    most = EFFORT_MAX if found.probability else UNSEEN_EFFORT_MAX
+    return 4 * (found.walks + found.events) > most
+
+
+def _walks_max(prepared: Prepared) -> int:
+    """Return the walks of a batch whose states fit into `STATES_BYTES_MAX`."""
+    state_bytes: int = sum(part.nbytes for part in _beginning(prepared))
+    return max(_WALKS_MIN, STATES_BYTES_MAX // (2 * state_bytes))
 
 
 def plain_monte_carlo(

@@ -170,6 +170,18 @@ class Template:
         return totals
 
 
+class StepsError(ValueError):
+    """A graph has more steps than an engine takes."""
+
+    def __init__(self, name: str, steps: int) -> None:
+        super().__init__(name, steps)
+        self.name = name
+        self.steps = steps
+
+    def __str__(self) -> str:
+        return f"{self.name}: got {self.steps} steps, wanted at most {STEPS_MAX}"
+
+
 @dataclass
 class GraphBuilder:
     """Collects steps and compiles them to a `Template`.
@@ -398,7 +410,7 @@ class GraphBuilder:
         """Compile; `reply` is the step that completes the request for its client."""
         steps = len(self.words)
         if steps > STEPS_MAX:
-            raise ValueError(f"{self.name}: got {steps} steps, wanted at most {STEPS_MAX}")
+            raise StepsError(self.name, steps)
         self._check(reply)
         following: list[list[tuple[int, int]]] = [[] for _ in range(steps)]
         for step, before in enumerate(self.after):

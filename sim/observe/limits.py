@@ -1,4 +1,4 @@
-"""What limits a run: resources near their limit, and the one that is the bottleneck."""
+"""What limits a run: resources near their limit, the bottleneck, and where requests spend their time."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,9 +11,17 @@ from stripesim.sim.engine.program import POOL, EngineRun
 
 #: A resource is near its limit from this utilisation on.
 NEAR = 0.7
+#: A single member is full from this utilisation on: requests pile up in front of it, whatever others do.
+FULL = 0.9
 # Resources of a placement group: a queue there is a limit however short each group is busy, since a
 # sequential stream moves from one to the next.
 _SERIAL = "pg."
+
+#: Bottleneck of a closed loop in which no resource is near its limit: as many requests as are in flight are
+#: served in each latency, so only a shorter latency (or more requests in flight) raises the rate.
+LATENCY = "latency"
+#: Bottleneck of requests that arrive by the clock and are all served.
+NO_BOTTLENECK = "none"
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,9 @@ class ResourceUse:
     latency_share: float  # Time that requests wait for it, over all the time that they take, 0 to 1.
     in_use: float = 0.0  # Members in use at a time, on average.
     line_share: float = 0.0  # Of the time that requests wait for it or have it, what they wait, 0 to 1.
+    # Share of the time that requests wait for resources or are served by them, 0 to 1. A thread or a lock
+    # counts while requests wait for it: what they do while they have it belongs to other resources.
+    time_share: float = 0.0
 
     @property
     def is_limit(self) -> bool:
@@ -53,6 +64,9 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
     waited = np.bincount(kinds, weights=run.waited_ns.astype(np.float64))
     held = np.bincount(kinds, weights=used_ns.astype(np.float64))
     total = float(waited.sum())
+    served = np.bincount(kinds, weights=np.where(resources.disciplines == POOL, 0, run.busy_ns))
+    spent = waited + served
+    total_spent = max(1.0, float(spent.sum()))
     return tuple(
         ResourceUse(
             kind=str(names[index]),
@@ -62,15 +76,20 @@ def resource_use(cluster: Cluster, run: EngineRun, latency_ns: int) -> tuple[Res
             latency_share=min(1.0, float(waited[index]) / latency_ns) if latency_ns else 0.0,
             in_use=float(held[index]) / max(1, run.end_ns),
             line_share=float(waited[index] / (waited[index] + held[index])) if waited[index] else 0.0,
+            time_share=float(spent[index]) / total_spent,
         )
         for index in order
     )
 
 
-def limits_of_run(uses: tuple[ResourceUse, ...]) -> dict[str, Any]:
+def limits_of_run(uses: tuple[ResourceUse, ...], *, is_closed: bool) -> dict[str, Any]:
     """Return what limited a run, as keys of a result row.
 
-    The mean decides: one hot OSD of 120 is a hot spot, and no purchase for all of them would help it. Locks
+    `is_closed`: whether clients keep requests in flight, so that a run with no resource near its limit is
+    limited by its latency.
+
+    The mean decides first. Where no class is near its limit on average, the class with a full member is the
+    bottleneck: a hot spot, such as one OSD with more placement groups than the others. Locks
     and pipelines of placement groups limit where requests spend `NEAR` of their time in line for
     them, since each group is busy only while requests come to it; and where hardly a moment passes without
     one in use (`NEAR` or more of them on average) and requests wait for `NEAR` of the time that they are at
@@ -84,7 +103,14 @@ def limits_of_run(uses: tuple[ResourceUse, ...]) -> dict[str, Any]:
     if serial:
         # In line for a group's lock, requests cannot load anything else further.
         first = max(serial, key=lambda use: use.latency_share)
+    if first is None:
+        full = [use for use in near if use.utilisation >= FULL]
+        first = max(full, key=lambda use: use.utilisation, default=None)
+    slowest = max(uses, key=lambda use: use.time_share)
+    without_limit = LATENCY if is_closed else NO_BOTTLENECK
     return {
+        "latency_at": slowest.kind,
+        "latency_at_fraction": slowest.time_share,
         "limits": [
             {
                 "resource": use.kind,
@@ -97,7 +123,7 @@ def limits_of_run(uses: tuple[ResourceUse, ...]) -> dict[str, Any]:
             }
             for use in near
         ],
-        "bottleneck": "none" if first is None else first.kind,
+        "bottleneck": without_limit if first is None else first.kind,
         "bottleneck_utilisation": None if first is None else first.utilisation,
         "bottleneck_mean_utilisation": None if first is None else first.mean_utilisation,
         "bottleneck_wait_fraction": None if first is None else first.wait_fraction,

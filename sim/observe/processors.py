@@ -1,4 +1,4 @@
-"""Who uses the processors: threads by class, hosts, and what of them is full first."""
+"""Use of the processors: by class of thread, and by host."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,16 +11,15 @@ from stripesim.sim.observe.recording import woken_ns
 
 # Classes of threads of an OSD → the kinds of resources that they are, the first as a request meets it.
 THREADS = {"messenger": ("messenger",), "worker": ("worker", "aio", "reader"), "kv": ("kv", "finisher")}
-CORES = "cores"
 
 
 def processor_use(
     cluster: Cluster, run: EngineRun, row: Mapping[str, Any], counted: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Say what each class of threads takes of the processors, how busy hosts are, and what is full first.
+    """Compute what each class of threads takes of the processors, and how busy hosts are.
 
     A class's threads are in use from being taken to being given back: also while they wait for a core, a lock
-    or a device. By the utilisation law what is used to u at a rate of x would be full at x / u.
+    or a device.
     """
     resources, span_ns = cluster.resources, max(1, run.end_ns)
     kinds = np.array(resources.kinds)
@@ -47,16 +46,4 @@ def processor_use(
         {"host": host, "cores": int(count), "utilisation": float(share)}
         for host, (count, share) in enumerate(zip(resources.capacities[cores], busy, strict=True))
     ]
-    full = {one["thread"]: one["in_use_mean"] for one in threads if one["in_use_mean"] is not None}
-    full[CORES] = float(np.average(busy, weights=resources.capacities[cores]))
-    first_full = max(full, key=lambda name: full[name])
-    return {
-        "cpu_ns_per_op": row["cpu_ns_per_op"],
-        "threads": threads,
-        "hosts": hosts,
-        "saturates_first": {
-            "resource": first_full,
-            "utilisation": full[first_full],
-            "iops": row["iops"] / full[first_full] if full[first_full] else None,
-        },
-    }
+    return {"cpu_ns_per_op": row["cpu_ns_per_op"], "threads": threads, "hosts": hosts}

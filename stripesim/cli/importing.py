@@ -2,12 +2,23 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from stripesim.cli.options import JsonOption, ReportOption
-from stripesim.cli.output import check_out, console, list_written, table, write_json, write_page
+from stripesim.cli.output import (
+    check_out,
+    console,
+    list_written,
+    table,
+    warn_outside,
+    write_json,
+    write_page,
+)
+
+#: Failure domains that do not heal; beyond these they are counted, not listed.
+_DOMAINS_MAX: Final = 8
 
 import_app = typer.Typer(
     help="Read a cluster that exists, or a workload that was measured.", no_args_is_help=True
@@ -19,8 +30,9 @@ def ceph_report(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="JSON of `ceph report`; or of `ceph osd dump` and `ceph osd crush dump` together, and of "
-            "`osd metadata`, `osd df tree`, `osd tree`, `pg dump` as you have them."
+            help="JSON of `ceph report`; or of `ceph osd dump` and `ceph osd crush dump` together. Further "
+            "files add to it: `osd metadata`, `osd df tree`, `pg dump`, `df detail`, `osd pool stats`, "
+            "`status`."
         ),
     ],
     pools: Annotated[
@@ -28,46 +40,70 @@ def ceph_report(
         typer.Option("--pool", help="Pool to make a scenario of; may be repeated. Left out: the largest."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Scenario to write; its CRUSH map is written beside it.")
+        Path | None,
+        typer.Option("--out", help="Scenario to write; its CRUSH map is written to the same folder."),
     ] = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="Write a scenario for `stripesim plan`: no CRUSH map, but a table [plan]."
+        ),
+    ] = False,
+    grow: Annotated[
+        str,
+        typer.Option("--grow", metavar="hosts=+N", help="Add N hosts like those of the pool first."),
+    ] = "",
     report: ReportOption = False,
     json_to: JsonOption = None,
 ) -> None:
     """Read a Ceph cluster: placement groups of each OSD, capacity, and a scenario that runs."""
     check_out(out and out.parent, report=report)
     from stripesim.scenarios.importing.cluster import import_cluster
-    from stripesim.scenarios.importing.scenario import answer, write_scenario
+    from stripesim.scenarios.importing.scenario import write_scenario
+    from stripesim.scenarios.importing.summary import answer
 
-    document, found = answer(import_cluster(files), pools or [], path=out or Path("scenario.toml"))
-    written = (
-        [] if out is None else [made for path, one in found.items() for made in write_scenario(one, path)]
-    )
+    path = out or Path("scenario.toml")
+    document, scenarios = answer(import_cluster(files), pools or [], path=path, plan=plan, grow=grow)
+    written: list[Path] = []
+    if out is not None:
+        for file, scenario in scenarios.items():
+            written += write_scenario(scenario, file)
     if out is not None and report:
         from stripesim.scenarios.report.cluster import report_of_cluster
 
         written += write_page(out.parent, report_of_cluster(document))
-    if not write_json(json_to, document):
+    printed = not write_json(json_to, document)
+    if printed:
         _print_cluster(document)
+    outside = document["outside_calibrated_range"]
     for warning in document["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
+        if warning not in outside:
+            print(f"warning: {warning}", file=sys.stderr)
+    if printed:
+        warn_outside(outside, report=out.parent if out is not None and report else None)
     list_written(written)
 
 
 def _print_cluster(document: dict[str, Any]) -> None:
     """Print the tables of the page, without their notes; of domains those that do not heal."""
-    from stripesim.scenarios.report.cluster import sections_of
+    from rich.markup import escape
+
+    from stripesim.scenarios.report.cluster import sections_of, use_text
     from stripesim.scenarios.schema.units import bytes_text
 
     for section in sections_of(document)[:3]:
         for shown in section.tables:
             texts = [[cell.text for cell in row] for row in shown.body]
             numbers = set(range(1, len(shown.columns))) - set(shown.words)
-            console().print(table(shown.columns, texts, numbers=numbers, title=shown.caption))
+            console().print(table(shown.columns, texts, numbers=numbers, title=escape(shown.caption)))
+    for row in document["capacity"]["classes"]:
+        print(f"In use, {row['class']}: {bytes_text(row['used_bytes'])}: {use_text(row)}")
     domains = document["capacity"]["domains"]
     stuck = [row for row in domains if not row["heals"]]
     print(f"Room to heal: {len(domains) - len(stuck)} of {len(domains)} failure domains")
-    for row in stuck[:8]:
-        held, room = bytes_text(row["held_bytes"]), bytes_text(row["room_bytes"])
+    for row in stuck[:_DOMAINS_MAX]:
+        held = bytes_text(row["held_bytes"])
+        room = bytes_text(row["room_bytes"])
         why = row["reason"] or f"holds {held}, the others have room for {room}"
         print(f"  {row['domain']} ({row['class']}): {why}")
     counts = document["pgs_by_osd"]

@@ -6,7 +6,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -70,7 +70,10 @@ def durability(
     scenario: Annotated[str, typer.Argument(help="A TOML file with a table [durability].")],
     method: Annotated[
         Literal["markov", "splitting", "burst", "all"],
-        typer.Option(help="markov: exact chain; splitting: simulation of rare events; burst: combinatorics."),
+        typer.Option(
+            help="markov: chain, exact but for CRUSH, where it is an approximation; splitting: simulation "
+            "of rare events; burst: combinatorics."
+        ),
     ] = "all",
     sets: options.SetOption = None,
     seed: options.SeedOption = None,
@@ -102,6 +105,8 @@ def durability(
         print(line)
     for line in document["skipped"]:
         print(f"left out: {line}")
+    for scheme, choice in document["recommended"].items():
+        print(f"recommended for {scheme}: {choice['method']}, because {choice['reason']}")
     output.list_written(written)
 
 
@@ -122,7 +127,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, str]:
         return "–" if value is None else f"{value:{form}}"
 
     interval = f"{number(row['nines_low'], '.3f')} … {number(row['nines_high'], '.3f')}"
-    if row["exact"] or row["nines_low"] == row["nines_high"]:
+    if row["nines_low"] == row["nines_high"]:
         interval = "exact" if row["exact"] else "approximation"
     return {
         "scheme": row["scheme"],
@@ -142,12 +147,19 @@ def _lines(row: Mapping[str, Any]) -> list[str]:
     """Say how data is lost and what the numbers rest on."""
     where = f"{row['scheme']} {row['method']}"
     path = [] if row["dominant_path"] is None else [f"{where}: {row['dominant_path']}"]
+    if row["nines"] is None and row["nines_low"] is not None:
+        least, most = row["nines_low"], 10 ** -row["nines_low"]
+        path = [f"{where}: no loss seen: less than {most:.1e} within the horizon, {least:.1f} nines or more"]
     bursts = [
         f"{where}: burst {one['name']} ({one['units']} {one['unit']}s, {one['per_year']:g} a year) loses "
         f"data with probability {one['loss_probability']:.4g}"
         for one in row["bursts"]
     ]
     return [*path, *bursts, f"{where}: assumes: {' '.join(row['assumptions'])}"]
+
+
+#: Connections of browsers to `serve`; others are refused.
+_CONNECTIONS_MAX: Final = 100
 
 
 def serve(
@@ -170,4 +182,12 @@ def serve(
 
     loaded = None if scenario is None else load_scenario(scenario, sets=sets or ())
     print(f"http://127.0.0.1:{port}/  (Ctrl+C ends it)", file=sys.stderr)
-    uvicorn.run(create_app(loaded), host="127.0.0.1", port=port, log_level="warning")
+    uvicorn.run(
+        create_app(loaded),
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        limit_concurrency=_CONNECTIONS_MAX,
+        # Work in progress is given up a second after a signal.
+        timeout_graceful_shutdown=1,
+    )

@@ -54,7 +54,9 @@ def run(
     # Following requests step by step takes a second run: only for who reads it.
     wanted = costs if costs is not None else out is not None or json_to is not None
     with output.progress(loaded.name, len(cells(loaded))) as step:
-        result = run_scenario(loaded, engine=engine, progress=step, costs=wanted)
+        result = run_scenario(
+            loaded, engine=engine, progress=step, costs=wanted, first_full=wanted or cores is not None
+        )
     if advise and not result.stopped:
         from stripesim.scenarios.run import advise as advice
 

@@ -148,8 +148,8 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
         ", ".join(f"{words} {value:,.1f} s" for words, value in spans if value is not None),
     ]
     if row["recovery_bytes"]:
-        rebuilt_mb = row["recovery_bytes"] / 1e6
-        lines.append(f"{rebuilt_mb:,.0f} MB rebuilt; bytes for each of them: {_moved(row, 'recovery')}")
+        recovered_mb = row["recovery_bytes"] / 1e6
+        lines.append(f"{recovered_mb:,.0f} MB rebuilt or moved{_lost_words(row)}")
     if row["pgs_unavailable"]:
         lines.append(
             f"out of reach for a time: {row['pgs_unavailable']} placement groups with "
@@ -160,6 +160,14 @@ def fault_lines(row: Mapping[str, Any]) -> list[str]:
     elif not row["clean_at_end"]:
         lines.append("not clean at the end")
     return [f"{row['scheme']}: {line}" for line in lines if line]
+
+
+def _lost_words(row: Mapping[str, Any]) -> str:
+    """State what failed OSDs held, and the bytes moved for each byte of it."""
+    if not row["recovery_lost_bytes"]:
+        return ""
+    lost_mb = row["recovery_lost_bytes"] / 1e6
+    return f"; the failed OSDs held {lost_mb:,.0f} MB, and for each byte: {_moved(row, 'recovery')}"
 
 
 def advice_table(advice: Sequence[Mapping[str, Any]]) -> Table:
@@ -216,6 +224,7 @@ def print_processors(cells: Sequence[Mapping[str, Any]], iops: float) -> None:
         words = [str(cell[key]) for key in ("scheme", "op", "pattern", "block_size_bytes") if cell.get(key)]
         columns = ("threads", "per OSD", "CPU [µs/request]", "in use", "busiest")
         console().print(table(columns, rows, numbers=range(1, 5), caption=" ".join(words)))
-        busy, first = iops * cell["cpu_ns_per_op"] / 1e9, cell["saturates_first"]
-        full = "" if first["iops"] is None else f", at {first['iops']:,.0f} requests/s"
-        print(f"{iops:,.0f} requests/s keep {busy:.1f} cores busy; full first: {first['resource']}{full}")
+        busy = iops * cell["cpu_ns_per_op"] / 1e9
+        first = cell.get("saturates_first")
+        full = f"; full first: {first['resource']}, at {first['iops']:,.0f} requests/s" if first else ""
+        print(f"{iops:,.0f} requests/s keep {busy:.1f} cores busy{full}")

@@ -1,313 +1,237 @@
 """The addresses of the page: it, its results, jobs, downloads and uploads."""
 
-import csv
 import hashlib
-import io
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
+import anyio
+from anyio import CapacityLimiter
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from stripesim._version import __version__
-from stripesim.scenarios.report.page.render import Table, render, templates
+from stripesim.scenarios.report.page.render import templates
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, shipped_scenarios
-from stripesim.scenarios.schema.units import number_text
-from stripesim.sim.observe.intervals import student_interval
+from stripesim.scenarios.schema.toml_bounds import TEXT_MAX
+from stripesim.web.comparison import csv_of_options, job_rows, number_rows, report_of_options
+from stripesim.web.guard import FormReader, Guard
 from stripesim.web.jobs import Job, JobQueue, QueueFullError
 from stripesim.web.state import (
-    SIDES,
     Option,
     controls,
-    difference,
-    option_of,
+    invalid_options,
+    options_of,
     read_report,
     read_upload,
     toml_of,
 )
+from stripesim.web.worker import WorkError, call
 
-#: Of what is typed, of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
+#: Of the form, of a scenario, and of a report of a cluster of some thousand OSDs [bytes].
 FORM_BYTES_MAX: Final = 1 << 16
-UPLOAD_BYTES_MAX: Final = 1 << 20
+UPLOAD_BYTES_MAX: Final = TEXT_MAX
 REPORT_BYTES_MAX: Final = 64 << 20
 UPLOADS_KEPT: Final = 16
-_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+#: Wall-clock time of what follows without simulation, and of reading an upload [s].
+OPTIONS_WALL_S_MAX: Final = 60.0
+UPLOAD_WALL_S_MAX: Final = 60.0
+_PROBLEM_CHARACTERS_MAX: Final = 2000
 _STATIC: Final[Mapping[str, tuple[str, str, str]]] = {
     "page.css": ("stripesim.scenarios.report.page", "page.css", "text/css"),
     "serve.css": ("stripesim.web", "static/serve.css", "text/css"),
+    "serve.js": ("stripesim.web", "static/serve.js", "text/javascript"),
     "icon.svg": ("stripesim.web", "static/icon.svg", "image/svg+xml"),
     "htmx.min.js": ("stripesim.web", "static/htmx.min.js", "text/javascript"),
 }
 
-Next = Callable[[Request], Awaitable[Response]]
 
+class _Upload(NamedTuple):
+    """An uploaded scenario, and what was read from a report to make it."""
 
-class _Guard(BaseHTTPMiddleware):
-    """Refuse what other sites' pages send, and add the headers that every answer has."""
-
-    async def dispatch(self, request: Request, call_next: Next) -> Response:
-        origin = request.headers.get("origin")
-        if request.method != "GET" and origin and urlsplit(origin).netloc != request.headers.get("host"):
-            return PlainTextResponse("from another site", status_code=403, headers=_HEADERS)
-        answer = await call_next(request)
-        answer.headers.update(_HEADERS)
-        return answer
+    scenario: Scenario
+    notes: list[str]
 
 
 class _Pages:
-    """The answers, with what they share: scenarios that were uploaded, and jobs."""
+    """The answers, and their shared state: scenarios that were uploaded, and jobs."""
 
     def __init__(self, own: Scenario | None, jobs: JobQueue) -> None:
         self._own = own
         self._jobs = jobs
-        self._uploads: OrderedDict[str, Scenario] = OrderedDict()
-        self._notes: dict[str, list[str]] = {}
+        self._uploads: OrderedDict[str, _Upload] = OrderedDict()
+        self._forms = FormReader()
+        self._computing = CapacityLimiter(2)
+        self._uploading = CapacityLimiter(1)
 
-    def _asked(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
-        """Return the scenario that an address starts from: shipped, uploaded, or the one that was served."""
-        name, known = query.get("base", ""), {**self._uploads, **_bases()}
-        if name in known:
-            return name, known[name]
-        return ("served", self._own) if self._own is not None else ("plan", _bases()["plan"])
+    def _base(self, query: Mapping[str, str]) -> tuple[str, Scenario]:
+        """Return the scenario that an address starts from: uploaded, shipped, or the one that is served."""
+        name = query.get("base", "")
+        if name in self._uploads:
+            return name, self._uploads[name].scenario
+        if name in _bases():
+            return name, _bases()[name]
+        if self._own is not None:
+            return "served", self._own
+        return "plan", _bases()["plan"]
 
     async def _options(self, query: Mapping[str, str]) -> dict[str, Option]:
-        _, base = self._asked(query)
-        return await run_in_threadpool(lambda: {side: option_of(base, query, side) for side in SIDES})
+        _, base = self._base(query)
+        try:
+            return await call(
+                options_of, base, dict(query), limiter=self._computing, wall_s=OPTIONS_WALL_S_MAX
+            )
+        except WorkError as error:
+            return invalid_options(base, query, str(error))
 
     async def page(self, request: Request) -> Response:
-        """The whole page, with results: it works without script too."""
+        """Show the whole page, with results: it works without script too."""
         query = dict(request.query_params)
-        name, base = self._asked(query)
+        name, base = self._base(query)
         options = await self._options(query)
+        served = [] if self._own is None else ["served"]
+        problem = query.get("problem", "")[:_PROBLEM_CHARACTERS_MAX]
+        asked = query.get("base", "")
+        if asked not in ("", name):
+            problem = f'"{asked[:40]}" is not kept any more: upload it again. This page starts from {name}.'
         return _html(
             "index.html.j2",
             version=__version__,
-            bases=[*_bases(), *(["served"] if self._own is not None else []), *self._uploads],
+            bases=[*_bases(), *served, *self._uploads],
             base=name,
             title=base.name,
             controls=controls(),
             options=options,
-            results=_results(options, _query(name, options)),
+            rows=number_rows(options),
+            query=_query(name, options),
             schemes=dict.fromkeys((*base.schemes, "rep:3", "rs:4,2", "rs:6,3", "rs:8,3", "lrc:10,6,5")),
-            problem=query.get("problem", ""),
-            notes=self._notes.get(name, []),
+            problem=problem,
+            notes=self._uploads[name].notes if name in self._uploads else [],
         )
 
     async def compare(self, request: Request) -> Response:
-        """The results alone, as somebody types; the address of the page follows."""
+        """Show the results and the errors of fields, as values are typed; the address of the page follows."""
         query = dict(request.query_params)
         options = await self._options(query)
-        address = _query(self._asked(query)[0], options)
-        answer = _html("results.html.j2", **_results(options, address))
+        name, _ = self._base(query)
+        address = _query(name, options)
+        answer = _html(
+            "compare.html.j2",
+            rows=number_rows(options),
+            query=address,
+            options=options,
+            controls=controls(),
+        )
         answer.headers["HX-Push-Url"] = f"/?{address}"
         return answer
 
     async def simulate(self, request: Request) -> Response:
-        """Ask for a simulation of both options."""
-        form = await _form(request, FORM_BYTES_MAX)
-        if form is None:
-            return _refused(f"got more than {FORM_BYTES_MAX:,} bytes", 413)
-        options = await self._options({key: text for key, text in form.items() if isinstance(text, str)})
-        texts = {side: toml_of(one.scenario) for side, one in options.items() if one.scenario is not None}
-        if not texts:
-            return _job(None, "Nothing to simulate: see above.", status=422)
+        """Queue a simulation of both options."""
+        async with self._forms.read(request, FORM_BYTES_MAX) as form:
+            query = {key: text for key, text in form.items() if isinstance(text, str)}
+        options = await self._options(query)
+        scenarios = {side: option.scenario for side, option in options.items() if option.scenario is not None}
+        notes = tuple(
+            f"Option {side.upper()} is not possible and not simulated: see its fields."
+            for side in options
+            if side not in scenarios
+        )
+        if not scenarios:
+            return _job(None, " ".join(notes), status=422)
         try:
-            return _job(self._jobs.submit(texts))
+            return _job(self._jobs.submit(scenarios, notes))
         except QueueFullError:
-            return _job(None, "As many simulations wait as may: try again when one is done.", status=429)
+            return _job(None, "Too many simulations wait: try again when one is done.", status=429)
 
     async def job(self, request: Request) -> Response:
-        """What a job has found so far."""
+        """Show the rows that a job has so far."""
         job = self._jobs.get(request.path_params["job_id"])
         return _job(job, "This simulation is not kept any more." if job is None else job.problem)
 
     async def upload(self, request: Request) -> Response:
-        """Take a scenario that somebody uploads; it is kept in memory alone."""
-        form = await _form(request, REPORT_BYTES_MAX)
-        if form is None:
-            return _refused(f"got more than {REPORT_BYTES_MAX:,} bytes", 413)
-        given = form.get("file")
-        if not isinstance(given, UploadFile):
-            return _refused("got no file, wanted a scenario in TOML", 400)
-        content = await given.read()
-        notes: list[str] = []
-        is_report = content.lstrip()[:1] == b"{"
-        if len(content) > UPLOAD_BYTES_MAX and not is_report:
-            return _refused(f"got more than {UPLOAD_BYTES_MAX:,} bytes", 413)
-        try:
-            if is_report:
-                scenario, notes = await run_in_threadpool(read_report, content)
-            else:
-                scenario = await run_in_threadpool(read_upload, content.decode("utf-8-sig"))
-        except (ValueError, RecursionError) as error:
-            return RedirectResponse("/?" + urlencode({"problem": str(error)[:2000]}), status_code=303)
-        key = "upload-" + hashlib.sha256(content).hexdigest()[:12]
-        self._uploads[key], self._notes[key] = scenario, notes
-        while len(self._uploads) > UPLOADS_KEPT:
-            self._notes.pop(self._uploads.popitem(last=False)[0], None)
+        """Take a scenario or a report; it is kept in memory alone."""
+        async with self._forms.read(request, REPORT_BYTES_MAX) as form:
+            file = form.get("file")
+            if not isinstance(file, UploadFile):
+                raise HTTPException(400, "got no file, wanted a scenario in TOML or a report in JSON")
+            try:
+                key = await self._keep(file)
+            except WorkError as error:
+                problem = str(error)[:_PROBLEM_CHARACTERS_MAX]
+                return RedirectResponse("/?" + urlencode({"problem": problem}), status_code=303)
         return RedirectResponse("/?" + urlencode({"base": key}), status_code=303)
 
+    async def _keep(self, file: UploadFile) -> str:
+        """Read an uploaded file and return the name that it is kept under."""
+        content = await file.read()
+        is_report = content.lstrip()[:1] == b"{"
+        if len(content) > UPLOAD_BYTES_MAX and not is_report:
+            raise HTTPException(413, f"got more than {UPLOAD_BYTES_MAX:,} bytes")
+        read = read_report if is_report else _read_scenario
+        scenario, notes = await call(read, content, limiter=self._uploading, wall_s=UPLOAD_WALL_S_MAX)
+        key = "upload-" + hashlib.sha256(content).hexdigest()[:12]
+        self._uploads[key] = _Upload(scenario, notes)
+        while len(self._uploads) > UPLOADS_KEPT:
+            self._uploads.popitem(last=False)
+        return key
+
     async def download(self, request: Request) -> Response:
-        """One option as a scenario, both as CSV, or a page to forward."""
-        query, what = dict(request.query_params), request.path_params["what"]
+        """Write one option as a scenario, both as CSV, or a page to forward."""
+        query = dict(request.query_params)
+        name = request.path_params["what"]
         options = await self._options(query)
         job = self._jobs.get(query.get("job", ""))
-        if what in ("a.toml", "b.toml"):
-            chosen = options[what[0]]
-            if chosen.scenario is None:
-                return _refused("\n".join(chosen.problems), 422)
-            return _file(what, "application/toml", toml_of(chosen.scenario))
-        if what == "compare.csv":
-            return _file(what, "text/csv", _csv(options, job))
-        if what == "report.html":
-            return _file(what, "text/html", _report(options, job))
-        return _refused("not found", 404)
+        if name in ("a.toml", "b.toml"):
+            option = options[name[0]]
+            if option.scenario is None:
+                raise HTTPException(422, "\n".join(option.problem_lines))
+            return _file(name, "application/toml", toml_of(option.scenario))
+        if name == "compare.csv":
+            return _file(name, "text/csv", csv_of_options(options, job))
+        if name == "report.html":
+            return _file(name, "text/html", report_of_options(options, job))
+        raise HTTPException(404)
 
 
-async def _form(request: Request, most_bytes: int) -> FormData | None:
-    """Read a form of bounded size, whatever length it claims; None where it is larger."""
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most_bytes:
-            return None
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": bytes(body), "more_body": False}
-
-    return await Request(request.scope, receive).form(max_files=1, max_fields=100)
-
-
-def _refused(text: str, status: int) -> Response:
-    return PlainTextResponse(text, status_code=status)
+def _read_scenario(content: bytes) -> tuple[Scenario, list[str]]:
+    return read_upload(content.decode("utf-8-sig")), []
 
 
 def _job(job: Job | None, problem: str = "", status: int = 200) -> Response:
-    rows = [] if job is None else _summary(job)
+    rows = [] if job is None else job_rows(job)
     return _html("job.html.j2", status=status, job=job, rows=rows, problem=problem)
 
 
 @cache
 def _bases() -> dict[str, Scenario]:
     """The scenarios that ship and name no file."""
-    return {name: base for name in shipped_scenarios() if not (base := load_scenario(name)).files()}
+    loaded = {name: load_scenario(name) for name in shipped_scenarios()}
+    return {name: base for name, base in loaded.items() if not base.files()}
 
 
 def _query(base: str, options: Mapping[str, Option]) -> str:
     """Write the state of the page as the query of an address."""
-    pairs = [("base", base)]
+    pairs = {"base": base}
     for control in controls():
-        if control.both:
-            pairs.append((control.name, options["a"].values[control.name]))
-        else:
-            pairs += [(f"{side}.{control.name}", one.values[control.name]) for side, one in options.items()]
+        for side, option in options.items():
+            pairs[control.key(side)] = option.values[control.name]
     return urlencode(pairs)
 
 
-def _results(options: Mapping[str, Option], query: str) -> dict[str, Any]:
-    """Line the numbers of both options up, with their difference."""
-    by_side = [{number.key: number for number in one.numbers} for one in options.values()]
-    rows = []
-    for key in dict.fromkeys(key for numbers in by_side for key in numbers):
-        pair = [numbers.get(key) for numbers in by_side]
-        some = next(number for number in pair if number is not None)
-        first, second = (None if number is None else number.value for number in pair)
-        against = difference(first, second)
-        if key == "nines" and first is not None and second is not None:
-            # A logarithm: its difference says more than its share.
-            against = f"{second - first:+.1f}"
-        rows.append({"label": some.label, "pair": pair, "difference": against, "some": some})
-    return {"rows": rows, "options": options, "query": query}
-
-
-def _summary(job: Job) -> list[dict[str, str]]:
-    """Mean and 95 % interval over the seeds that are done, for each option."""
-    found = []
-    for side in job.options:
-        mine = [row for row in job.rows if row["side"] == side]
-        line = {"side": side.upper(), "runs": str(len(mine))}
-        for key, factor in (("iops", 1.0), ("latency_mean_ns", 1e-6), ("latency_p99_ns", 1e-6)):
-            values = [row[key] for row in mine]
-            line[key] = number_text(values[0], factor) if values else "…"
-            if len(values) > 1:
-                mean, low, high = student_interval(values)
-                assert low is not None and high is not None, "two values or more have an interval"
-                half = number_text((high - low) / 2, factor, digits=2)
-                line[key] = f"{number_text(mean, factor)} ± {half}"
-        saturated = any(row["saturated"] for row in mine)
-        line["limit"] = ", ".join(dict.fromkeys(str(row["bottleneck"]) for row in mine)) or "…"
-        verdict = "saturated: does not serve the rate" if saturated else "serves the rate"
-        found.append(line | {"verdict": verdict if mine else "…"})
-    return found
-
-
-def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
-    """All numbers as rows of text: what, A, B, difference, why."""
-    lines = []
-    for row in _results(options, "")["rows"]:
-        shown = ["–" if number is None else number.text for number in row["pair"]]
-        some = row["some"]
-        lines.append([row["label"], *shown, row["difference"], f"{some.why}; {some.source}; {some.range}"])
-    summary = {line["side"]: line for line in _summary(job)} if job else {}
-    for key, label in (("iops", "served [1/s]"), ("latency_p99_ns", "p99 [ms]"), ("limit", "near its limit")):
-        pair = [summary[side][key] if side in summary else "–" for side in "AB"]
-        lines += [[f"simulated: {label}", *pair, "", "mean ± 95 % over seeds"]] if summary else []
-    return lines
-
-
-def _csv(options: Mapping[str, Option], job: Job | None) -> str:
-    def plain(text: str) -> str:
-        # A spreadsheet would take what was typed for a formula.
-        return "'" + text if text[:1] in ("=", "+", "-", "@") else text
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["number", "A", "B", "difference", "why"])
-    for control in controls():
-        given = (plain(one.values[control.name]) for one in options.values())
-        writer.writerow([control.name, *given, "", "the form"])
-    writer.writerows(_lines(options, job))
-    return text.getvalue()
-
-
-def _report(options: Mapping[str, Option], job: Job | None) -> str:
-    both, columns = options.values(), ["number", "A", "B", "B against A", "why"]
-    asked = [[control.label, *(one.values[control.name] for one in both)] for control in controls()]
-    said = (line for one in both for line in (*one.problems, *one.warnings))
-    return render(
-        "compare.html.j2",
-        kind="Two options compared",
-        title=" or ".join(one.values["scheme"] for one in both),
-        introduction="Capacity, bounds and durability by closed forms; rates where they were simulated.",
-        meta=[f"stripesim {__version__}"],
-        numbers=Table("Numbers", columns, _lines(options, job), numeric=False, form="stack"),
-        asked=Table("What was asked", ["control", "A", "B"], asked),
-        warnings=list(dict.fromkeys(said)),
-    )
-
-
 def _html(template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
-    return HTMLResponse(
-        templates("stripesim.web", "pages").get_template(template).render(**context), status_code=status
-    )
+    page = templates("stripesim.web", "pages").get_template(template)
+    return HTMLResponse(page.render(**context), status_code=status)
 
 
 def _file(name: str, kind: str, text: str) -> Response:
@@ -316,16 +240,38 @@ def _file(name: str, kind: str, text: str) -> Response:
 
 
 async def _static(request: Request) -> Response:
-    found = _STATIC.get(request.path_params["name"])
-    if found is None:
-        return _refused("not found", 404)
-    package, path, kind = found
+    asset = _STATIC.get(request.path_params["name"])
+    if asset is None:
+        raise HTTPException(404)
+    package, path, kind = asset
     return Response((files(package) / path).read_text(encoding="utf-8"), media_type=kind)
 
 
 def create_app(scenario: Scenario | None = None, *, jobs: JobQueue | None = None) -> Starlette:
-    """Build the application."""
-    pages = _Pages(scenario, jobs or JobQueue())
+    """Build the application.
+
+    Parameters
+    ----------
+    scenario
+        What the page starts from; None for the shipped scenario `plan`.
+    jobs
+        The queue of simulations; None for one with the usual bounds.
+
+    Returns
+    -------
+    Starlette
+        The application; its lifespan works on the jobs and ends them.
+    """
+    queue = jobs or JobQueue()
+    pages = _Pages(scenario, queue)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(queue.run)
+            yield
+            tasks.cancel_scope.cancel()
+
     return Starlette(
         routes=[
             Route("/", pages.page),
@@ -339,6 +285,7 @@ def create_app(scenario: Scenario | None = None, *, jobs: JobQueue | None = None
         # A name that another site points at this machine is not one of ours.
         middleware=[
             Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"]),
-            Middleware(_Guard),
+            Middleware(Guard),
         ],
+        lifespan=lifespan,
     )

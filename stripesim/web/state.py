@@ -1,43 +1,30 @@
 """What the form of the page means: two options, each a scenario, and the numbers that follow at once."""
 
-import contextlib
-import math
 import tempfile
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from stripesim.calibration.kernels.store import shipped_table_names
 from stripesim.calibration.parameters.sets import DEVICE_TABLES, ParameterSet, names
-from stripesim.scenarios.planning.candidates import bounds_of, of_scheme
+from stripesim.scenarios.planning.bound import Bound, bounds_of
+from stripesim.scenarios.planning.candidates import candidate_scenario
 from stripesim.scenarios.planning.capacity import capacity_of, drives_of, storage_warnings
-from stripesim.scenarios.planning.plan import AFR, DETECTION_S, nines_of
+from stripesim.scenarios.planning.durability import DETECTION_S
+from stripesim.scenarios.planning.plan import AFR, nines_of
 from stripesim.scenarios.run.build import build_models
 from stripesim.scenarios.run.notes import warnings_of
 from stripesim.scenarios.schema.keys import Scenario, names_file
-from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario, scenario_from
+from stripesim.scenarios.schema.loader import parse_scenario, scenario_from
 from stripesim.scenarios.schema.toml import toml_document
+from stripesim.scenarios.schema.toml_bounds import parse_toml
+from stripesim.scenarios.schema.types import GenerationName
 from stripesim.scenarios.schema.units import bytes_text, number_text
+from stripesim.web.fields import NO_PROBLEMS, TEXT_MAX, Control, FormProblems, problems_of_scenario
 
 SIDES: Final = ("a", "b")
-#: Numbers of a form have at most so many characters: longer ones are not meant.
-_TEXT_MAX: Final = 40
-
-
-@dataclass(frozen=True)
-class Control:
-    """One control of the form."""
-
-    name: str  # in the address, behind a. or b. where each option has its own
-    label: str
-    kind: str = "number"  # or text, or select
-    low: float = 0.0
-    high: float = 0.0
-    choices: tuple[str, ...] = ()
-    both: bool = False  # whether it holds for both options
 
 
 @lru_cache(maxsize=1)
@@ -46,6 +33,7 @@ def controls() -> tuple[Control, ...]:
     devices = tuple(name for name in names() if any(ParameterSet(name).table(t) for t in DEVICE_TABLES))
     return (
         Control("scheme", "Scheme", "text"),
+        Control("generation", "Ceph release", "select", choices=get_args(GenerationName)),
         Control("hosts", "Hosts", low=1, high=200),
         Control("osds_per_host", "OSDs per host", low=1, high=60),
         Control("ssd", "Drive", "select", choices=devices),
@@ -58,6 +46,7 @@ def controls() -> tuple[Control, ...]:
         Control("block_kib", "Request size [KiB]", low=0.5, high=4096, both=True),
         Control("read_percent", "Reads [%]", low=0, high=100, both=True),
         Control("rate_per_s", "Required rate [1/s]", low=1, high=1e7, both=True),
+        Control("stored_tb", "Stored now [TB]", low=0, high=1e6, both=True),
         Control("growth_tb_per_day", "Growth [TB/day]", low=0, high=1e5, both=True),
         Control("afr_percent", "Drives failing in a year [%]", low=0.01, high=90, both=True),
         Control("repair_mb_per_s", "Repair of one drive [MB/s]", low=0.1, high=1e5, both=True),
@@ -79,13 +68,23 @@ class Number:
 
 @dataclass(frozen=True)
 class Option:
-    """One of two options: what was asked, and what follows at once, or why nothing does."""
+    """One of two options: the values of its form, and the numbers that follow, or why none do.
+
+    An option with problems has neither a scenario nor numbers.
+    """
 
     values: Mapping[str, str]
     scenario: Scenario | None = None
     numbers: tuple[Number, ...] = ()
-    problems: tuple[str, ...] = ()
+    problems: FormProblems = NO_PROBLEMS
     warnings: tuple[str, ...] = ()
+
+    @property
+    def problem_lines(self) -> list[str]:
+        """List the problems in words, each with the label of its field."""
+        labels = {control.name: control.label for control in controls()}
+        of_fields = [f"{labels[name]}: {text}" for name, text in self.problems.by_field.items()]
+        return [*of_fields, *self.problems.others]
 
 
 def defaults(base: Scenario, side: str) -> dict[str, str]:
@@ -96,6 +95,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     reads = load.read_fraction if load.read_fraction is not None else (0.0 if load.ops == ("write",) else 0.7)
     values = {
         "scheme": scheme,
+        "generation": plan.generation[0] if plan and plan.generation else base.generation,
         "hosts": max(plan.hosts) if plan and plan.hosts else cluster.host_count,
         "osds_per_host": max(plan.osds_per_host) if plan and plan.osds_per_host else cluster.osds_per_host,
         "ssd": plan.ssd[0] if plan and plan.ssd else cluster.ssd,
@@ -109,6 +109,7 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
         "block_kib": load.block_sizes_bytes[0] / 1024,
         "read_percent": 100 * reads,
         "rate_per_s": (plan.rate_per_s if plan else None) or load.rate_per_s or 1000.0,
+        "stored_tb": ((plan.stored_bytes if plan else None) or 0.0) / 1e12,
         "growth_tb_per_day": ((plan.growth_bytes_per_day if plan else None) or 0.1e12) / 1e12,
         "afr_percent": 100 * ((durability.afr if durability else None) or AFR),
         "repair_mb_per_s": ((durability.repair_bytes_per_s if durability else None) or 50e6) / 1e6,
@@ -118,31 +119,41 @@ def defaults(base: Scenario, side: str) -> dict[str, str]:
     }
 
 
-def read_values(base: Scenario, query: Mapping[str, str], side: str) -> tuple[dict[str, str], list[str]]:
-    """Take one option from an address: what is typed, else the base's values; and what cannot be."""
-    found, problems = defaults(base, side), []
+def read_values(base: Scenario, query: Mapping[str, str], side: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Take one option from an address: its values, where none is given the base's; and problems by field."""
+    values = defaults(base, side)
+    problems = {}
     for control in controls():
-        given = query.get(control.name if control.both else f"{side}.{control.name}")
-        if not given:
+        given = query.get(control.key(side))
+        if given is None:
             continue
-        found[control.name] = given = given.strip()[:_TEXT_MAX]
-        number, wanted = math.nan, f"{control.low:g} to {control.high:g}"
-        if control.kind == "number":
-            with contextlib.suppress(ValueError):
-                number = float(given)
-        if control.kind == "select":
-            wanted = f"one of {', '.join(control.choices)}"
-        fits = control.low <= number <= control.high if control.kind == "number" else given in control.choices
-        if not fits and control.kind != "text":
-            problems.append(f"{control.label}: got {given!r}, wanted {wanted}")
-    return found, problems
+        text = given.strip()
+        values[control.name] = text[:TEXT_MAX]
+        problem = control.problem(text)
+        if problem:
+            problems[control.name] = problem
+    return values, problems
+
+
+def options_of(base: Scenario, query: Mapping[str, str]) -> dict[str, Option]:
+    """Build both options of the page and compute what follows without simulation."""
+    return {side: option_of(base, query, side) for side in SIDES}
+
+
+def invalid_options(base: Scenario, query: Mapping[str, str], problem: str) -> dict[str, Option]:
+    """Return both options where nothing could be computed."""
+    options = {}
+    for side in SIDES:
+        values, by_field = read_values(base, query, side)
+        options[side] = Option(values, problems=FormProblems(by_field, (problem,)))
+    return options
 
 
 def option_of(base: Scenario, query: Mapping[str, str], side: str) -> Option:
     """Build one option of the page and compute what follows without simulation."""
     values, problems = read_values(base, query, side)
     if problems:
-        return Option(values, problems=tuple(problems))
+        return Option(values, problems=FormProblems(problems))
     return _computed(_Based(base, base.hash()), tuple(values.items()))
 
 
@@ -161,22 +172,18 @@ def _computed(based: _Based, items: tuple[tuple[str, str], ...]) -> Option:
         scenario = _scenario(based.scenario, values)
         numbers, warnings = _numbers(scenario, values)
     except ValueError as error:
-        # What the loader says begins with a place, which the form has none of.
-        parts = [line.partition(": ") for line in str(error).splitlines()]
-        placed = isinstance(error, ScenarioError)
-        said = tuple(rest if placed and rest else f"{place}{colon}{rest}" for place, colon, rest in parts)
-        return Option(values, problems=said)
+        return Option(values, problems=problems_of_scenario(error, controls()))
     return Option(values, scenario, tuple(numbers), warnings=tuple(warnings))
 
 
 def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
-    keys: dict[str, Any] = {"ssd": values["ssd"]}
+    keys: dict[str, Any] = {"generation": values["generation"], "ssd": values["ssd"]}
     for key in ("hosts", "osds_per_host", "cores_per_host", "pg_num"):
-        keys[key] = number = int(float(values[key]))
-        if number != float(values[key]):
-            raise ValueError(f"{key}: got {values[key]}, wanted a whole number")
+        keys[key] = int(float(values[key]))
     for key in ("public_gbit_per_s", "private_gbit_per_s"):
         keys[key] = float(values[key])
+    # Without a number the capacity is that of the drive, whatever the base has.
+    keys["drive_bytes"] = None
     if values["drive_tb"]:
         keys["drive_bytes"] = round(float(values["drive_tb"]) * 1e12)
     for key in ("failure_domain_replicated", "failure_domain_erasure"):
@@ -197,7 +204,7 @@ def _scenario(base: Scenario, values: Mapping[str, str]) -> Scenario:
         "detection_s": DETECTION_S,
     }
     asked = {**given, "workload": workload, "durability": durability}
-    return of_scheme(base, asked, values["scheme"], keys)
+    return candidate_scenario(base, asked, values["scheme"], keys)
 
 
 # What the form says in its own way, or does not have.
@@ -226,20 +233,23 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
         Number("safe", "Usable with the largest domain gone", safe, bytes_text(safe), steps, origin, exact),
         Number("stored", "Stored for each client byte", stored, number_text(stored), padded, layout, exact),
     ]
-    growth = float(values["growth_tb_per_day"]) * 1e12
-    if growth and safe is not None:
-        days, why = safe / growth, f"{bytes_text(safe)} / {bytes_text(growth)} a day"
+    stored_bytes = float(values["stored_tb"]) * 1e12
+    growth_bytes = float(values["growth_tb_per_day"]) * 1e12
+    if growth_bytes and safe is not None:
+        days = max(0.0, safe - stored_bytes) / growth_bytes
+        why = f"({bytes_text(safe)} − {bytes_text(stored_bytes)} stored) / {bytes_text(growth_bytes)} a day"
         constant = "growth taken as constant"
         found.append(Number("days", "Days until full", days, number_text(days), why, "the form", constant))
-    origin = "the form and the device's parameter set"
-    bound_range = "an upper bound: headers, partial stripes, logs and processors only lower it"
-    for name, rate, why in bounds_of(scenario, scheme):
-        label, text = f"At most, by the {name}", f"{number_text(rate)} requests/s"
-        found.append(Number(f"bound {name}", label, rate, text, why, origin, bound_range))
+    found += _bound_numbers(bounds_of(scenario, scheme))
+    how = "by a Markov chain of the placement groups, which is exact here"
+    if not row["exact"]:
+        how = "by a Markov chain of the placement groups, an approximation (see the source)"
+    if row["method"] != "markov":
+        how = f"by {row['method']}"
     why = (
-        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, by an exact Markov chain of "
-        f"the placement groups: drives fail at {values['afr_percent']} % a year, a repair begins after "
-        f"{DETECTION_S:g} s and goes at {values['repair_mb_per_s']} MB/s"
+        f"−log10 of the probability of any loss, {row['loss_probability']:.3g}, {how}: drives fail at "
+        f"{values['afr_percent']} % a year, a repair begins after {DETECTION_S:g} s and goes at "
+        f"{values['repair_mb_per_s']} MB/s"
     )
     label, assumed = "Nines of durability in a year", "; ".join(row["assumptions"])
     independent = "independent failures: no power cuts, no bad batches"
@@ -248,11 +258,26 @@ def _numbers(scenario: Scenario, values: Mapping[str, str]) -> tuple[list[Number
     return found, [*storage_warnings(scenario, models), *warnings_of(scenario)]
 
 
+def _bound_numbers(bounds: Sequence[Bound]) -> list[Number]:
+    """Show the rate at which the first resource is full; its why names those that follow."""
+    if not bounds:
+        return []
+    lowest, *rest = bounds
+    why = f"{lowest.resource}: {lowest.why}"
+    following = [f"{bound.resource} {number_text(bound.iops)}" for bound in rest[:3]]
+    if following:
+        why += f". Next, in requests/s: {', '.join(following)}"
+    text = f"{number_text(lowest.iops)} requests/s, by the {lowest.resource}"
+    source = "the time that a request takes of each resource, from the parameter sets"
+    valid = "an upper bound: waits, wake-ups and syncs lower what is served"
+    return [Number("bound", "Served at most", lowest.iops, text, why, source, valid)]
+
+
 def read_upload(text: str) -> Scenario:
     """Read a scenario that came from outside: it may name no file, and only sets that ship."""
     try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        values = parse_toml(text)
+    except ValueError as error:
         raise ValueError(f"scenario: {error}") from None
     refused = sorted(set(_file_keys(values)))
     if refused:
@@ -274,7 +299,8 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
     ``stripesim import ceph-report`` keeps the CRUSH map as it is.
     """
     from stripesim.scenarios.importing.cluster import import_cluster
-    from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of
+    from stripesim.scenarios.importing.counted_scenario import scenario_without_map
+    from stripesim.scenarios.importing.scenario import chosen_pools
 
     with tempfile.TemporaryDirectory(prefix="stripesim-") as folder:
         # The name is ours: nothing of the request names a file.
@@ -283,23 +309,16 @@ def read_report(content: bytes) -> tuple[Scenario, list[str]]:
         try:
             cluster = import_cluster([path])
             pool = chosen_pools(cluster, [])[0]
-            found = scenario_of(cluster, pool, "crush.txt")
+            counted = scenario_without_map(cluster, pool, equal_hosts=True)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "report")) from None
-    placed = cluster.host_of()
-    hosts = len({placed[osd] for osd in pool.osds if osd in placed})
-    per_host = max(1, round(len(pool.osds) / max(1, hosts)))
-    domain = "osd" if pool.failure_domain == "osd" else "host"
-    keys = {key: value for key, value in found.tables["cluster"].items() if not key.startswith("crush_")}
-    keys |= {"hosts": max(1, hosts), "osds_per_host": per_host}
-    keys |= {"failure_domain_replicated": domain, "failure_domain_erasure": domain}
     notes = [
-        f"{len(pool.osds)} OSDs of pool {pool.placed.name} on {hosts} hosts are taken as {per_host} on "
-        "each; stripesim import ceph-report keeps the CRUSH map as it is",
-        *found.mapping,
+        f"pool {pool.placed.name}; stripesim import ceph-report keeps the CRUSH map as it is",
+        *counted.notes,
+        *counted.lines,
         *cluster.warnings,
     ]
-    return scenario_from({**found.tables, "cluster": keys}, label="report"), notes
+    return scenario_from(counted.tables, label="report"), notes
 
 
 def _file_keys(value: Any, key: str = "") -> list[str]:

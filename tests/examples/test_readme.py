@@ -49,6 +49,7 @@ def test_a_command_of_the_readme_runs(command: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, f"stripesim {command}\n{done.stderr[-2000:]}"
     assert done.stdout.strip(), "a command tells something"
+    assert "calibrated range" not in done.stderr, "the README's examples lie inside"
 
 
 def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:

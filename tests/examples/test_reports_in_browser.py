@@ -107,6 +107,17 @@ def test_a_report_logs_nothing_and_fetches_nothing(opened):
     assert asked == []
 
 
+def test_a_report_runs_no_script_that_is_put_into_it(opened):
+    browser, _, _ = opened
+    browser.execute_script(
+        "const script = document.createElement('script'); script.textContent = 'window.ran = true';"
+        "document.body.append(script)"
+    )
+    assert browser.execute_script("return window.ran") is None
+    (refusal,) = browser.get_log("browser")
+    assert "Content Security Policy" in refusal["message"]
+
+
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_report_is_legible(opened, width, theme):

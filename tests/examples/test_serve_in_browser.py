@@ -29,6 +29,7 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402 - after th
 from stripesim.scenarios.schema.loader import parse_scenario  # noqa: E402 - after the check that it is there
 from stripesim.web.app import create_app  # noqa: E402 - after the check that it is there
 
+COUNTS = ("hosts", "osds_per_host")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 BASE = """
 schemes = ["rep:3", "rs:4,2"]
@@ -94,6 +95,18 @@ def until(browser, holds, seconds=20):
     WebDriverWait(browser, seconds).until(holds)
 
 
+def error_next_to(browser, name):
+    """Return the error that a field points to."""
+    field = browser.find_element("name", name)
+    return browser.find_element("id", field.get_attribute("aria-describedby"))
+
+
+def raw_capacities(browser):
+    """Return the raw capacity of both options as shown."""
+    row = browser.find_element("xpath", "//tr[th[text()='Raw capacity']]")
+    return [cell.text for cell in row.find_elements("tag name", "td")[:2]]
+
+
 def test_typing_recomputes_and_the_address_keeps_it(page):
     assert "123 TB" in results(page)
     field = page.find_element("name", "a.hosts")
@@ -141,6 +154,66 @@ def test_a_mistake_is_said_and_goes_when_it_is_mended(page):
     until(page, lambda browser: "not possible" not in results(browser))
 
 
+def upload(page, path):
+    """Choose a file and press the button, as a person does."""
+    page.find_element("name", "file").send_keys(str(path))
+    page.find_element("xpath", "//button[text()='Upload']").click()
+    until(page, lambda browser: "base=upload-" in browser.current_url, 60)
+
+
+def test_a_scenario_is_uploaded_by_a_click(page, tmp_path):
+    scenario = tmp_path / "nine.toml"
+    scenario.write_text(BASE.replace("hosts = 8", "hosts = 9"))
+    upload(page, scenario)
+    assert page.find_element("name", "a.hosts").get_attribute("value") == "9"
+
+
+def test_a_ceph_report_is_uploaded_by_a_click(page):
+    upload(page, Path(__file__).resolve().parents[1] / "unit" / "data" / "ceph16-report.json")
+    # The cluster of the report has 8 OSDs.
+    hosts, each = (int(page.find_element("name", f"a.{key}").get_attribute("value")) for key in COUNTS)
+    assert hosts * each == 8
+
+
+@pytest.mark.parametrize("typed", ["-3", "", "9999", "4.5"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_bad_value_is_said_next_to_its_field_while_the_field_keeps_the_focus(page, typed, width):
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    field = page.find_element("name", "a.hosts")
+    error = page.find_element("id", field.get_attribute("aria-describedby"))
+    assert not error.is_displayed()
+    assert field.get_attribute("aria-invalid") is None
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(typed or Keys.BACKSPACE)
+    until(page, lambda browser: error_next_to(browser, "a.hosts").is_displayed())
+    assert field.get_attribute("aria-invalid") == "true"
+    assert field.get_attribute("value") == typed
+    assert page.execute_script("return document.activeElement.name") == "a.hosts"
+    # Below its field, inside the page, and legible.
+    places = page.execute_script(
+        "return [...arguments].map(e => e.getBoundingClientRect().toJSON())",
+        field,
+        error_next_to(page, "a.hosts"),
+    )
+    assert 0 <= places[1]["top"] - places[0]["bottom"] < 20
+    assert places[1]["right"] <= width
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    assert raw_capacities(page)[0] == "–"
+    # The address keeps the bad value: opened again, the page shows the same.
+    page.get(page.current_url)
+    assert error_next_to(page, "a.hosts").is_displayed()
+    assert page.find_element("name", "a.hosts").get_attribute("aria-invalid") == "true"
+    assert raw_capacities(page)[0] == "–"
+    field = page.find_element("name", "a.hosts")
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("16")
+    until(page, lambda browser: raw_capacities(browser)[0] == "246 TB")
+    assert not error_next_to(page, "a.hosts").is_displayed()
+    assert field.get_attribute("aria-invalid") is None
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_page_fits_and_is_legible(page, width, theme):
@@ -149,6 +222,8 @@ def test_the_page_fits_and_is_legible(page, width, theme):
     )
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    # With an error next to a field, which has a colour of its own.
+    page.get(f"{page.current_url}?a.hosts=-3")
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
     shades = page.execute_script(
         "const rgb = c => c.match(/[0-9.]+/g).map(Number);"

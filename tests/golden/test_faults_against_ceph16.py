@@ -1,4 +1,4 @@
-"""One OSD killed or stopped on a real Ceph 16.2: what its clocks decide, and bytes per byte rebuilt."""
+"""One OSD killed or stopped on a real Ceph 16.2: what its clocks decide, and bytes per byte lost."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from stripesim.sim.durability import splitting, turns
+from stripesim.sim.durability.assess import applicable
 from stripesim.sim.durability.bursts import (
     fixed_window_loss,
     loss_of_burst,
@@ -18,6 +20,7 @@ from stripesim.sim.durability.bursts import (
 from stripesim.sim.durability.chain import absorption, birth_death, chain_of, mean_absorption
 from stripesim.sim.durability.splitting import plain_monte_carlo, split
 from stripesim.sim.durability.system import YEAR_S, Burst, Lifetime, Repair, System, code_of
+from stripesim.sim.durability.turns import turn_levels
 
 
 def clustered(scheme="rs:8,2", drives=50, afr=0.05, pace=1e8, policy="serial", **more):
@@ -118,6 +121,82 @@ def test_a_declustered_pool_by_hand():
     assert chain_of(declustered()).loss_probability(YEAR_S) == pytest.approx(by_hand, rel=0.01)
 
 
+# Placement groups that are rebuilt in turn.
+
+
+def scattered(scheme, drives, groups, detection_s=0.0, **repair):
+    """Placement groups on random drives, each rebuilt in 1000 s."""
+    code = code_of(scheme)
+    generator = np.random.default_rng(1)
+    rows = [generator.choice(drives, code.width, replace=False) for _ in range(groups)]
+    drive_bytes = 1e12 * groups * code.width / drives
+    return System(
+        code=code, placement="crush", drives=drives, drive_bytes=drive_bytes,
+        lifetime=Lifetime.exponential(0.03), repair=Repair(1e9, "parallel", detection_s, **repair),
+        groups=np.array(rows, dtype=np.int32),
+    )  # fmt: skip
+
+
+def test_a_second_failure_meets_only_the_groups_that_still_wait():
+    # 300 drives of 20 groups, each shared with another drive: nearly as many partners as groups wait.
+    levels = turn_levels(scattered("rep:2", 300, 3000, detection_s=5000.0))
+    time_s = 5000 + 20 * 1000
+    assert levels.times_s == [pytest.approx(time_s, rel=0.01)]
+    # 20 partners during detection, then 20, 19, … 1.
+    by_hand = (5000 * 20 + 1000 * sum(range(1, 21))) / time_s
+    assert levels.reach == [300, pytest.approx(by_hand, rel=0.05)]
+
+
+def test_a_group_that_is_hit_comes_next():
+    # 900 drives of 20 groups: a second failure hits one of them. With a detection as long as a turn the
+    # first drive, which is under way, rebuilds it.
+    levels = turn_levels(scattered("rep:3", 900, 6000, detection_s=1000.0))
+    # Of 20 turns with 20, 19, … groups waiting half of one is left; then the hit group has its own, unless
+    # the turn was its own. A failure during detection waits for half of it, and has its turn then.
+    own, others = 20, sum(range(1, 21)) - 20
+    by_hand = (20 * 1500 + own * 500 + others * 1500) / (20 + own + others)
+    assert levels.times_s[1] == pytest.approx(by_hand, rel=0.02)
+
+
+def test_many_groups_are_rebuilt_in_bunches_to_the_same_effect(monkeypatch):
+    system = scattered("rs:4,2", 24, 1200, detection_s=1000.0)
+    bunched = turn_levels(system)
+    monkeypatch.setattr(turns, "ITEMS_MAX", 1000)
+    alone = turn_levels(system)
+    assert bunched.times_s == pytest.approx(alone.times_s, rel=0.01)
+    assert bunched.reach == pytest.approx(alone.reach, rel=0.01)
+
+
+def test_a_chain_begins_with_whole_groups():
+    whole = scattered("rep:3", 12, 40)
+    holes = whole.groups.copy()
+    holes[3, 2] = -1
+    assert "markov" in applicable(whole)
+    assert "markov" not in applicable(replace(whole, groups=holes))
+
+
+IN_TURN = {
+    "prioritised": scattered("rs:4,2", 24, 200, detection_s=2000.0),
+    "in any order": scattered("rep:3", 24, 200, prioritised=False),
+    "pattern": scattered("lrc:4,3,2", 24, 150),
+    "exponential": scattered("rep:2", 12, 200, detection_s=20_000.0, fixed=False),
+    "one at a time": replace(scattered("rs:4,2", 24, 200), repair=Repair(1e9, "serial", 2000.0)),
+    "shared pace": replace(scattered("rs:4,2", 24, 200), repair=Repair(1e9, "shared", 2000.0)),
+    "sector errors": replace(scattered("rs:4,2", 24, 200), sector_errors=0.01),
+}
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+def test_the_chain_of_groups_in_turn_agrees_with_splitting(name):
+    system = IN_TURN[name]
+    simulated = split(system, walks=300)
+    low, high = (-log10(probability) for probability in (simulated.high, simulated.low))
+    nines = -log10(chain_of(system).loss_probability(YEAR_S))
+    # What the documentation states of the approximation.
+    assert low - 0.15 <= nines <= high + 0.15
+    assert high - low < 0.3
+
+
 # Counting.
 
 
@@ -196,6 +275,36 @@ def test_intervals_cover_the_exact_value_as_often_as_they_say(system):
     # Of 40 intervals of 95 %, fewer than 34 cover with a probability of 0.3 %.
     assert covered >= 34
     assert np.median([high - low for low, high in ends]) < 0.4
+
+
+def test_a_horizon_shorter_than_a_rebuild_is_resolved():
+    system = clustered(horizon_s=1.0)
+    exact = -log10(chain_of(system).loss_probability(1.0))
+    # Three of ten drives within a second, of five pools: 5 C(10, 3) (λ s)³.
+    rate = -log1p(-0.05) / YEAR_S
+    assert exact == pytest.approx(-log10(5 * comb(10, 3) * rate**3), abs=0.01)
+    found, low, high = split(system).nines
+    assert low - 0.05 <= exact <= high + 0.05
+    assert found == pytest.approx(exact, abs=0.2)
+
+
+def test_a_loss_that_is_never_seen_ends_early_with_a_bound():
+    # Ten stripes on 500 drives: five failures hardly ever meet one of them within a rebuild.
+    system = declustered("rs:8,4", 500, afr=0.01, pace=1e10, stripes=10.0)
+    found = split(system)
+    assert found.probability == 0
+    assert chain_of(system).loss_probability(YEAR_S) < found.high < 1e-6
+    assert found.walks + found.events < splitting.UNSEEN_EFFORT_MAX
+    assert found.nines[1] == pytest.approx(-log10(found.high))
+
+
+def test_walks_are_no_more_than_their_states_fit_in_memory(monkeypatch):
+    system = grouped(groups=64)
+    all_walks = split(system, walks=200).walks
+    state_bytes = sum(part.nbytes for part in splitting._beginning(splitting.prepare(system)))
+    monkeypatch.setattr(splitting, "STATES_BYTES_MAX", 2 * 50 * state_bytes)
+    # A quarter of the walks in each of 20 batches and at each of three levels.
+    assert split(system, walks=200).walks == 20 * 3 * 50 < all_walks
 
 
 FREQUENT = {

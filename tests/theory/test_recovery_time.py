@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import tracemalloc
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,9 +13,10 @@ from stripesim.models.generations import recovery_model
 from stripesim.models.recovery import SECOND_NS, min_size
 from stripesim.sim.ceph.clients.workload import Synthetic
 from stripesim.sim.ceph.cluster import NO_OSD
-from stripesim.sim.ceph.failures import Failure, FaultPlan
+from stripesim.sim.ceph.failures import Failure, FaultPlan, report
 from stripesim.sim.ceph.failures.agenda import Agenda
 from stripesim.sim.ceph.failures.monitor import Change, Heartbeats, Monitor
+from stripesim.sim.ceph.heartbeats import heartbeat_peers
 from stripesim.sim.run import simulate
 
 MIB = 1 << 20
@@ -137,13 +142,42 @@ def test_clients_wait_for_read_leases_only_if_the_lost_osd_may_still_run(make_po
 def test_two_reporters_from_two_hosts_are_waited_for(make_pool, models):
     plan, result = story(make_pool, models, kind="power")
     pool, _ = ring(make_pool, models, 12)
-    from stripesim.sim.ceph.heartbeats import heartbeat_peers
-
     beats = Heartbeats(plan.model, heartbeat_peers(pool.cluster), pool.cluster.osds, plan.seed)
     noticed = sorted(beats.noticed_ns(watcher, 10 * SECOND_NS, "power") for watcher in beats.watchers(0))
     # Each OSD is a host here: the second report counts.
     assert moments(result)["detected"] == pytest.approx(noticed[1] / 1e9)
     assert moments(result)["down"] == pytest.approx(noticed[1] / 1e9 + 0.05)
+
+
+def test_osds_ping_those_of_their_groups_and_their_neighbours(make_pool, models):
+    pool = make_pool(models, "rep:2", hosts=[0, 1, 2, 3, 4], acting=[[0, 2], [2, 0], [3, 0]])
+    # A ring of neighbours, and pairs of groups; each pair in both directions.
+    pairs = {(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2), (3, 0)}
+    expected = sorted(pairs | {(second, first) for first, second in pairs})
+    assert heartbeat_peers(pool.cluster).tolist() == [list(pair) for pair in expected]
+
+
+def test_the_peers_of_many_osds_take_memory_for_the_pairs_alone():
+    """A table of 100,000 × 100,000 would take 10 GB; 200,002 pairs take 3 MB."""
+    cluster = SimpleNamespace(osds=100_000, width=2, acting=np.array([[0, 50_000]]))
+    tracemalloc.start()
+    pairs = heartbeat_peers(cluster)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(pairs) == 2 * 100_000 + 2
+    assert peak_bytes < 100e6
+
+
+def test_a_series_of_too_many_bins_is_coarser_and_holds_the_same(make_pool, models, monkeypatch):
+    _, fine = story(make_pool, models)
+    monkeypatch.setattr(report, "SERIES_BINS_MAX", 7)
+    _, coarse = story(make_pool, models)
+    width_s = math.ceil(math.ceil(fine.timeline["end_s"]) / 7)
+    series = coarse.timeline["recovery"]
+    assert series["time_s"] == [bin * width_s for bin in range(len(series["time_s"]))]
+    assert len(series["time_s"]) <= 7
+    rebuilt_bytes = [sum(x.timeline["recovery"]["rebuilt_bytes_per_s"]) for x in (fine, coarse)]
+    assert rebuilt_bytes[0] == pytest.approx(rebuilt_bytes[1] * width_s)
 
 
 def test_an_idle_cluster_repairs_at_the_pace_of_the_sleep(make_pool, models):

@@ -32,6 +32,14 @@ def test_the_names_are_the_same_at_run_time_and_for_type_checkers():
         stripesim.simulate_all  # noqa: B018
 
 
+def test_timelines_as_text_belong_to_lessons():
+    from stripesim import teach
+
+    helpers = {"drawing", "heading", "latency_words"}
+    assert helpers.isdisjoint(dir(stripesim))
+    assert helpers <= set(teach.__all__) <= set(dir(teach))
+
+
 @pytest.mark.parametrize(
     ("words", "may"),
     [

@@ -5,6 +5,8 @@ import pytest
 from stripesim.calibration.parameters import sets as parameter_sets
 from stripesim.calibration.parameters.calibrated_range import calibrated_range
 from stripesim.calibration.parameters.sets import ParameterSet, ParameterSetError, names
+from stripesim.scenarios.planning.candidates import candidates_of
+from stripesim.scenarios.planning.durability import answer
 from stripesim.scenarios.run.notes import warnings_of, warnings_of_all
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import load_scenario, parse_scenario
@@ -82,8 +84,30 @@ def test_the_study_lies_inside_its_own_range():
     assert warnings_of(load_scenario("koh2017")) == []
 
 
-def test_quickstart_lies_outside_in_scheme_cluster_and_depth():
-    keys = [line.partition(":")[0] for line in warnings_of(load_scenario("quickstart"))]
+@pytest.mark.parametrize("name", ["quickstart", "faults", "repair", "koh2017"])
+def test_a_shipped_scenario_lies_inside(name):
+    assert warnings_of(load_scenario(name)) == []
+
+
+def test_every_candidate_of_the_shipped_plan_lies_inside():
+    scenario = load_scenario("plan")
+    candidates = [one.scenario for one in candidates_of(scenario, scenario.plan) if one.scenario]
+    assert len(candidates) > 10
+    assert warnings_of_all(candidates) == []
+
+
+def test_the_shipped_question_about_durability_asks_for_no_calibrated_number():
+    # Its one answer by the chain is exact arithmetic on what the scenario itself gives.
+    scenario = load_scenario("durability")
+    (row,) = answer(scenario, "markov")["rows"]
+    assert row["exact"]
+    given = scenario.durability.model_dump(exclude_unset=True)
+    assert {"drives", "drive_bytes", "afr", "repair_bytes_per_s", "detection_s"} <= given.keys()
+
+
+def test_a_scenario_outside_names_each_key():
+    sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9", "workload.queue_depth=256"]
+    keys = [line.partition(":")[0] for line in warnings_of(load_scenario("quickstart", sets=sets))]
     assert keys == ["schemes", "cluster.osds_per_host", "workload.queue_depth"]
 
 
@@ -96,6 +120,10 @@ def test_what_a_workload_does_not_use_is_not_asked_about():
 
 
 def test_several_scenarios_tell_each_line_once():
-    one, other = (load_scenario("quickstart", sets=[f"workload.queue_depth={depth}"]) for depth in (8, 16))
+    sets = ['schemes=["rs:5,3"]', "cluster.osds_per_host=9"]
+    one, other = (
+        load_scenario("quickstart", sets=[*sets, f"workload.queue_depth={depth}"]) for depth in (256, 512)
+    )
     lines = warnings_of_all([one, other, one])
+    # Scheme and OSDs once, each depth once.
     assert len(lines) == len(set(lines)) == 4

@@ -194,7 +194,9 @@ def test_ids_that_no_osd_has_hold_nothing(tmp_path, models):
     text = text.replace("device 11 osd.11", "device 1000 osd.1000").replace("item osd.11 ", "item osd.1000 ")
     (tmp_path / "m.txt").write_text(text)
     gaps = parse_scenario(
-        TEXT.replace("pg_num", f'crush_map = "{tmp_path}/m.txt"\npg_num').replace('"rs:6,3"', '"rs:2,1"')
+        TEXT.replace("hosts = 4\nosds_per_host = 6", f'crush_map = "{tmp_path}/m.txt"').replace(
+            '"rs:6,3"', '"rs:2,1"'
+        )
     )
     held = capacity_of(gaps, "rep:3", build_models(gaps), drives())
     assert held.osds == 12 and held.raw_bytes == 12 * 2 * 1e12

@@ -107,7 +107,7 @@ def test_files_are_written(capsys, tmp_path):
 def test_the_figure_shows_what_the_simulator_charges():
     size = 24 << 10
     charge = charge_of("isa_l_rs_cauchy", "rs:6,2", size)
-    models = build_models(load_scenario("quickstart", sets=["cluster.kernel_backend=isa_l_rs_cauchy"]))
+    models = build_models(load_scenario("koh2017", sets=["cluster.kernel_backend=isa_l_rs_cauchy"]))
     assert sum(charge) * 1e9 == pytest.approx(models.encode_ns("rs:6,2", size))
     row = {
         "backend": "isal_cauchy", "scheme": "rs:6,2", "op": "encode", "erasures": 0, "size_bytes": size,
@@ -123,7 +123,7 @@ def test_the_figure_shows_what_the_simulator_charges():
 
 def test_buffers_are_charged_with_isa_l_only_and_can_be_left_out():
     def encode_ns(*sets: str) -> float:
-        return build_models(load_scenario("quickstart", sets=sets)).encode_ns("rs:6,3", 24576)
+        return build_models(load_scenario("koh2017", sets=sets)).encode_ns("rs:6,3", 24576)
 
     for backend, charged in (("isa_l_rs_vand", True), ("jerasure_rs_vand", False)):
         named = f"cluster.kernel_backend={backend}"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from stripesim.__main__ import main
-from stripesim.scenarios.planning.durability import answer, lifetime_of, system_of
+from stripesim.scenarios.planning.durability import DETECTION_S, answer, lifetime_of, system_of
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
 from stripesim.sim.durability.system import YEAR_S
 
@@ -35,6 +35,7 @@ drive_bytes = "20TB"
 afr = 0.05
 repair = "serial"
 repair_bytes_per_s = 100e6
+detection_s = 0
 """
 CRUSH = """
 schemes = ["rep:3", "rs:4,2"]
@@ -87,9 +88,10 @@ def test_crush_answers_by_every_method():
     found = answer(parse_scenario(CRUSH), "all", walks=50)
     assert [row["method"] for row in found["rows"]] == ["markov", "splitting", "burst"] * 2
     chain, walked, burst = found["rows"][:3]
-    # The chain of a CRUSH cluster is an approximation, and says so.
+    # The chain of a CRUSH cluster is an approximation: it has an error, but no interval.
     assert not chain["exact"]
-    assert chain["nines"] == pytest.approx(walked["nines"], abs=0.7)
+    assert chain["nines_low"] is chain["nines_high"] is None
+    assert chain["nines"] == pytest.approx(walked["nines"], abs=0.3)
     # Nobody loses data with the switch, but two of four racks' groups wait for it.
     assert burst["nines"] is None
     assert burst["loss_probability"] == 0
@@ -193,7 +195,45 @@ def test_lifetimes_are_those_that_were_given():
     assert lived == pytest.approx((ages[-1] / 3e7) ** 0.7)
 
 
+def test_a_repair_begins_when_ceph_marks_the_osd_out_unless_the_scenario_says_when():
+    # 20 s of silence (osd_heartbeat_grace) and 600 s down (mon_osd_down_out_interval).
+    left_out = parse_scenario(CRUSH)
+    assert system_of(left_out, "rep:3").repair.detection_s == 20 + 600 == DETECTION_S
+    own_clock = CRUSH + "[faults]\ndown_out_interval_s = 30\nevents = [{osds = [0], at_s = 1.0}]\n"
+    own_clock += "[workload]\nrequests = 1\n"
+    assert system_of(parse_scenario(own_clock), "rep:3").repair.detection_s == 20 + 30
+    given = parse_scenario(CRUSH.replace("afr", "detection_s = 5\nafr"))
+    assert system_of(given, "rep:3").repair.detection_s == 5
+    # The default is among the assumptions, a given time is not said to be one.
+    stated = [answer(each, "markov")["rows"][0]["assumptions"] for each in (left_out, given)]
+    assert ["durability.detection_s" in " ".join(lines) for lines in stated] == [True, False]
+
+
+def test_a_loss_that_no_walk_saw_has_a_bound_and_no_value(tmp_path, run):
+    path = tmp_path / "few.toml"
+    few = CLUSTERED.replace('"clustered"', '"declustered"\nstripes = 10').replace('"rs:8,2"', '"rs:8,4"')
+    path.write_text(few.replace("drives = 50", "drives = 500").replace("100e6", "1e10"))
+    status, out, _ = run("durability", path, "--method", "splitting", "--json", "-")
+    (row,) = json.loads(out)["rows"]
+    assert status == 0
+    assert row["nines"] is row["nines_high"] is None
+    assert row["loss_probability"] == 0
+    assert row["nines_low"] > 3
+    status, out, _ = run("durability", path, "--method", "splitting")
+    assert status == 0
+    assert f"{row['nines_low']:.1f} nines" in out
+
+
 def test_a_scenario_without_durability_has_the_name_it_had():
     plain = parse_scenario('schemes = ["rep:3"]\n[workload]\nrequests = 5\n')
     assert "durability" not in plain.model_fields_set
     assert plain.hash() != parse_scenario(CLUSTERED).hash()
+
+
+def test_one_method_is_recommended_for_each_scheme():
+    alone = parse_scenario(CLUSTERED)
+    burst = '[[durability.bursts]]\nname = "power"\nunit = "drive"\nunits = 3\nper_year = 0.1\n'
+    with_bursts = parse_scenario(CLUSTERED + burst)
+    assert answer(alone, "markov")["recommended"]["rs:8,2"]["method"] == "markov"
+    # Only simulation counts bursts together with single failures.
+    assert answer(with_bursts, "markov")["recommended"]["rs:8,2"]["method"] == "splitting"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from stripesim.sim.engine import conditions
+from stripesim.sim.engine.compiled import kernel, requests
 from stripesim.sim.engine.conditions import Test
 from stripesim.sim.engine.graph import COUNTER_INDEX, GraphBuilder, Template
 from stripesim.sim.engine.program import (
@@ -23,6 +25,8 @@ from stripesim.sim.engine.program import (
     ProgramError,
     RequestChunk,
 )
+from stripesim.sim.engine.simpy.engine import SimpyEngine
+from stripesim.sim.engine.simpy.requests import Stream
 from support.engines import Run, both, completed, latencies
 from support.engines import program as program_of
 
@@ -588,3 +592,16 @@ def test_a_stream_that_is_not_there_cannot_wait(run):
     changed = replace(program([after(10)], Loop([0], 1)), newest_only=frozenset([1]))
     with pytest.raises(ProgramError, match="newest only: got stream 1, wanted below 1"):
         run(changed)
+
+
+def test_the_table_of_functions_names_functions_of_both_engines() -> None:
+    parts = {"SimpyEngine": SimpyEngine, "Stream": Stream}
+    table = str(kernel.__doc__).split("=\nhere ")[1].split("\n\n")[0].splitlines()[2:-1]
+    assert len(table) > 10
+    for line in table:
+        own, *others = re.findall(r"``([\w.]+)``", line)
+        assert callable(getattr(kernel, own, None)) or hasattr(requests, own), own
+        assert others
+        for name in others:
+            owner, _, method = name.partition(".")
+            assert callable(getattr(parts[owner], method, None)), name

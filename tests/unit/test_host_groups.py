@@ -1,18 +1,21 @@
 """Hosts that differ: capacity counted by hand, weights, racks, cores, and a run on both engines."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from stripesim.calibration.parameters.sets import ParameterSet
 from stripesim.models.placement import map_of_hosts, map_to_text
 from stripesim.models.placement.crush.elements import WEIGHT_ONE
 from stripesim.scenarios.planning.capacity import capacity_of, drives_of
-from stripesim.scenarios.run.build import build_models, build_pool, parse_scheme
+from stripesim.scenarios.run.build import build_models, build_pool, crush_of, osd_hosts, parse_scheme
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.schema.keys import Scenario
 from stripesim.scenarios.schema.loader import ScenarioError, parse_scenario
+from stripesim.scenarios.sweep.plan import plan_sweep
 
 # 4 × 2 × 4 TB, 2 × 3 × 8 TB, 2 × 3 × 8 TB: racks of 32, 48 and 48 TB, hosts of 8 and 24 TB.
 TEXT = """schemes = ["rep:3"]
@@ -86,6 +89,64 @@ def test_osds_get_groups_by_their_capacity() -> None:
     assert cores == [24] * 4 + [8] * 2 + [24] * 2
 
 
+# Two hosts of 1 TB a drive, two that say nothing: what an nvme-tlc holds, or what the cluster says.
+PARTLY = """schemes = ["rep:2"]
+[cluster]
+pg_num = 4096
+osds_per_host = 1
+ssd = "nvme-tlc"
+parameters = "kraken"
+failure_domain_replicated = "osd"
+[[cluster.hosts]]
+count = 2
+drive_bytes = "1TB"
+[[cluster.hosts]]
+count = 2
+[workload]
+requests = 10
+"""
+
+
+@pytest.mark.parametrize("default", ["device", "cluster"])
+def test_a_group_without_a_capacity_has_the_default_everywhere(default: str) -> None:
+    given = ['cluster.drive_bytes="4TB"'] if default == "cluster" else []
+    default_bytes = 4e12 if given else ParameterSet("nvme-tlc").table("capacity")["drive_bytes"]["value"]
+    scenario = parse_scenario(PARTLY, sets=given)
+    # CRUSH weights are TiB in 65,536ths.
+    weights = [weight for bucket in crush_of(scenario).buckets[:4] for weight in bucket.weights]
+    small, large = (round(size / 2**40 * 65536) for size in (1e12, default_bytes))
+    assert weights == [small, small, large, large]
+    models = build_models(scenario)
+    drives = drives_of(scenario, models)
+    assert capacity_of(scenario, "rep:2", models, drives).raw_bytes == 2 * (1e12 + default_bytes)
+    assert drives.largest_osd_bytes == default_bytes
+    assert set(run_scenario(scenario, costs=False).rows["requests"]) == {10}
+
+
+def test_a_group_without_any_capacity_is_refused_with_its_key() -> None:
+    scenario = parse_scenario(PARTLY, sets=['cluster.ssd="ebs-gp3"'], label="s.toml")
+    with pytest.raises(ValueError, match=r"cluster\.hosts\.drive_bytes: got nothing"):
+        crush_of(scenario)
+    known = parse_scenario(PARTLY, sets=['cluster.ssd="ebs-gp3"', 'cluster.drive_bytes="1TB"'])
+    assert {weight for bucket in crush_of(known).buckets[:4] for weight in bucket.weights} == {WEIGHT_ONE}
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "place"),
+    [
+        (PARTLY.replace('"1TB"', "1000"), (), r"s\.toml:10: cluster\.hosts\.drive_bytes: got 1000"),
+        (PARTLY, ("cluster.drive_bytes=1000",), r"cluster\.drive_bytes: got 1000"),
+    ],
+)
+def test_drives_too_small_for_a_weight_are_refused_by_their_key(text, sets, place) -> None:
+    # Half of TiB / 65,536 is 8 MiB: what is no larger would weigh nothing.
+    with pytest.raises(ValueError, match=place):
+        crush_of(parse_scenario(text, sets=sets, label="s.toml"))
+    just = [one.replace("1000", '"9MiB"') for one in sets]
+    hosts = crush_of(parse_scenario(text.replace("1000", '"9MiB"'), sets=just)).buckets[:4]
+    assert min(host.weights for host in hosts) == (1,)
+
+
 def test_both_engines_run_it_and_share_no_rack() -> None:
     scenario = parse_scenario(TEXT, sets=["cluster.failure_domain_replicated=rack"])
     assert (
@@ -116,3 +177,80 @@ def test_what_contradicts_groups_is_refused_with_its_line() -> None:
         parse_scenario(TEXT.replace("pg_num = 256", "racks = 2"), label="s.toml")
     with pytest.raises(ScenarioError, match=r"s\.toml:17: cluster\.hosts: got no rack"):
         parse_scenario(TEXT.replace('rack = "c"\n', ""), label="s.toml")
+
+
+MAPPED = """schemes = ["rep:3"]
+[cluster]
+crush_map = "map.txt"
+crush_rule = "rep"
+{}
+[workload]
+requests = 10
+{}
+"""
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> Callable[..., Scenario]:
+    """Load a scenario with a CRUSH map of 3 hosts with 2 OSDs each, and more keys of its cluster."""
+    (tmp_path / "map.txt").write_text(map_to_text(map_of_hosts([(WEIGHT_ONE,) * 2] * 3)))
+
+    def load(keys: str = "", *, sets: Sequence[str] = (), plan: str = "") -> Scenario:
+        return parse_scenario(MAPPED.format(keys, plan), label="s.toml", base_dir=tmp_path, sets=sets)
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hosts", "6"),
+        ("osds_per_host", "2"),
+        ("racks", "3"),
+        ("failure_domain_replicated", '"osd"'),
+        ("failure_domain_erasure", '"host"'),
+    ],
+)
+def test_keys_that_a_map_replaces_are_refused(mapped: Callable[..., Scenario], key: str, value: str) -> None:
+    with pytest.raises(ScenarioError, match=rf"^s\.toml:5: cluster\.{key}: got ") as in_file:
+        mapped(f"{key} = {value}")
+    assert len(in_file.value.faults) == 1
+    with pytest.raises(ScenarioError, match=rf"^--set: cluster\.{key}: got "):
+        mapped(sets=[f"cluster.{key}={value}"])
+
+
+def test_groups_describe_the_hosts_of_a_map(mapped: Callable[..., Scenario]) -> None:
+    groups = 'hosts = [{ count = 3, drive_bytes = "4TB" }]\nosds_per_host = 2'
+    assert mapped(groups).cluster.osd_count == 6
+
+
+def test_a_domain_chooses_the_rule_of_a_map_where_none_is_named(mapped: Callable[..., Scenario]) -> None:
+    text = MAPPED.format('failure_domain_replicated = "osd"', "").replace('crush_rule = "rep"\n', "")
+    base = mapped().resolve("")
+    acting = build_pool(
+        parse_scenario(text, base_dir=base), parse_scheme("rep:3"), build_models(mapped())
+    ).cluster.acting
+    # OSDs 2h and 2h + 1 are on host h: by OSDs, two copies may share a host.
+    assert any(len(set(row)) < 3 for row in (acting // 2).tolist())
+
+
+def test_a_map_of_the_command_line_replaces_the_counts_of_a_file(mapped: Callable[..., Scenario]) -> None:
+    text = 'schemes = ["rep:3"]\n[cluster]\nhosts = 9\n[workload]\nrequests = 10\n'
+    base, crush = mapped().resolve(""), "cluster.crush_map=map.txt"
+    replaced = parse_scenario(text, base_dir=base, sets=[crush])
+    assert osd_hosts(replaced).tolist() == [0, 0, 1, 1, 2, 2]
+    with pytest.raises(ScenarioError, match=r"cluster\.hosts: got 6"):
+        parse_scenario(text, base_dir=base, sets=[crush, "cluster.hosts=6"])
+
+
+def test_a_plan_cannot_vary_the_hosts_of_a_map(mapped: Callable[..., Scenario]) -> None:
+    with pytest.raises(ScenarioError, match=r"s\.toml:9: plan\.hosts: got a list") as refused:
+        mapped(plan="[plan]\nhosts = [4, 6]\nosds_per_host = [2]")
+    assert len(refused.value.faults) == 2
+
+
+def test_a_sweep_over_the_hosts_of_a_map_is_refused(mapped: Callable[..., Scenario], tmp_path: Path) -> None:
+    mapped()
+    (tmp_path / "s.toml").write_text(MAPPED.format("", ""))
+    with pytest.raises(ValueError, match=r"cluster\.hosts: got 6"):
+        plan_sweep(tmp_path / "s.toml", over=["cluster.hosts=6,10"])

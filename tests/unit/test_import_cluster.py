@@ -18,8 +18,9 @@ from stripesim.models.coding import parse_scheme
 from stripesim.models.placement import NONE, PlacedPool, pg_sets
 from stripesim.scenarios.importing.capacity import capacity_of
 from stripesim.scenarios.importing.cluster import _scheme, import_cluster
-from stripesim.scenarios.importing.documents import ClusterImportError, Documents
-from stripesim.scenarios.importing.scenario import answer, chosen_pools, scenario_of, write_scenario
+from stripesim.scenarios.importing.report_schema import ClusterImportError, ErasureProfile, PoolRow, checked
+from stripesim.scenarios.importing.scenario import chosen_pools, scenario_of, write_scenario
+from stripesim.scenarios.importing.summary import answer
 from stripesim.scenarios.importing.workload import import_cbt, import_fio
 from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
 from stripesim.scenarios.planning.capacity import drives_of
@@ -135,15 +136,16 @@ def test_capacity_adds_up(cluster):
 
 
 def test_a_locally_repairable_pool_keeps_cephs_own_numbers():
-    profile = {"plugin": "lrc", "k": "4", "m": "2", "l": "3"}
-    documents = Documents(osd_map={"erasure_code_profiles": {"p": profile}})
+    profile = checked(ErasureProfile, {"plugin": "lrc", "k": "4", "m": "2", "l": "3"}, "r.json")
+    pool = {"pool": 1, "type": 3, "size": 8, "pg_num": 8, "crush_rule": 0, "stripe_width": 16384}
+    row = checked(PoolRow, {**pool, "erasure_code_profile": "p"}, "r.json")
     placed = PlacedPool(id=1, name="x", kind="erasure", size=8, pg_num=8, pgp_num=8, rule=0, hashpspool=True)
     warnings = []
     # Four data shards, two Reed-Solomon parities, and a local parity for each three of these six.
-    found = _scheme(documents, placed, {"erasure_code_profile": "p", "stripe_width": 16384}, warnings)
+    found = _scheme(placed, row, profile, "osdmap.pools.0", warnings)
     assert (found, warnings) == (("lrc-ceph:4,2,3", 2.0, 4096), [])
     assert parse_scheme(found[0]).width == 8
-    _scheme(documents, replace(placed, size=9), {"erasure_code_profile": "p"}, warnings)
+    _scheme(replace(placed, size=9), row, profile, "osdmap.pools.0", warnings)
     assert "got 8 shards, wanted the pool's 9" in warnings[0]
 
 
@@ -186,7 +188,6 @@ def test_the_scenario_loads_and_maps_by_the_pools_own_rule(cluster, tmp_path):
         ('{"a": 1}', "a document with a"),
         ("[1, 2]", "a document with a list"),
         ('{"osdmap": {"pools": [], "osds": []}}', "crushmap: got nothing"),
-        ('{"crushmap": {}}', "osdmap: got nothing"),
         ("[" * 5000, "nested too deeply"),
     ],
 )
@@ -203,11 +204,14 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, said):
     ("change", "said"),
     [
         (lambda d: d["osdmap"].pop("pools"), "osdmap.pools: got nothing, wanted a list"),
-        (lambda d: d["osdmap"]["pools"][0].update(pg_num="8"), "osdmap.pools[0].pg_num: got '8'"),
-        (lambda d: d["osdmap"]["osds"][0].update(weight=-1), "osdmap.osds[0].weight: got -1"),
-        (lambda d: d["crushmap"]["buckets"][0].update(alg="x"), "crushmap.buckets[0].alg: got 'x'"),
+        (lambda d: d.pop("osdmap"), "osdmap: got nothing"),
+        (lambda d: d["osdmap"]["pools"][0].update(pg_num="8"), 'osdmap.pools.0.pg_num: got "8"'),
+        (lambda d: d["osdmap"]["osds"][0].update(weight=-1), "osdmap.osds.0.weight: got -1"),
+        (lambda d: d["crushmap"]["buckets"][0].update(alg="x"), "crushmap.buckets.0.alg: got 'x'"),
         (lambda d: d["crushmap"].pop("rules"), "crushmap.rules: got nothing"),
-        (lambda d: d["osdmap"]["pg_temp"][0].pop("osds"), "osdmap.pg_temp[0]: got "),
+        (lambda d: d["osdmap"]["pg_temp"][0].pop("osds"), "osdmap.pg_temp.0.osds: got nothing"),
+        (lambda d: d["osd_metadata"][0].update(cpu=["x"]), 'osd_metadata.0.cpu: got ["x"]'),
+        (lambda d: d["osdmap"]["osds"].append(d["osdmap"]["osds"][0]), "osdmap.osds.8.osd: got "),
     ],
 )
 def test_broken_parts_are_named_with_their_key(tmp_path, change, said):

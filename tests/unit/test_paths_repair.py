@@ -159,6 +159,27 @@ def test_rounds_of_an_object_are_graphs_of_their_own(models, make_pool, scheme):
     assert rows[1]["repair_s"] > rows[0]["repair_s"]
 
 
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_bytes_per_lost_byte_count_what_the_failed_osd_held(models, make_pool, engine):
+    """OSD 0 dies; CRUSH gives its shard a new OSD, and moves another shard that was not lost."""
+    acting = np.array([[0, 1, 2, 3, 4, 5]])
+    after_out = np.array([[6, 1, 2, 3, 4, 7]])
+    pool = make_pool(models, "rs:4,2", osds=8, acting=acting, object_bytes=MIB)
+    plan = FaultPlan(
+        failures=[Failure(osds=(0,), time_ns=10**9)],
+        up_sets=lambda out: after_out if 0 in out else acting,
+        image_objects=8,
+        model=recovery_model("pacific").given(down_out_interval_ns=10**9),
+    )
+    row = simulate(pool, reads(), faults=plan, engine=engine).row
+    shard = 64 * 4 * KIB
+    # Eight objects: each had one shard on the OSD, and has two new ones.
+    assert row["recovery_lost_bytes"] == 8 * shard
+    assert row["recovery_bytes"] == 2 * 8 * shard
+    # The lost shard is decoded from four, the moved one is read once.
+    assert row["recovery_device_read_bytes_per_lost_byte"] == 4 + 1
+
+
 def test_what_the_log_covers_takes_a_reservation_at_every_member(models, make_pool):
     """Two groups that share a member, not a target: by log one after the other, as backfill together."""
     acting, targets = [[0, 1, 2], [3, 4, 2]], [[5, 1, 2], [6, 4, 2]]
@@ -278,3 +299,5 @@ def test_a_scrub_gives_way_to_a_failure_and_finds_what_is_bad(models, make_pool)
     # Not while a member is down, and then once.
     assert len(scrubbed) == 1 and scrubbed[0] > 8
     assert result.row["clean_at_end"]
+    # The copies that the failed OSD held, and those that rotted.
+    assert result.row["recovery_lost_bytes"] == (400 + 3) * MIB

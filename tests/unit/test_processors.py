@@ -27,13 +27,6 @@ def test_hosts_are_busy_for_what_requests_take(result):
     assert busy_s == pytest.approx(rate * result.row["cpu_ns_per_op"] / 1e9, rel=0.02)
 
 
-def test_what_is_full_first_by_the_utilisation_law(result):
-    first = result.processors["saturates_first"]
-    assert first["iops"] * first["utilisation"] == pytest.approx(result.row["iops"])
-    highest = max(one["in_use_mean"] for one in result.processors["threads"])
-    assert first["utilisation"] >= highest
-
-
 def test_threads_are_in_use_for_their_work_where_nothing_waits(make_pool, models, change):
     # Little's law: in use = rate × how long each piece of work holds its thread, which alone is its own time.
     threads = {"messenger_threads_count": 3, "slice_ns": 1e6, "peer_acks_count": 1}

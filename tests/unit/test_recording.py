@@ -89,10 +89,30 @@ def test_the_few_locks_of_a_sequential_stream_are_its_bottleneck(pattern: str, b
     assert ("in line" in row["limits"]) == (bottleneck == "pg.lock")
 
 
-def test_nobody_waits_alone(models, make_pool):
-    row = simulate(make_pool(models, "rep:1", groups=4), load(read=1.0, depth=1, requests=50)).row
+def test_a_lone_request_is_limited_by_its_latency(fast, change, make_pool):
+    # One request at a time keeps nothing busy: it spends its time at the drive, which takes 1 ms.
+    pool = make_pool(change(fast, ssd={"read_base_ns": 1e6}), "rep:1", groups=4)
+    row = simulate(pool, load(read=1.0, depth=1, requests=50)).row
+    assert (row["bottleneck"], row["bottleneck_utilisation"]) == ("latency", None)
+    assert row["latency_at"] == "ssd"
+    assert row["latency_at_fraction"] > 0.9
+
+
+def test_requests_that_are_all_served_have_no_bottleneck(models, make_pool):
+    calm = load(read=1.0, requests=50, depth=0, rate=10.0)
+    row = simulate(make_pool(models, "rep:1", groups=4), calm).row
     assert row["bottleneck"] == "none"
-    assert (row["limits"], row["bottleneck_utilisation"]) == ("", None)
+    assert not row["saturated"]
+
+
+def test_a_full_member_is_a_bottleneck_though_most_are_idle(fast, change, make_pool):
+    # Two placement groups on 16 OSDs: 2 drives are always busy, 14 are idle.
+    without_locks = change(fast, ssd={"read_base_ns": 1e6}, pg_lock={"scope": "none"})
+    pool = make_pool(without_locks, "rep:1", groups=2, osds=16)
+    row = simulate(pool, load(read=1.0, depth=64)).row
+    assert row["bottleneck"] == "ssd"
+    assert row["bottleneck_utilisation"] > 0.9
+    assert row["bottleneck_mean_utilisation"] < 0.3
 
 
 @pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])

@@ -1,11 +1,15 @@
 """A report stands alone, says what it must, and escapes what it is given."""
 
+import base64
+import hashlib
 import itertools
 import re
 from html.parser import HTMLParser
 
 import pytest
 
+from stripesim.scenarios.explain.play import play_page
+from stripesim.scenarios.explain.request import explain
 from stripesim.scenarios.figures.results import CaptionedFigure, new_figure, styled
 from stripesim.scenarios.report.page.render import Cell, Table, dark_greys, figure_blocks, inline_svg, render
 from stripesim.scenarios.report.run import report_of_run
@@ -105,6 +109,30 @@ def test_nothing_on_the_page_leads_outside(text, page):
         assert not found, found[:3]
     # A figure may refer to a part of itself.
     assert not re.search(r"url\((?!#)", text)
+
+
+def policy_of(page):
+    """Return the content security policy of a page: directive → sources."""
+    (policy,) = (
+        attributes["content"]
+        for tag, attributes in page.elements
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    return {name: sources for name, *sources in (part.split() for part in policy.split(";"))}
+
+
+def test_the_policy_of_a_page_lets_it_load_nothing_and_run_no_script(page):
+    policy = policy_of(page)
+    assert policy["default-src"] == ["'none'"]
+    assert "script-src" not in policy
+
+
+def test_the_policy_of_a_page_with_a_script_names_that_script_alone():
+    text = play_page(explain("write", ["rep:3"], 4096))
+    policy = policy_of(Page(text))
+    script = text[text.index("<script>") + len("<script>") : text.rindex("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy["script-src"] == [f"'sha256-{digest}'"]
 
 
 def test_names_are_unique_and_every_link_has_its_place(page):

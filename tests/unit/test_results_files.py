@@ -1,7 +1,9 @@
 """Results survive the way to disk and back, are replaced whole, and are readable on a terminal."""
 
 import json
+import os
 import re
+import stat
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -87,6 +89,17 @@ def test_nothing_changes_unless_all_can_be_written(tmp_path: Path) -> None:
         write_files(tmp_path, {"a.txt": b"new", "no/such/folder.txt": b""})
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_bytes() == b"old"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+@pytest.mark.parametrize("umask", [0o077, 0o022, 0o002])
+def test_files_have_the_permissions_that_the_umask_leaves(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        (written,) = write_files(tmp_path, {"a.txt": b"new"})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(written.stat().st_mode) == 0o666 & ~umask
 
 
 def test_a_file_in_the_way_is_an_error_of_one_line(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
 """What cannot end or fit is refused when a scenario is read, with what it would take."""
 
+import re
 import time
 
 import pytest
 
-from stripesim.scenarios.schema import budget
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema import budget, memory
 from stripesim.scenarios.schema.loader import ScenarioError, load_scenario, parse_scenario, shipped_scenarios
+from stripesim.scenarios.schema.memory_limit import MemoryLimit
+from stripesim.sim.ceph.failures.report import SERIES_BINS_MAX
 
 BASE = """
 schemes = ["rep:3"]
@@ -38,11 +42,6 @@ def problems(*sets, text=BASE):
         ),
         (["workload.timeout_s=1e30"], "workload.timeout_s", "at most"),
         (["workload.queue_depth=9223372036854775807"], "workload.queue_depth", "at most"),
-        (
-            ["workload.image_bytes=1000TiB", "cluster.object_bytes=64"],
-            "workload.image_bytes",
-            "of memory",
-        ),
         (["cluster.hosts=2147483648"], "cluster.hosts", "at most"),
         (["cluster.hosts=1000000"], "cluster.hosts", "at most 100,000 OSDs"),
         (["cluster.osds_per_host=2147483648"], "cluster.osds_per_host", "at most"),
@@ -86,6 +85,44 @@ def test_times_and_counts_of_faults_are_bounded(change, key):
     assert f": {key}: got " in line
 
 
+def test_series_have_the_bins_that_were_asked_for_or_are_refused():
+    assert budget.BINS_MAX == SERIES_BINS_MAX
+
+
+def test_scrubs_that_take_days_are_refused():
+    # A day in which 1,024 groups are scrubbed seven times a second.
+    day = ["workload.duration_s=86400", "faults.scrub_interval_s=1"]
+    (line,) = problems(*day, text=FAULTS)
+    assert ": faults.scrub_interval_s: got 1 s (6.19e+08 scrubs" in line
+
+
+def test_failures_of_many_osds_are_bounded():
+    # 900 failures of 10 racks that hold all of 10,000 OSDs: 9 million.
+    events = "".join(
+        f"[[faults.events]]\nracks = {list(range(10))}\nat_s = {2 * at_s + 1}\nreturn_s = {2 * at_s + 2}\n"
+        for at_s in range(900)
+    )
+    cluster = "[cluster]\nhosts = 1000\nosds_per_host = 10\nracks = 10\n"
+    (line,) = problems(text=BASE + cluster + "[faults]\n" + events)
+    assert ": faults.events: got 9,000,000 " in line
+
+
+def test_pauses_of_recovery_beyond_the_clock_are_refused():
+    # 25,000 objects of three shards on 24 OSDs: 3,125 shards are lost, about 130 for each OSD to start.
+    repair = 'schemes = ["rep:3"]\n[workload]\nrequests = 10\n[cluster]\nobject_bytes = 4000000\n'
+    repair += "stripe_unit_bytes = 4000\n[repair]\nlost_osds = [0]\nrecovery_sleep_s = 1e8\n"
+    (line,) = problems(text=repair)
+    assert ": repair.recovery_sleep_s: got " in line
+    assert f"at most {1e9 / (3125 / 24):.3g} s" in line
+
+
+def test_an_open_loop_that_outlasts_the_clock_is_refused():
+    (line,) = problems("workload.kind=open", "workload.rate_per_s=1e-300")
+    assert ": workload.rate_per_s: got 1e-300 " in line
+    # 100 requests in 10⁹ s.
+    assert "at least 1e-07" in line
+
+
 def test_the_place_is_that_of_the_key():
     (line,) = problems(text=BASE.replace("requests = 100", "duration_s = 1e8"))
     assert line.startswith("s.toml:4: workload.duration_s: got 1e+08 s (up to ")
@@ -125,3 +162,86 @@ def test_a_missing_key_says_what_it_takes_and_nothing_else_is_said(faults, key, 
     (line,) = problems(text=text + faults)
     assert f": {key}: got " in line
     assert wanted in line
+
+
+@pytest.fixture
+def leave_memory(monkeypatch):
+    """Let a run have so many bytes."""
+
+    def leave(left_bytes):
+        monkeypatch.setattr(memory, "memory_limit", lambda: MemoryLimit(left_bytes, "test"))
+
+    return leave
+
+
+# Each of these ran out of memory, or took all that the machine has. With the bytes that they really take, as
+# measured: ru_maxrss of a process.
+HUNGRY = [
+    (["cluster.op_shards=1000000"], "cluster.op_shards", 9.4e9),
+    (
+        ["cluster.object_bytes=1", "cluster.stripe_unit_bytes=1", "workload.block_sizes_bytes=1MiB"],
+        "cluster.object_bytes",
+        56e9,
+    ),
+    (
+        [
+            "schemes=rs:6,3",
+            "cluster.hosts=10",
+            "cluster.stripe_unit_bytes=1",
+            "workload.block_sizes_bytes=4MiB",
+        ],
+        "cluster.stripe_unit_bytes",
+        7.3e9,
+    ),
+    (
+        ["workload.kind=open", "workload.rate_per_s=1000", "workload.requests=100000000"],
+        "workload.requests",
+        21e9,
+    ),
+    (["workload.queue_depth=10000000", "workload.requests=10000000"], "workload.queue_depth", 9e9),
+    (
+        ["workload.image_bytes=20TiB", "cluster.object_bytes=4k", "repair.lost_osds=0"],
+        "workload.image_bytes",
+        2e12,
+    ),
+]
+
+
+@pytest.mark.parametrize(("sets", "key", "measured_bytes"), HUNGRY, ids=[key for _, key, _ in HUNGRY])
+def test_a_run_that_does_not_fit_is_refused_and_the_value_that_fits_is_named(
+    leave_memory, sets, key, measured_bytes
+):
+    leave_memory(measured_bytes / 4)
+    (line,) = problems(*sets)
+    place, _, said = line.partition(f": {key}: got ")
+    assert place in ("--set", "s.toml:3")
+    value = re.search(r"wanted at (?:most|least) ([0-9,]+[kMGTi]*B?)", said)[1].replace(",", "")
+    assert parse_scenario(BASE, sets=[*sets, f"{key}={value}"]).schemes
+    # It is no less than is needed: two thirds of the memory are too few for it.
+    leave_memory(measured_bytes / 4 / 1.5)
+    with pytest.raises(ScenarioError):
+        parse_scenario(BASE, sets=[*sets, f"{key}={value}"])
+
+
+def test_a_closed_loop_bounded_by_time_is_refused_by_the_rate_that_it_has(leave_memory):
+    """One request in flight takes about 0.35 ms, so a minute has some 170,000 requests of 215 bytes."""
+    leave_memory(12_000_000)
+    minute = parse_scenario(
+        BASE,
+        sets=[
+            "workload.duration_s=60",
+            "workload.queue_depth=1",
+            "workload.ops=write",
+            "workload.patterns=rand",
+            "workload.image_bytes=1GiB",
+        ],
+    )
+    with pytest.raises(ValueError, match=r"workload\.duration_s: got ") as caught:
+        run_scenario(minute, costs=False)
+    most_s = float(re.search(r"wanted at most ([0-9.]+) s", str(caught.value))[1])
+    second = minute.model_copy(
+        update={"workload": minute.workload.model_copy(update={"duration_s": most_s / 4})}
+    )
+    requests = run_scenario(second, costs=False).requests
+    # What is said to fit needs the memory that there is, within a factor of two.
+    assert 12_000_000 / 2 < 4 * requests * 215 < 12_000_000 * 2

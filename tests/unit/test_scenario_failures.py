@@ -245,7 +245,9 @@ def test_the_shipped_scenario_loads_and_its_faults_fit_its_cluster() -> None:
 )
 def test_on_a_map_of_ones_own_faults_are_told_with_their_place_too(data, faults, sets, said) -> None:
     crush = f"crush_map = '{data / 'ceph16/crush/A.decompiled.txt'}'\n"
-    text = BASE.replace("[workload]", crush + "[workload]") + faults
+    counts = "hosts = 7\nosds_per_host = 2\n"
+    # Lines stay where they are.
+    text = BASE.replace(counts, f"{crush}\n\n") + faults
     scenario = parse_scenario(text, label="s.toml", sets=sets)
     with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
         check_schemes(scenario, build_models(scenario))

@@ -54,7 +54,7 @@ patterns = ["zig"]
         ("hosts = true", "a whole number"),
         ('hosts = "4"', "a whole number"),
         ("hosts = 1979-05-27", "a whole number"),
-        (f"hosts = 0x{'f' * 5000}", "a whole number"),
+        (f"hosts = 0x{'f' * 900}", "a whole number"),
         ("public_gbit_per_s = 0", "a number of at least 0.001"),
         ("public_gbit_per_s = nan", "a finite number"),
         ("public_gbit_per_s = inf", "a finite number"),
@@ -160,7 +160,7 @@ def test_syntax_errors_have_their_line(text: str, line: int, written: str) -> No
 @pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "1" * 5000])
 def test_limits_of_the_parser_are_no_tracebacks(text: str) -> None:
     (said,) = faults(text)
-    assert "wanted TOML" in said
+    assert said.startswith("s.toml:1: syntax: got ")
 
 
 @pytest.mark.parametrize(

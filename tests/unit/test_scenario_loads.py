@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stripesim.scenarios.run.build import build_cell, build_models
+from stripesim.scenarios.run.cell import run_cell
 from stripesim.scenarios.run.execute import run_scenario
 from stripesim.scenarios.run.notes import load_sentences
 from stripesim.scenarios.schema.keys import Cell, cells
@@ -126,3 +127,16 @@ def test_more_clients_serve_what_one_could_not() -> None:
     row = run_scenario(scenario(load), costs=False).rows.to_dicts()[0]
     assert row["saturated"] is False
     assert row["iops"] > 0.97 * row["offered_iops"]
+
+
+def test_a_scheme_too_wide_for_the_engine_is_refused_with_its_line():
+    text = """schemes = [
+    "rep:3",
+    "rs:254,1",
+]
+cluster = {hosts = 300, osds_per_host = 1, pg_num = 1}
+workload = {requests = 1, ops = ["read"], patterns = ["rand"]}
+"""
+    scenario = parse_scenario(text, label="wide.toml")
+    with pytest.raises(ValueError, match=r"^wide\.toml:3: schemes: got rs:254,1, .* 4096 "):
+        run_cell(scenario, Cell("rs:254,1", "read", "rand", 4096), "compiled")

@@ -1,11 +1,11 @@
 """The page of stripesim serve: right numbers, strict headers, nothing from the request reaches the disk."""
 
 import re
-import threading
 import time
 import tomllib
 from pathlib import Path
 
+import anyio
 import pytest
 
 pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
@@ -14,9 +14,8 @@ pytest.importorskip("httpx", reason="httpx is not installed (pip install stripes
 from starlette.testclient import TestClient
 
 from stripesim.scenarios.schema.loader import parse_scenario
-from stripesim.web import jobs as jobs_module
 from stripesim.web.app import FORM_BYTES_MAX, UPLOAD_BYTES_MAX, create_app
-from stripesim.web.jobs import Job, JobQueue, QueueFullError
+from stripesim.web.jobs import WAITING_MAX, JobQueue, QueueFullError
 from stripesim.web.state import SIDES, option_of, read_upload, toml_of
 
 BASE = """
@@ -34,7 +33,10 @@ image_bytes = "1GiB"
 
 @pytest.fixture(scope="module")
 def client():
-    return TestClient(create_app(parse_scenario(BASE)), base_url="http://127.0.0.1", follow_redirects=False)
+    app = create_app(parse_scenario(BASE))
+    # As a context: worker processes then last from request to request.
+    with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
+        yield client
 
 
 def test_the_page_shows_both_options_and_their_difference(client):
@@ -69,12 +71,62 @@ def test_typing_changes_the_results_and_the_address(client):
     assert 'value="rs:6,2"' in again
 
 
-def test_what_cannot_be_is_said_beside_the_other_option(client):
-    page = client.get("/compare", params={"a.hosts": "2", "b.ssd": "../../etc/passwd"}).text
-    assert "3 shards" in page
-    assert "wanted one of" in page
-    assert "got &#39;-5&#39;, wanted 1 to 200" in client.get("/compare", params={"a.hosts": "-5"}).text
-    assert "wanted a whole number" in client.get("/compare", params={"a.hosts": "4.5"}).text
+def error_of(page, field):
+    """Return the text of the error next to a field, which every page has."""
+    (text,) = re.findall(rf'<p class="error" id="field-{field}-error"[^>]*>([^<]*)</p>', page)
+    return text
+
+
+FIELDS = [
+    ("a.hosts", "-3", "a-hosts"),
+    ("a.hosts", "", "a-hosts"),
+    ("a.hosts", "9999", "a-hosts"),
+    ("b.hosts", "abc", "b-hosts"),
+    ("b.hosts", "4.5", "b-hosts"),
+    ("b.hosts", "nan", "b-hosts"),
+    ("a.ssd", "../../etc/passwd", "a-ssd"),
+    ("a.scheme", "", "a-scheme"),
+    ("a.scheme", "rs:4,2" + " " * 40 + "x", "a-scheme"),
+    ("rate_per_s", "1e99", "rate_per_s"),
+    # Problems that the scenario finds belong to fields too: 3 shards on 2 hosts, and no such scheme.
+    ("a.hosts", "2", "a-scheme"),
+    ("b.scheme", "rs:9", "b-scheme"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "field"), FIELDS)
+def test_a_bad_value_has_its_error_next_to_the_field(client, key, value, field):
+    query = {"a.scheme": "rep:3", key: value}
+    whole = client.get("/", params=query).text
+    update = client.get("/compare", params=query).text
+    for page in (whole, update):
+        assert error_of(page, field).startswith("got ")
+        assert error_of(page, "repair_mb_per_s") == ""
+    # The field points to its error, and the summary above the results points to the field.
+    (described,) = re.findall(rf'<(?:input|select)[^>]*id="field-{field}"[^>]*>', whole)
+    assert 'aria-invalid="true"' in described
+    assert f'aria-describedby="field-{field}-error"' in described
+    assert f'href="#field-{field}"' in update
+
+
+def test_an_option_with_a_bad_value_has_no_numbers(client):
+    """Neither those of earlier values nor those of defaults: 32 OSDs of 3.84 TB are those of option B."""
+    rows = client.get("/compare", params={"a.hosts": ""}).text.split("<tr>")
+    (raw,) = [row for row in rows if "Raw capacity" in row]
+    first, second, _ = raw.split("<td>")[1:]
+    assert first.startswith("–</td>")
+    assert "123 TB" in second
+
+
+def test_a_field_that_may_be_empty_means_the_own_capacity_of_the_drive():
+    base = parse_scenario(BASE.replace("pg_num = 64", 'pg_num = 64\ndrive_bytes = "1TB"'))
+    raw = {n.key: n.value for n in option_of(base, {"a.drive_tb": ""}, "a").numbers}["raw"]
+    # 8 hosts of 4 drives of 3.84 TB, which is what the data sheet of nvme-tlc says.
+    assert raw == 8 * 4 * 3.84e12
+
+
+def test_an_upload_that_is_not_kept_is_said(client):
+    assert "upload-123" in client.get("/", params={"base": "upload-123"}).text
 
 
 @pytest.mark.parametrize("path", ["/", "/compare", "/static/htmx.min.js", "/nowhere", "/download/a.toml"])
@@ -92,9 +144,42 @@ def test_what_is_typed_comes_back_escaped(client):
     assert "&lt;b&gt;x" in page
 
 
-def test_other_hosts_and_other_sites_are_refused(client):
+def test_other_hosts_are_refused(client):
     assert client.get("/", headers={"host": "evil.example"}).status_code == 400
-    assert client.post("/simulate", headers={"origin": "http://evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_refused"),
+    [
+        ({}, False),
+        ({"origin": "http://127.0.0.1"}, False),
+        ({"origin": "http://evil.example"}, True),
+        ({"origin": "http://127.0.0.1:8080"}, True),
+        ({"origin": "null"}, True),
+        ({"origin": "http://["}, True),
+        ({"origin": ""}, True),
+        ({"origin": "null", "sec-fetch-site": "same-origin"}, False),
+        ({"origin": "http://127.0.0.1", "sec-fetch-site": "cross-site"}, True),
+        ({"sec-fetch-site": "same-site"}, True),
+    ],
+)
+def test_forms_of_other_sites_are_refused(client, headers, is_refused):
+    # Without a file the answer is 400, where it is not refused before.
+    assert client.post("/upload", headers=headers).status_code == (403 if is_refused else 400)
+
+
+@pytest.mark.parametrize(
+    ("mode", "site", "status"),
+    [("navigate", "cross-site", 200), ("no-cors", "cross-site", 403), ("cors", "same-origin", 200)],
+)
+def test_other_sites_may_link_here_but_not_let_it_compute(client, mode, site, status):
+    headers = {"sec-fetch-mode": mode, "sec-fetch-site": site}
+    assert client.get("/static/icon.svg", headers=headers).status_code == status
+
+
+def test_a_form_keeps_its_origin(client):
+    """With no-referrer a browser sends forms with the origin null."""
+    assert client.get("/").headers["referrer-policy"] == "same-origin"
 
 
 @pytest.mark.parametrize("name", ["../app.py", "..%2f..%2fsetup.cfg", "serve.css.bak"])
@@ -185,25 +270,34 @@ def test_a_simulation_streams_rows_and_ends(client):
     assert "serves the rate" in page
 
 
-def test_the_queue_is_bounded(monkeypatch):
-    hold = threading.Event()
-    monkeypatch.setattr(JobQueue, "_run", lambda _self, job: (hold.wait(20), setattr(job, "state", "done")))
+def test_the_queue_is_bounded():
     queue = JobQueue()
-    first = queue.submit({"a": ""})
-    while first.state == "waiting":
-        time.sleep(0.01)
-    for _ in range(jobs_module.WAITING_MAX):
-        queue.submit({"a": ""})
+    options = {"a": parse_scenario(BASE)}
+    for _ in range(WAITING_MAX):
+        queue.submit(options)
     with pytest.raises(QueueFullError):
-        queue.submit({"a": ""})
-    hold.set()
+        queue.submit(options)
 
 
 def test_a_job_ends_at_its_limit():
-    job = Job({"a": toml_of(parse_scenario(BASE))})
-    JobQueue(wall_s_max=0.01)._run(job)
+    async def run_one_job():
+        queue = JobQueue(wall_s_max=0.01)
+        job = queue.submit({"a": parse_scenario(BASE)})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(queue.run)
+            with anyio.fail_after(20):
+                while not job.over:
+                    await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+        return job
+
+    job = anyio.run(run_one_job)
     assert job.state == "failed"
-    assert "ended after" in job.problem
+    assert "0.01" in job.problem
+
+
+def test_an_option_that_is_not_possible_is_not_simulated(client):
+    assert client.post("/simulate", data={"a.hosts": "", "b.hosts": "-1"}).status_code == 422
 
 
 def test_sides_are_two():

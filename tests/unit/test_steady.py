@@ -51,9 +51,13 @@ def test_an_interval_of_batches_is_students():
 
 
 def test_too_few_batches_give_no_interval():
-    assert student_interval([1.0, 2.0], least=3) == (student_interval([1.0, 2.0], least=3))
+    # (1 + 2) / 2; two values are fewer than three.
     found = student_interval([1.0, 2.0], least=3)
     assert (found.mean, found.low, found.high) == (1.5, None, None)
+    # As few as wanted: standard deviation sqrt(0.5), t(0.975, 1) = 12.706.
+    enough = student_interval([1.0, 2.0], least=2)
+    assert enough.high - 1.5 == pytest.approx(12.706 * (0.5 / 2) ** 0.5, rel=1e-4)
+    assert 1.5 - enough.low == pytest.approx(enough.high - 1.5)
 
 
 def test_intervals_cover_the_mean_as_often_as_they_say():

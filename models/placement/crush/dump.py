@@ -196,7 +196,7 @@ def _change(reader: JsonReader, key: str, row: Mapping[str, Any]) -> BucketArgs:
         if not isinstance(weights, list) or not all(
             isinstance(w, (int, float)) and 0 <= w < _WEIGHT_MAX / WEIGHT_ONE for w in weights
         ):
-            reader.add(f"{key}.weight_set[{number}]", repr(weights), "a list of weights")
+            reader.add(f"{key}.weight_set.{number}", repr(weights), "a list of weights")
             continue
         # Printed as decimals, of which the nearest 16.16 number is the one that was meant.
         sets.append(tuple(round(w * WEIGHT_ONE) for w in weights))

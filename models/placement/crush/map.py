@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from stripesim.models.placement.crush.elements import (
+    CHOOSE_OPS,
     WEIGHT_ONE,
     Bucket,
     BucketArgs,
     Device,
     PlacementError,
     Rule,
+    StepOp,
     Tunables,
 )
 
@@ -138,6 +140,25 @@ class CrushMap:
             if bucket.type_id == types.get(type_name) and "~" not in bucket.name
             for osd in self.osds_below(bucket.id)
         }
+
+    def failure_domain(self, rule: int | str) -> str:
+        """Return the type of bucket that no two shards of a group share, by a rule (id or name).
+
+        Where a rule takes several buckets of one type in each bucket of another, shards differ in the inner
+        type only: 2 datacenters and 2 hosts in each give 4 different hosts.
+
+        >>> from stripesim.models.placement import build_map
+        >>> crush = build_map(hosts=4, osds_per_host=6)
+        >>> crush.failure_domain("ec"), crush.failure_domain("ec_osd")
+        ('host', 'osd')
+        """
+        domain = 0
+        for step in self.rule(rule).steps:
+            if step.op is StepOp.EMIT:
+                break
+            if step.op in CHOOSE_OPS and (not domain or step.count != 1):
+                domain = step.type_id
+        return dict(self.types)[domain] if domain else "osd"
 
     def reweight_vector(self, reweights: Reweights) -> npt.NDArray[np.int64]:
         """Check reweights and bring them into 16.16 fixed point, int64 of shape (max_devices,)."""

@@ -59,9 +59,9 @@ class JsonReader(Problems):
             return
         for number, row in enumerate(value):
             if isinstance(row, dict):
-                yield f"{key}.{name}[{number}]", row
+                yield f"{key}.{name}.{number}", row
             else:
-                self.add(f"{key}.{name}[{number}]", repr(row), "an object")
+                self.add(f"{key}.{name}.{number}", repr(row), "an object")
 
 
 def shown(value: object) -> str | None:

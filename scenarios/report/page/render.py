@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from stripesim.scenarios.figures.results import CaptionedFigure
 
 _PACKAGE: Final = "stripesim.scenarios.report.page"
+
+#: Stands in a page for its policy, until the hashes of its scripts are known.
+_POLICY_MARK: Final = "content-security-policy-of-this-page"
+# Texts of users are escaped, so that only templates open a script.
+_SCRIPT: Final = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 #: Schemes side by side that a phone's width still has room for.
 _COLUMNS_ON_PHONE: Final = 4
@@ -121,9 +128,29 @@ def templates(package: str, folder: str = ".") -> Environment:
 
 
 def render(template: str, **context: Any) -> str:
-    """Fill a template of this folder: style and figures are inside the page, links lead to places on it."""
+    """Fill a template of this folder: style and figures are inside the page, links lead to places on it.
+
+    A policy on the page lets browsers load nothing and run no script but those of the template.
+    """
     greys = dark_greys(figure.svg for value in context.values() for figure in _figures_in(value))
-    return templates(_PACKAGE).get_template(template).render(**context, dark_greys=greys)
+    filled = templates(_PACKAGE).get_template(template)
+    page = filled.render(**context, dark_greys=greys, policy=_POLICY_MARK)
+    # The mark is in the head, above all that comes from a user.
+    return page.replace(_POLICY_MARK, _policy(page), 1)
+
+
+def _policy(page: str) -> str:
+    """Return the content security policy of a page: its own style, and its own scripts by their hashes."""
+    hashes = [_script_source(script) for script in _SCRIPT.findall(page)]
+    scripts = [f"script-src {' '.join(hashes)}"] if hashes else []
+    # Figures have style attributes, which a policy can only allow as a whole.
+    directives = ["default-src 'none'", "style-src 'unsafe-inline'", *scripts, "base-uri 'none'"]
+    return "; ".join([*directives, "form-action 'none'"])
+
+
+def _script_source(script: str) -> str:
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _figures_in(value: Any) -> list[Figure]:

@@ -58,7 +58,7 @@ def system_of_series(series: str, x: float) -> System:
         drives=drives,
         drive_bytes=drive_bytes,
         lifetime=Lifetime.exponential(x / 100) if afr is None else _weibull(afr, x),
-        repair=Repair(pace, policy),
+        repair=Repair(pace, policy, detection_s=0.0),
     )
 
 
@@ -190,7 +190,7 @@ def _nines(scheme: str, placement: Placement, drives: int, afr: float, pace: flo
         drives=drives,
         drive_bytes=20 * _TB,
         lifetime=Lifetime.exponential(afr),
-        repair=Repair(pace, "parallel"),
+        repair=Repair(pace, "parallel", detection_s=0.0),
     )
     return abs(-log10(chain_of(system).loss_probability(YEAR_S)))
 

@@ -154,7 +154,7 @@ def draw_failures(rows: pl.DataFrame) -> CaptionedFigure:
     return CaptionedFigure(
         figure,
         "Recovery after one, two and three concurrent failures, on one host or on as many; above each bar "
-        "its time and the bytes sent for each byte rebuilt. With three on different hosts "
+        "its time and the bytes sent for each byte that the failed OSDs held. With three on different hosts "
         f"{found.hurt_twice():.0%} of the placement groups that lost a shard lost more than one: there Clay "
         "reads whole chunks, as RS does. What Clay saves of RS's time goes from "
         f"{found.advantage('1'):.0%} with one failure to {found.advantage('3-different'):.0%} (minus: Clay "

@@ -149,6 +149,7 @@ class FaultDirector:
             self.timeline,
             act=self._actions.append,
             serve=self._serve,
+            note_writes=self._note_writes,
         )
         self.scrubs = Scrubs(
             plan,
@@ -158,8 +159,9 @@ class FaultDirector:
             is_ready=lambda group: self.timeline.states[group.number] == State.CLEAN and group.is_clean,
             found=self._outages.found,
         )
-        # What the OSDs lost before the run have left to rebuild: objects, and shards of all of them.
-        self.lost_objects = self.lost_shards = 0
+        # What the OSDs lost before the run have left to rebuild.
+        self.lost_objects = 0
+        self.lost_shards_at_start = 0
         if plan.lost_osds or plan.missing_osds:
             self._agenda.at(0, self._begin_degraded, self._lose_at_start())
 
@@ -229,7 +231,12 @@ class FaultDirector:
             pairs = zip(group.members.acting, group.members.joining, strict=True)
             shards = sum(osd in (NO_OSD, new) and new != NO_OSD for osd, new in pairs)
             self.lost_objects += len(group.objects) * (shards > 0)
-            self.lost_shards += len(group.objects) * shards
+            self.lost_shards_at_start += len(group.objects) * shards
+
+    @property
+    def lost_shards(self) -> int:
+        """Shards that failed OSDs held, and shards that scrubs found bad [count]."""
+        return self.lost_shards_at_start + self._outages.lost_shards
 
     # What the engine asks.
 

@@ -19,7 +19,7 @@ class Outages:
     """Carries out a plan of faults: what stops, who notices, what is gone for good.
 
     `act` takes what the engine is to do; `serve` is called where members are to be decided on again without
-    peering.
+    peering; `note_writes` brings the placement groups up to date with completed writes.
     """
 
     def __init__(
@@ -33,12 +33,16 @@ class Outages:
         *,
         act: Callable[[Action], None],
         serve: Callable[[int, Group], None],
+        note_writes: Callable[[], None],
     ) -> None:
         cluster = pool.cluster
         self._plan, self._model, self._pool = plan, plan.model, pool
         self._agenda, self._monitor = agenda, monitor
         self._groups, self._timeline = groups, timeline
         self._act, self._serve = act, serve
+        self._note_writes = note_writes
+        # Shards that OSDs held when they failed, and shards that scrubs found bad.
+        self.lost_shards = 0
         self._heartbeats = Heartbeats(plan.model, heartbeat_peers(cluster), cluster.osds, plan.seed)
         # Who is dead, and of which failure; whose data is gone; who starts before being marked down.
         self._dead: dict[int, Failure] = {}
@@ -76,6 +80,7 @@ class Outages:
 
     def _fail(self, now_ns: int, failure: Failure) -> None:
         self._act(Stop(self._resources(failure)))
+        self.lost_shards += self._held_shards(set(failure.osds))
         names = osd_names(failure.osds)
         self._timeline.note(now_ns, "failed", f"{names} ({failure.kind})")
         for osd in failure.osds:
@@ -92,6 +97,16 @@ class Outages:
             self._note_losses(now_ns, failure)
         for osd in failure.osds:
             self._watch(now_ns, osd, failure)
+
+    def _held_shards(self, osds: set[int]) -> int:
+        """Count the shards of objects that some OSDs hold."""
+        self._note_writes()
+        return sum(
+            len(group.objects - copy.missing)
+            for group in self._groups
+            for (osd, _), copy in group.copies.items()
+            if osd in osds
+        )
 
     def _note_losses(self, now_ns: int, failure: Failure) -> None:
         """See what can never be read again, now that some copies are gone for good."""
@@ -207,6 +222,7 @@ class Outages:
             found += len(copy.corrupt)
             copy.missing |= copy.corrupt
             copy.corrupt = set()
+        self.lost_shards += found
         if found:
             self._timeline.note(now_ns, "scrubbed", f"pg {group.number:x}: {found} bad shards found")
             self._serve(now_ns, group)

@@ -29,6 +29,8 @@ _HOLDS = {
 }
 BLOCKED_BY = tuple(dict.fromkeys(_HOLDS.values()))
 Spans = dict[str, list[tuple[int, int]]]
+#: Bins of a series, which is coarser than asked for where a run would have more.
+SERIES_BINS_MAX = 1_000_000
 # Objects that take this many times what they take alone are held up by other work.
 _CROWDED = 2.0
 
@@ -265,20 +267,26 @@ def operation_totals(stream: StreamRun, book: Book) -> IntArray:
 
 
 def _recovered(director: FaultDirector, run: EngineRun, book: Book, feed: int) -> dict[str, Any]:
-    """Sum the recovery: objects, bytes rebuilt, bytes moved with what members noted while they peered."""
+    """Sum the recovery: objects, bytes recovered, bytes moved with what members noted while they peered.
+
+    ``recovery_bytes`` counts every shard that recovery wrote, shards that CRUSH only moved included;
+    ``…_per_lost_byte`` is per byte that the failed OSDs held.
+    """
     stream = run.streams[feed]
     done = stream.completed_ns >= 0
-    rebuilt_bytes = int(_shards(director)[: len(done)][done].sum()) * director.shard_bytes
+    recovered_shards = int(_shards(director)[: len(done)][done].sum())
+    lost_bytes = director.lost_shards * director.shard_bytes
     row: dict[str, Any] = {
         "recovery_operations": int(_ended(director, done).sum()),
         "recovery_operations_cut": int((~done).sum()),
-        "recovery_bytes": rebuilt_bytes,
+        "recovery_bytes": recovered_shards * director.shard_bytes,
+        "recovery_lost_bytes": lost_bytes,
     }
     taken, noted = account(stream, book), account(run.streams[feed + 1], book)
     for counter in ("device_read_bytes", "device_write_bytes", "private_net_bytes"):
         moved = taken[counter] + noted[counter]
         row[f"recovery_{counter}"] = moved
-        row[f"recovery_{counter}_per_lost_byte"] = moved / rebuilt_bytes if rebuilt_bytes else None
+        row[f"recovery_{counter}_per_lost_byte"] = moved / lost_bytes if lost_bytes else None
     return row
 
 
@@ -307,7 +315,7 @@ def _repaired(director: FaultDirector, run: EngineRun, book: Book, feed: int) ->
     ended = [log[index][0] for index in np.flatnonzero(_ended(director, done)).tolist()]
     objects = {(operation.group, operation.item) for operation in ended}
     pending = director.lost_objects - len(objects)
-    lost_bytes = director.lost_shards * director.shard_bytes
+    lost_bytes = director.lost_shards_at_start * director.shard_bytes
     row: dict[str, Any] = {
         "repair_objects": len(objects),
         "repair_objects_pending": pending,
@@ -353,6 +361,7 @@ def _document(
 ) -> dict[str, Any]:
     timeline = director.timeline
     times_ns, counts = timeline.series()
+    width_ns = _bin_width_ns(plan.series_ns, run.end_ns)
     return {
         "events": [
             {"time_s": event.time_ns / 1e9, "what": event.what, "text": event.text}
@@ -367,8 +376,8 @@ def _document(
             for phase, spans in phases.items()
         },
         "end_s": run.end_ns / 1e9,
-        "foreground": _foreground_series(requested, plan.series_ns, run.end_ns),
-        "recovery": _recovery_series(director, run.streams[feed], book, plan.series_ns, run.end_ns),
+        "foreground": _foreground_series(requested, width_ns, run.end_ns),
+        "recovery": _recovery_series(director, run.streams[feed], book, width_ns, run.end_ns),
         "unavailable": [
             {
                 "pg": f"{group:x}",
@@ -384,6 +393,12 @@ def _document(
             {"pg": f"{group:x}", "objects": sorted(items)} for group, items in sorted(timeline.lost.items())
         ],
     }
+
+
+def _bin_width_ns(series_ns: int, end_ns: int) -> int:
+    """Return the width of the bins of a series, a multiple of the one asked for where those are too many."""
+    bins = -(-max(1, end_ns) // series_ns)
+    return series_ns * -(-bins // SERIES_BINS_MAX)
 
 
 def _bins(end_ns: int, width_ns: int) -> IntArray:

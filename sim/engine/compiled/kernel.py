@@ -1,19 +1,26 @@
 """The inner loop of the compiled engine: the machine of sim/engine/ENGINE.md over flat arrays.
 
-Read beside ``simpy/engine.py``; functions of one name do the same thing:
+Read it next to ``simpy/engine.py``:
 
-=====================  ===============================================
+=====================  =========================================================
 here                   there
-=====================  ===============================================
-``run_machine``        ``SimpyEngine.execute``, ``_loop``
-``_end_of_service``    the ``USE`` part of ``_loop``, ``_end_batch``
-``_complete``          ``_complete`` (one step of it)
-``_begin``             ``_complete`` (a step that became ready)
-``_pool``              ``_pool``
-``account``           ``account``
-``issue``             ``Stream.issue``
-``spawn``             ``spawn``
-=====================  ===============================================
+=====================  =========================================================
+``run_machine``        ``SimpyEngine.execute``, ``SimpyEngine._loop``
+``_fill``              ``Stream.fill``
+``_signal``            ``Stream.arrive``, ``SimpyEngine.look_at``
+``_end_of_service``    ``SimpyEngine._loop`` (a use ends), ``SimpyEngine._end_batch``
+``_complete``          ``SimpyEngine._complete`` (a step that ended)
+``_begin``             ``SimpyEngine._complete`` (a step that became ready)
+``_pool``              ``SimpyEngine._pool``
+``_pool_shared``       ``SimpyEngine._join_shared``
+``account``            ``SimpyEngine._account``
+``account_service``    ``SimpyEngine._account_service``
+``account_taken``      ``SimpyEngine._account_taken``
+``dispatch``           ``SimpyEngine.dispatch``
+``issue``              ``Stream.issue``
+``notice``             ``Stream.notice``
+``spawn``              ``SimpyEngine._spawn``
+=====================  =========================================================
 
 The calendar stands in ``compiled/calendar.py``, queues and services in ``compiled/service.py``, the issue of
 requests in ``compiled/requests.py``, accounting in ``compiled/accounting.py``, the words that few templates

@@ -1,0 +1,94 @@
+"""The answer of `import ceph-report`: one JSON document, and the scenarios to write."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from stripesim.scenarios.importing.capacity import capacity_of
+from stripesim.scenarios.importing.cluster import ImportedCluster, ImportedPool
+from stripesim.scenarios.importing.counted_scenario import plan_of, range_warnings
+from stripesim.scenarios.importing.growth import grown_cluster, parse_growth
+from stripesim.scenarios.importing.report_schema import ClusterImportError
+from stripesim.scenarios.importing.scenario import (
+    ImportedScenario,
+    chosen_pools,
+    describe_pool,
+    scenario_name,
+    scenario_of,
+)
+
+
+def answer(
+    cluster: ImportedCluster,
+    pools: Sequence[str] = (),
+    *,
+    path: Path = Path("scenario.toml"),
+    plan: bool = False,
+    grow: str = "",
+) -> tuple[dict[str, Any], dict[Path, ImportedScenario]]:
+    """Describe a cluster, and make scenarios of its pools.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    pools
+        Names of pools to make scenarios of; none: the pool that stores most.
+    path
+        Where the scenario is to be written. Scenarios of several pools have the name of their pool appended.
+    plan
+        Whether scenarios have no CRUSH map but a table `[plan]`.
+    grow
+        Hosts to add first, such as ``hosts=+4``; like those of the first pool.
+
+    Returns
+    -------
+    tuple
+        The document of `stripesim import ceph-report`, and scenarios by the file to write.
+
+    Raises
+    ------
+    ClusterImportError
+        If a pool is unknown or cannot be simulated, or both `plan` and `grow` are given.
+    """
+    if plan and grow:
+        wanted = "one of them: a plan varies the number of hosts itself"
+        raise ClusterImportError(f"--plan: got --grow {grow}, too; wanted {wanted}")
+    chosen = chosen_pools(cluster, pools)
+    if grow:
+        cluster = grown_cluster(cluster, chosen[0], parse_growth(grow))
+        names = [pool.placed.name for pool in chosen]
+        chosen = chosen_pools(cluster, names)
+    scenarios: dict[Path, ImportedScenario] = {}
+    for pool in chosen:
+        file = path if len(chosen) == 1 else _file_of(path, pool, set(scenarios))
+        scenarios[file] = (
+            plan_of(cluster, pool) if plan else scenario_of(cluster, pool, f"{file.stem}.crush.txt")
+        )
+    described = describe_pool(cluster, chosen[0])
+    first = next(iter(scenarios.values()))
+    outside = range_warnings(described)
+    warnings = [*cluster.warnings, *described.hardware.warnings, *first.notes]
+    others = len(cluster.pools) - len(chosen)
+    if others and not pools:
+        warnings.append(f"pools: the scenario is of {first.pool}; {others} more: --pool names others")
+    document = {
+        "version": cluster.version,
+        "pools": [pool.row() for pool in cluster.pools],
+        "osds": [osd.row() for osd in cluster.osds],
+        "pgs_by_osd": cluster.count_rows(),
+        "capacity": capacity_of(cluster),
+        "scenario": first.tables,
+        "scenarios": [{"pool": each.pool, **each.tables} for each in scenarios.values()],
+        "hardware": list(first.lines),
+        "processors": list(described.hardware.processors),
+        "outside_calibrated_range": outside,
+        "warnings": [*warnings, *outside],
+    }
+    return document, scenarios
+
+
+def _file_of(path: Path, pool: ImportedPool, taken: set[Path]) -> Path:
+    """Name the file of one of several pools."""
+    file = path.with_name(f"{path.stem}-{scenario_name(pool.placed.name)}{path.suffix}")
+    return file if file not in taken else path.with_name(f"{path.stem}-{pool.placed.id}{path.suffix}")

@@ -1,0 +1,173 @@
+"""The highest rate of requests that a cluster sustains, and the resource that sets it.
+
+Every resource that a request visits sets a rate at which its busiest member is always busy: drives with their
+seeks, networks, processors and the threads that run on them. The lowest of these rates is the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.run.build import build_loads, build_models, build_pool
+from stripesim.scenarios.schema.keys import Cell, Scenario, WorkloadSpec, cells
+from stripesim.scenarios.schema.units import duration_text, number_text
+from stripesim.sim.ceph.cluster import Models
+from stripesim.sim.ceph.demands import FloatArray, Mix, StationDemand, demands_of
+from stripesim.sim.ceph.pool import Pool
+
+# Above this many objects, their placement groups are equally likely to within a few per cent [count].
+_OBJECTS_MAX: Final = 200_000
+# A busiest member this much above the mean is worth a word.
+_NOTABLE_IMBALANCE: Final = 1.005
+
+
+class Bound(NamedTuple):
+    """Rate at which the busiest member of a class of resources is always busy."""
+
+    resource: str  #: What is full, such as ``drives``
+    iops: float  #: Requests per second [1/s]
+    why: str  #: Servers, time of each request and imbalance, in a sentence
+
+
+class _Words(NamedTuple):
+    resource: str
+    servers: str
+
+
+# Class of resources → what a planner calls it, and what its servers are.
+_WORDS: Final[Mapping[str, _Words]] = {
+    "client.submit": _Words("clients", "submission threads of clients"),
+    "client.tx": _Words("network of clients", "interfaces that send"),
+    "client.rx": _Words("network of clients", "interfaces that receive"),
+    "public.tx": _Words("public network", "interfaces that send"),
+    "public.rx": _Words("public network", "interfaces that receive"),
+    "private.tx": _Words("private network", "interfaces that send"),
+    "private.rx": _Words("private network", "interfaces that receive"),
+    "cpu": _Words("processors", "cores"),
+    "worker": _Words("processors (worker threads)", "worker threads"),
+    "messenger": _Words("processors (messenger threads)", "messenger threads"),
+    "kv": _Words("processors (key-value threads)", "key-value threads"),
+    "finisher": _Words("processors (finisher threads)", "finisher threads"),
+    "aio": _Words("processors (completion threads)", "completion threads"),
+    "reader": _Words("processors (worker threads)", "threads that wait for reads"),
+    "ssd": _Words("drives", "requests in service on all drives"),
+    "ssd.link": _Words("drives", "links from drives to hosts"),
+    "ssd.write": _Words("drives", "writes in service on all drives"),
+    "pg.lock": _Words("placement group locks", "locks"),
+    "pg.exec": _Words("placement group locks", "locks"),
+}
+
+
+def bounds_of(scenario: Scenario, scheme: str) -> tuple[Bound, ...]:
+    """List the rate that each resource sustains for one scheme, the lowest first.
+
+    Each kind of request (op, pattern, size) of the scenario must be served, so the kind with the lowest bound
+    decides.
+
+    Returns
+    -------
+    tuple of Bound
+        One for each resource. Empty where several workloads run at rates that the scenario does not state.
+
+    Raises
+    ------
+    ValueError
+        If the cluster cannot be built; the message says which key.
+    """
+    models = build_models(scenario)
+    per_cell = [bounds_of_cell(scenario, cell, models) for cell in cells(scenario) if cell.scheme == scheme]
+    known = [bounds for bounds in per_cell if bounds]
+    return min(known, key=lambda bounds: bounds[0].iops, default=())
+
+
+def bounds_of_cell(
+    scenario: Scenario, cell: Cell, models: Models, *, rates: Sequence[float] | None = None
+) -> tuple[Bound, ...]:
+    """List the rate that each resource sustains for one kind of request, the lowest first.
+
+    `rates` are those of several workloads that run at once [1/s]; left out, those that they state.
+    """
+    bounds: dict[str, Bound] = {}
+    for station in _stations_of(scenario, cell, models, rates):
+        words = _WORDS[station.kind]
+        bounds.setdefault(words.resource, Bound(words.resource, station.rate_per_s, _why(station, words)))
+    return tuple(bounds.values())
+
+
+def _why(station: StationDemand, words: _Words) -> str:
+    """Write the arithmetic of a bound."""
+    parts = [f"{station.units:,} {words.servers}"]
+    if station.servers < station.units:
+        parts.append(f"worth {number_text(station.servers)} while all are busy")
+    parts.append(f"a request takes {duration_text(station.demand_ns * 1e-9)} of their time in all")
+    if station.by_streams:
+        parts.append("sequential streams work on a few placement groups at a time")
+    elif station.imbalance >= _NOTABLE_IMBALANCE:
+        parts.append(f"the busiest has {station.imbalance:.2f} times the mean load")
+    return "; ".join(parts)
+
+
+def _stations_of(
+    scenario: Scenario, cell: Cell, models: Models, rates: Sequence[float] | None
+) -> tuple[StationDemand, ...]:
+    """Compute the demands of one kind of request, or of several workloads together."""
+    shares = _shares(scenario, rates)
+    if shares is None:
+        return ()
+    missing = () if scenario.degraded is None else scenario.degraded.missing_osds
+    pool = build_pool(scenario, parse_scheme(cell.scheme), models, down=missing)
+    built = build_loads(scenario, cell)
+    streams = built if isinstance(built, list) else [built]
+    patterns = [load.patterns[0] for load in scenario.loads] if scenario.workloads else [cell.pattern]
+    mixes = [
+        Mix(
+            workload=stream,
+            share=share,
+            prefilled=load.image == "prefilled",
+            groups_at_a_time=_groups_at_a_time(scenario, load) if pattern == "seq" else None,
+            stripes_in_flight=pattern == "seq",
+        )
+        for stream, share, load, pattern in zip(streams, shares, scenario.loads, patterns, strict=True)
+    ]
+    return demands_of(pool, mixes, _group_weights(scenario, pool))
+
+
+def _shares(scenario: Scenario, rates: Sequence[float] | None) -> list[float] | None:
+    """Return the share of each workload in all requests; None where nothing states their rates."""
+    if not scenario.workloads:
+        return [1.0]
+    if rates is None:
+        stated = [load.rate_per_s for load in scenario.loads]
+        rates = [rate for rate in stated if rate is not None]
+    if len(rates) != len(scenario.loads) or sum(rates) <= 0:
+        return None
+    return [rate / sum(rates) for rate in rates]
+
+
+def _groups_at_a_time(scenario: Scenario, load: WorkloadSpec) -> float | None:
+    """Return the placement groups that sequential streams work on at a time; None where nothing limits them.
+
+    A stream with :math:`q` requests of :math:`b` bytes in flight on objects of :math:`o` bytes has left
+    objects behind whose last requests wait; those hold half of their requests on average, so it works on
+    :math:`1 + 2 q b / o` groups.
+    """
+    if load.kind != "closed":
+        return None
+    objects_in_flight = load.queue_depth * load.block_sizes_bytes[0] / scenario.cluster.object_bytes
+    return load.clients * (1 + 2 * objects_in_flight)
+
+
+def _group_weights(scenario: Scenario, pool: Pool) -> FloatArray:
+    """Return the share of all objects that each placement group has, shape (groups,)."""
+    groups = pool.cluster.groups
+    objects = scenario.images_bytes // scenario.cluster.object_bytes
+    if scenario.workload.kind == "trace" or objects > max(_OBJECTS_MAX, 64 * groups):
+        return np.full(groups, 1 / groups)
+    numbers = np.arange(max(1, objects), dtype=np.int64)
+    counts = np.bincount(pool.groups_of(np.zeros_like(numbers), numbers), minlength=groups)
+    weights: FloatArray = counts / counts.sum()
+    return weights

@@ -1,0 +1,88 @@
+"""What a candidate costs to buy and to run, beyond the hosts that its owner has already."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from stripesim.scenarios.schema.keys import ClusterSpec, Scenario
+from stripesim.scenarios.schema.tables import DrivePricesSpec, PricesSpec
+
+_HOURS_PER_YEAR: Final = 8766.0
+
+
+class Cost(NamedTuple):
+    """Price and power of a candidate."""
+
+    cost: float  #: Hardware that is bought, and power over `PricesSpec.years` [currency]
+    watts: float  #: Power of all hosts and drives [W]
+
+
+class _DrivePrice(NamedTuple):
+    price: float
+    watts: float
+
+
+def cost_of(
+    candidate: Scenario,
+    owned: ClusterSpec,
+    owned_hosts: int,
+    prices: PricesSpec,
+    *,
+    drive_bytes: float,
+    drives_per_osd: int,
+) -> Cost:
+    """Add up what a candidate costs.
+
+    Parameters
+    ----------
+    candidate
+        The scenario of the candidate.
+    owned, owned_hosts
+        The cluster that exists, and how many of its hosts there are. They cost nothing as they are. A
+        candidate with other or larger drives buys all drives of its hosts, one with more OSDs on each host
+        buys those, one with faster networks buys networks, one with more cores buys hosts.
+    prices
+        Prices of the parts.
+    drive_bytes
+        Capacity of one drive [B]; 0 where it is not known.
+    drives_per_osd
+        Drives striped behind one OSD [count].
+    """
+    cluster = candidate.cluster
+    drive = _price_of_drive(prices, cluster.ssd, drive_bytes)
+    network = prices.network_per_gbit * (cluster.public_gbit_per_s + cluster.private_gbit_per_s)
+    drives = cluster.osd_count * drives_per_osd
+    per_host = drives / cluster.host_count
+    kept = min(owned_hosts, cluster.host_count)
+    bought = cluster.host_count - kept
+    cost = bought * (prices.host + network + per_host * drive.price)
+    if cluster.cores_per_host > owned.cores_per_host:
+        cost += kept * prices.host
+    if _has_faster_network(cluster, owned):
+        cost += kept * network
+    cost += kept * _drives_added(cluster, owned, per_host, drives_per_osd) * drive.price
+    watts = cluster.host_count * prices.host_watts + drives * drive.watts
+    cost += watts / 1000 * _HOURS_PER_YEAR * prices.years * prices.kwh
+    return Cost(cost, watts)
+
+
+def _price_of_drive(prices: PricesSpec, kind: str, drive_bytes: float) -> _DrivePrice:
+    """Return price and power of one drive of a kind."""
+    own = prices.drives.get(kind, DrivePricesSpec())
+    drive = prices.drive if own.drive is None else own.drive
+    per_tb = prices.drive_per_tb if own.drive_per_tb is None else own.drive_per_tb
+    watts = prices.drive_watts if own.drive_watts is None else own.drive_watts
+    return _DrivePrice(drive + per_tb * drive_bytes / 1e12, watts)
+
+
+def _has_faster_network(cluster: ClusterSpec, owned: ClusterSpec) -> bool:
+    faster_public = cluster.public_gbit_per_s > owned.public_gbit_per_s
+    faster_private = cluster.private_gbit_per_s > owned.private_gbit_per_s
+    return faster_public or faster_private
+
+
+def _drives_added(cluster: ClusterSpec, owned: ClusterSpec, per_host: float, drives_per_osd: int) -> float:
+    """Return the drives that a host of the owner's needs to become one of the candidate's [count]."""
+    if cluster.ssd != owned.ssd or cluster.drive_bytes != owned.drive_bytes:
+        return per_host
+    return max(0.0, per_host - owned.osd_count * drives_per_osd / owned.host_count)

@@ -1,0 +1,240 @@
+"""Estimate the memory of a run before anything is allocated, and refuse runs that would not fit.
+
+The bytes below are the growth of the resident set of a process at its peak, over a small run, in runs in
+which one quantity dominates, on the compiled engine. The estimates are within a factor of two of each of
+these runs (``tests/theory/test_memory.py`` repeats some), but for stripes of Clay codes, which are rounded up
+to sub-chunks and counted too high.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from stripesim.scenarios.schema.geometry import NumberedScheme, loads_with_keys, max_width
+from stripesim.scenarios.schema.keys import Scenario, WorkloadSpec
+from stripesim.scenarios.schema.memory_limit import MemoryLimit, memory_limit
+from stripesim.scenarios.schema.problems import Problem, problem
+from stripesim.scenarios.schema.units import bytes_text, format_size, number_text
+
+#: Bins of a series of a run with faults.
+BINS_MAX: Final = 10**6
+
+_REQUEST_BYTES: Final = 215
+_REQUEST_UNDER_FAULTS_BYTES: Final = 400
+_IN_FLIGHT_BYTES: Final = 800
+_CLIENT_BYTES: Final = 8000
+#: One object of a request that touches several: while the run lasts, and while the request is planned.
+_PIECE_BYTES: Final = 125
+_PLANNED_PIECE_BYTES: Final = 420
+#: Requests that are planned together.
+_PLANNED_REQUESTS: Final = 4096
+#: One stripe that a write in flight holds in memory.
+_STRIPE_BYTES: Final = 115
+_HOST_BYTES: Final = 2600
+_OSD_BYTES: Final = 3100
+_OSD_UNDER_FAULTS_BYTES: Final = 6600
+_OP_SHARD_BYTES: Final = 390
+#: Queues of operations of an OSD where a scenario does not say (`osd_op_num_shards` of solid-state drives).
+_OP_SHARDS: Final = 8
+_PG_BYTES: Final = 1080
+_PG_SHARD_BYTES: Final = 231
+_PG_UNDER_FAULTS_BYTES: Final = 5300
+_PG_SHARD_UNDER_FAULTS_BYTES: Final = 1500
+#: One object of an image, where its shards may have to be recovered.
+_OBJECT_UNDER_FAULTS_BYTES: Final = 550
+_BIN_BYTES: Final = 360
+
+
+class MemoryPart(NamedTuple):
+    """Memory that grows with the value of one key.
+
+    Attributes
+    ----------
+    key
+        The key, with dots.
+    needed_bytes
+        Bytes that the run needs for it [bytes].
+    value
+        What the key holds, in its unit.
+    text
+        Writes a value of the key.
+    shrinks
+        Whether the bytes fall as the value rises, instead of rising with it.
+    """
+
+    key: str
+    needed_bytes: float
+    value: float
+    text: Callable[[int], str]
+    shrinks: bool = False
+
+
+def count_text(value: int) -> str:
+    """Write a count with separators.
+
+    >>> count_text(1234567)
+    '1,234,567'
+    """
+    return f"{value:,}"
+
+
+def seconds_text(value: float) -> str:
+    """Write a time in seconds."""
+    return f"{number_text(value)} s"
+
+
+def known_requests(scenario: Scenario) -> dict[str, float]:
+    """Return the requests of each workload as far as they are known before a run; closed loops count none.
+
+    How many requests a closed loop issues in its time only a run shows.
+    """
+    return {place: _known_requests(load) for place, load in loads_with_keys(scenario)}
+
+
+def _known_requests(load: WorkloadSpec) -> float:
+    if load.requests is not None:
+        return float(load.requests)
+    if load.kind != "open" or load.duration_s is None:
+        return 0.0
+    return (load.rate_per_s or 0.0) * load.duration_s
+
+
+def memory_problem(
+    scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
+) -> Problem | None:
+    """Return the problem of a run that does not fit in the memory that is left; None where it fits.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    schemes
+        Its schemes; the one that needs most decides.
+    requests
+        Requests of a cell by the key of each workload [count].
+    """
+    parts = list(memory_parts(scenario, schemes, requests))
+    limit = memory_limit()
+    needed_bytes = sum(part.needed_bytes for part in parts)
+    if needed_bytes <= limit.left_bytes:
+        return None
+    largest = max(parts, key=lambda part: part.needed_bytes)
+    others_bytes = needed_bytes - largest.needed_bytes
+    share = f"{bytes_text(needed_bytes)} of memory, {bytes_text(largest.needed_bytes)} of it for this key"
+    got = f"{largest.text(math.floor(largest.value))} (a run of about {share})"
+    wanted = _wanted(largest, limit, limit.left_bytes - others_bytes)
+    return problem(largest.key, got, wanted, *(part.key for part in parts))
+
+
+def _wanted(part: MemoryPart, limit: MemoryLimit, free_bytes: float) -> str:
+    left = f"the {bytes_text(limit.left_bytes)} that the {limit.source} leaves"
+    if free_bytes <= 0:
+        return f"a run that needs no more than {left}"
+    factor = free_bytes / part.needed_bytes
+    if part.shrinks:
+        return f"at least {part.text(math.ceil(part.value / factor))}, for {left}"
+    lower = math.floor(part.value * factor)
+    if lower < 1:
+        return f"a run that needs no more than {left}"
+    return f"at most {part.text(_two_digits(lower))}, for {left}"
+
+
+def _two_digits(value: int) -> int:
+    """Round down to two significant digits."""
+    step = int("1" + "0" * max(0, len(str(value)) - 2))
+    return value // step * step
+
+
+def memory_parts(
+    scenario: Scenario, schemes: Sequence[NumberedScheme], requests: Mapping[str, float]
+) -> Iterator[MemoryPart]:
+    """Estimate what a cell of a scenario needs, key by key; the arguments are those of `memory_problem`."""
+    yield from _cluster_parts(scenario, schemes)
+    for place, load in loads_with_keys(scenario):
+        yield from _load_parts(scenario, schemes, place, load, requests.get(place, 0.0))
+    if scenario.faults is not None and scenario.duration_s is not None:
+        bins = min(BINS_MAX, scenario.duration_s / scenario.faults.series_s)
+        yield MemoryPart("faults.series_s", bins * _BIN_BYTES, scenario.faults.series_s, seconds_text, True)
+
+
+def _recovers(scenario: Scenario) -> bool:
+    return scenario.faults is not None or scenario.repair is not None
+
+
+def _cluster_parts(scenario: Scenario, schemes: Sequence[NumberedScheme]) -> Iterator[MemoryPart]:
+    cluster = scenario.cluster
+    recovers = _recovers(scenario)
+    osd_bytes = _OSD_UNDER_FAULTS_BYTES if recovers else _OSD_BYTES
+    pg_bytes = _PG_UNDER_FAULTS_BYTES if recovers else _PG_BYTES
+    shard_bytes = _PG_SHARD_UNDER_FAULTS_BYTES if recovers else _PG_SHARD_BYTES
+    width = max_width(schemes)
+    hosts = cluster.host_count
+    osds = cluster.osd_count
+    op_shards = cluster.op_shards or _OP_SHARDS
+    yield MemoryPart("cluster.hosts", hosts * _HOST_BYTES + osds * osd_bytes, hosts, count_text)
+    yield MemoryPart("cluster.op_shards", osds * op_shards * _OP_SHARD_BYTES, op_shards, count_text)
+    groups_bytes = cluster.pg_num * (pg_bytes + width * shard_bytes)
+    yield MemoryPart("cluster.pg_num", groups_bytes, cluster.pg_num, count_text)
+
+
+def _load_parts(
+    scenario: Scenario,
+    schemes: Sequence[NumberedScheme],
+    place: str,
+    load: WorkloadSpec,
+    requests: float,
+) -> Iterator[MemoryPart]:
+    recovers = _recovers(scenario)
+    request_bytes = _REQUEST_UNDER_FAULTS_BYTES if recovers else _REQUEST_BYTES
+    if load.requests is None and load.duration_s is not None:
+        yield MemoryPart(f"{place}.duration_s", requests * request_bytes, load.duration_s, seconds_text)
+    else:
+        yield MemoryPart(f"{place}.requests", requests * request_bytes, requests, count_text)
+    yield MemoryPart(f"{place}.clients", load.clients * _CLIENT_BYTES, load.clients, count_text)
+    if load.kind == "closed":
+        in_flight = float(load.queue_depth * load.clients)
+        yield MemoryPart(f"{place}.queue_depth", in_flight * _IN_FLIGHT_BYTES, load.queue_depth, count_text)
+    else:
+        # A request takes less than a second where the cluster keeps up.
+        in_flight = load.rate_per_s or 0.0
+    yield from _block_parts(scenario, schemes, place, load, requests, in_flight)
+    if recovers:
+        objects = load.clients * load.image_bytes / scenario.cluster.object_bytes
+        image_bytes = objects * _OBJECT_UNDER_FAULTS_BYTES
+        yield MemoryPart(f"{place}.image_bytes", image_bytes, load.image_bytes, format_size)
+
+
+def _block_parts(
+    scenario: Scenario,
+    schemes: Sequence[NumberedScheme],
+    place: str,
+    load: WorkloadSpec,
+    requests: float,
+    in_flight: float,
+) -> Iterator[MemoryPart]:
+    """Estimate what requests of the largest block need where they touch many objects or stripes."""
+    if load.kind == "trace":
+        return
+    cluster = scenario.cluster
+    block_bytes = max(load.block_sizes_bytes)
+    if requests == 0.0:
+        # At least those that are in flight.
+        requests = in_flight
+    if block_bytes > cluster.object_bytes:
+        pieces = block_bytes / cluster.object_bytes
+        planned = min(requests, _PLANNED_REQUESTS)
+        pieces_bytes = pieces * (requests * _PIECE_BYTES + planned * _PLANNED_PIECE_BYTES)
+        yield MemoryPart("cluster.object_bytes", pieces_bytes, cluster.object_bytes, format_size, True)
+    data_shards = [item.scheme.k for item in schemes if item.scheme.kind == "erasure"]
+    if data_shards and _writes(load):
+        stripes = block_bytes / (cluster.stripe_unit_bytes * min(data_shards))
+        stripes_bytes = min(requests, in_flight) * stripes * _STRIPE_BYTES
+        yield MemoryPart(
+            "cluster.stripe_unit_bytes", stripes_bytes, cluster.stripe_unit_bytes, format_size, True
+        )
+
+
+def _writes(load: WorkloadSpec) -> bool:
+    if load.read_fraction is not None:
+        return load.read_fraction < 1
+    return "write" in load.ops

@@ -1,0 +1,275 @@
+"""Service demands: what one request takes of each class of resources when it meets no other request.
+
+The numbers come from the op graphs that the engines execute, without running an engine. By the utilisation
+law no system serves more requests per second than ``servers / demand`` of any resource, whatever the queues
+do, so the smallest of these rates is an upper bound of the throughput. Start with `demands_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from stripesim.sim.ceph.clients.workload import SyntheticLoops, Workload
+from stripesim.sim.ceph.planner import RequestPlanner
+from stripesim.sim.ceph.pool import Book, Pool
+from stripesim.sim.engine.conditions import ALWAYS, NO, PINNED, YES
+from stripesim.sim.engine.graph import ACQUIRE, BRANCH, DELAY, RELEASE, SPAWN, USE, IntArray, Template
+from stripesim.sim.engine.program import BATCH, BY_CLIENT, GATE, PAIRED_UNIT, Resources
+
+FloatArray = npt.NDArray[np.float64]
+
+#: Requests that are planned to find the mean demand [count].
+SAMPLE_REQUESTS = 512
+# Placement groups whose busiest resources stand for those of all [count].
+_GROUPS_SAMPLED = 32
+
+
+@dataclass(frozen=True)
+class StationDemand:
+    """Demand of the mean request at one class of resources, such as all drives."""
+
+    kind: str  #: Class of the resources, such as ``ssd`` or ``public.tx``
+    members: int  #: Resources of this class [count]
+    units: int  #: Cores, channels, threads or interfaces of all members together [count]
+    servers: float  #: The same, two busy hardware threads of a core counted as what they do together [count]
+    demand_ns: float  #: Time that a request takes of all members together [ns]
+    imbalance: float  #: Load of the busiest member over the mean of all [1]
+    rate_per_s: float  #: Rate of requests at which the busiest member is always busy [1/s]
+    by_streams: bool  #: Whether the few groups that sequential streams are in at a time set that rate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mix:
+    """One of the workloads whose mean request is asked for."""
+
+    workload: Workload | SyntheticLoops
+    share: float = 1.0  #: Share of all requests that are of this workload, 0 to 1
+    prefilled: bool = True  #: Whether the objects exist before the first request
+    #: Placement groups that requests go to at a time, on average [count]; None: all. A sequential stream
+    #: stays on one object until it has passed it.
+    groups_at_a_time: float | None = None
+    #: Whether the partial stripes that a write needs are in flight with an earlier one, as under a sequential
+    #: load, so that drives do not read them again
+    stripes_in_flight: bool = False
+
+
+def demands_of(pool: Pool, mixes: Sequence[Mix], group_weights: FloatArray) -> tuple[StationDemand, ...]:
+    """Compute what the mean request takes of each class of resources.
+
+    Parameters
+    ----------
+    pool
+        The pool and its cluster.
+    mixes
+        The workloads that share the cluster; of each about `SAMPLE_REQUESTS` requests are planned.
+    group_weights
+        Share of the requests that goes to each placement group in the long run, shape (groups,).
+
+    Returns
+    -------
+    tuple of StationDemand
+        One for each class of resources that a request uses, the lowest rate first.
+
+    Notes
+    -----
+    The busiest resource of a class decides, as CRUSH places the groups: uneven placement lowers the bound.
+    A thread or a lock is in use from being taken to being given back by a request that meets no other one.
+    Left out, because they depend on the load: wake-ups of threads, and syncs of the key-value store, of
+    which one serves all transactions that wait. Read caches are as cold as at the start of a run.
+
+    References
+    ----------
+    P. J. Denning, J. P. Buzen, "The operational analysis of queueing network models", ACM Computing Surveys
+    10(3), 1978: the utilisation law and the bound of the bottleneck.
+    """
+    resources = pool.cluster.resources
+    servers = _servers(resources)
+    demands_ns = np.zeros(len(servers))
+    streams_ns = np.zeros(len(servers))
+    for mix in mixes:
+        planned = _PlannedSample(pool, mix)
+        demands_ns += mix.share * planned.spread(group_weights)
+        if mix.groups_at_a_time is not None:
+            streams_ns += mix.share * planned.busiest_of_group(servers) / mix.groups_at_a_time
+    return _stations(resources, servers, demands_ns, streams_ns)
+
+
+class _PlannedSample:
+    """Requests of one workload as planned: what the mean one takes of each role, by view of the groups."""
+
+    def __init__(self, pool: Pool, mix: Mix) -> None:
+        book = Book(pool.bindings())
+        planner = RequestPlanner(pool, book, mix.workload, prefilled=mix.prefilled)
+        rounds = SAMPLE_REQUESTS
+        if isinstance(mix.workload, SyntheticLoops):
+            rounds = -(-SAMPLE_REQUESTS // mix.workload.clients)
+        chunk = planner.take(rounds)
+        requests = int(planner.planned.owners.max(initial=-1)) + 1
+        views = pool.views[chunk.groups]
+        self._pool = pool
+        self._bindings = book.bindings
+        self._by_view = {
+            view: _role_demands(book, chunk.templates[views == view], mix.stripes_in_flight) / requests
+            for view in np.unique(views).tolist()
+        }
+
+    def spread(self, group_weights: FloatArray) -> FloatArray:
+        """Spread demands over all resources by the weights of placement groups [ns], shape (resources,)."""
+        demands_ns = np.zeros(len(self._pool.cluster.resources.kinds))
+        for view, by_role in self._by_view.items():
+            groups = np.flatnonzero(self._pool.views == view)
+            weights = group_weights[groups] / group_weights[groups].sum()
+            self._add(demands_ns, by_role, groups, weights)
+        return demands_ns
+
+    def busiest_of_group(self, servers: FloatArray) -> FloatArray:
+        """Return the time that requests to one group keep the busiest resource of each class busy [ns].
+
+        The mean over some groups; the same for all resources of a class, shape (resources,).
+        """
+        kinds, kind_of = np.unique(np.array(self._pool.cluster.resources.kinds), return_inverse=True)
+        totals_ns = np.zeros(len(kinds))
+        samples = np.linspace(0, self._pool.cluster.groups - 1, _GROUPS_SAMPLED).astype(np.int64)
+        for group in samples.tolist():
+            loads_ns = np.zeros(len(servers))
+            by_role = self._by_view.get(int(self._pool.views[group]))
+            if by_role is not None:
+                self._add(loads_ns, by_role, np.array([group]), np.ones(1))
+            highest_ns = np.zeros(len(kinds))
+            np.maximum.at(highest_ns, kind_of, loads_ns / servers)
+            totals_ns += highest_ns
+        return totals_ns[kind_of] / len(samples)
+
+    def _add(
+        self, demands_ns: FloatArray, by_role: FloatArray, groups: IntArray, weights: FloatArray
+    ) -> None:
+        """Add demands by role to the resources that placement groups and clients bind [ns]."""
+        client_rows = self._bindings[self._pool.cluster.groups :]
+        for role in np.flatnonzero(by_role > 0).tolist():
+            bound = self._bindings[groups, role]
+            by_group = bound >= 0
+            np.add.at(demands_ns, bound[by_group], by_role[role] * weights[by_group])
+            by_client = float(weights[bound == BY_CLIENT].sum())
+            if by_client:
+                theirs = client_rows[client_rows[:, role] >= 0, role]
+                np.add.at(demands_ns, theirs, by_role[role] * by_client / len(client_rows))
+
+
+def _role_demands(book: Book, templates: IntArray, stripes_in_flight: bool) -> FloatArray:
+    """Sum what requests on these templates take of each role [ns]."""
+    total_ns = np.zeros(book.bindings.shape[1])
+    indices, counts = np.unique(templates, return_counts=True)
+    for index, count in zip(indices.tolist(), counts.tolist(), strict=True):
+        for template in _with_spawned(book.templates[index]):
+            _add_demands(total_ns, template, count, stripes_in_flight)
+    return total_ns
+
+
+def _with_spawned(template: Template) -> Iterator[Template]:
+    """Yield a template and the detached graphs that each of its requests starts."""
+    yield template
+    dynamics = template.dynamics
+    if dynamics is None:
+        return
+    for step in np.flatnonzero(template.words == SPAWN).tolist():
+        if dynamics.tests[step] == ALWAYS:
+            yield from _with_spawned(dynamics.spawned[int(dynamics.spawns[step])])
+
+
+def _add_demands(total_ns: FloatArray, template: Template, count: int, stripes_in_flight: bool) -> None:
+    """Add what requests on one template take of each role [ns]."""
+    ends_ns = _ends_without_waits(template, stripes_in_flight)
+    for step, word in enumerate(template.words.tolist()):
+        end_ns = ends_ns[step]
+        role = template.roles[step]
+        if end_ns is None or role < 0:
+            continue
+        if word == USE:
+            total_ns[role] += count * template.demands_ns[step]
+        elif word == ACQUIRE:
+            # Releases less acquires: what is held, whichever of them belong together.
+            total_ns[role] -= count * end_ns
+        elif word == RELEASE:
+            total_ns[role] += count * end_ns
+
+
+def _ends_without_waits(template: Template, stripes_in_flight: bool) -> list[float | None]:
+    """Return when each step of a request that never waits is complete [ns]; None: it does not run."""
+    starts_ns = [0.0] * template.steps
+    arrivals = [0] * template.steps
+    ends_ns: list[float | None] = []
+    for step in range(template.steps):
+        if not _runs(template, step, arrivals[step]):
+            ends_ns.append(None)
+            continue
+        end_ns = starts_ns[step]
+        if template.words[step] in (USE, DELAY):
+            end_ns += float(template.demands_ns[step])
+        ends_ns.append(end_ns)
+        for successor in _successors(template, step, stripes_in_flight):
+            arrivals[successor] += 1
+            starts_ns[successor] = max(starts_ns[successor], end_ns)
+    return ends_ns
+
+
+def _runs(template: Template, step: int, arrivals: int) -> bool:
+    """Return whether a step runs once so many of its predecessors have completed."""
+    if template.dynamics is not None and template.dynamics.merges[step]:
+        return arrivals > 0
+    return arrivals == int(template.predecessors[step])
+
+
+def _successors(template: Template, step: int, stripes_in_flight: bool) -> list[int]:
+    """Return the steps that follow; of a branch those on the side that the request takes."""
+    start, stop = template.successor_starts[step : step + 2].tolist()
+    successors: list[int] = template.successors[start:stop].tolist()
+    if template.words[step] != BRANCH:
+        return successors
+    assert template.dynamics is not None
+    yes_count = int(template.dynamics.yes_counts[step])
+    held = stripes_in_flight and template.dynamics.tests[step] == PINNED
+    return {YES: successors[:yes_count], NO: successors[yes_count:]}[YES if held else NO]
+
+
+def _stations(
+    resources: Resources, servers: FloatArray, demands_ns: FloatArray, streams_ns: FloatArray
+) -> tuple[StationDemand, ...]:
+    """Sum demands by class of resources; a batch is shared and a gate has no server: neither sets a bound."""
+    sets_bound = ~np.isin(resources.disciplines, (BATCH, GATE)) & (demands_ns > 0)
+    kinds = np.array(resources.kinds)
+    stations = []
+    for kind in np.unique(kinds[sets_bound]).tolist():
+        mine = kinds == kind
+        loads_ns = demands_ns[mine] / servers[mine]
+        total_ns = float(demands_ns[mine].sum())
+        mean_ns = total_ns / float(servers[mine].sum())
+        stream_ns = float(streams_ns[mine].max())
+        busiest_ns = float(loads_ns.max())
+        stations.append(
+            StationDemand(
+                kind=kind,
+                members=int(mine.sum()),
+                units=int(resources.capacities[mine].sum()),
+                servers=float(servers[mine].sum()),
+                demand_ns=total_ns,
+                imbalance=busiest_ns / mean_ns,
+                rate_per_s=1e9 / max(busiest_ns, stream_ns),
+                by_streams=stream_ns > busiest_ns,
+            )
+        )
+    return tuple(sorted(stations, key=lambda station: station.rate_per_s))
+
+
+def _servers(resources: Resources) -> FloatArray:
+    """Return the servers of each resource; the two hardware threads of a core do less than two cores."""
+    servers = resources.capacities.astype(np.float64)
+    slowdown = resources.paired_slowdown / PAIRED_UNIT
+    if not slowdown:
+        return servers
+    # Either both threads of a core work, each slower, or one of them works alone.
+    paired = np.maximum(servers / (1 + slowdown), servers / 2)
+    return np.where(np.asarray(resources.paired) > 0, paired, servers)

@@ -1,0 +1,146 @@
+"""Two options compared: their numbers side by side, a simulation of both, CSV and a page to forward."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from stripesim._version import __version__
+from stripesim.scenarios.report.page.render import Table, render
+from stripesim.scenarios.schema.keys import Scenario
+from stripesim.scenarios.schema.units import number_text
+from stripesim.sim.observe.intervals import student_interval
+from stripesim.web.jobs import Job
+from stripesim.web.state import Number, Option, controls, difference
+
+_NOTHING: Final = "–"
+_PENDING: Final = "…"
+# Columns of a simulation, with the factor to the unit that is shown.
+_MEASURED: Final = {"iops": 1.0, "latency_mean_ns": 1e-6, "latency_p99_ns": 1e-6}
+# Rows of a simulation in the CSV file and the report.
+_SUMMARISED: Final = {"iops": "served [1/s]", "latency_p99_ns": "p99 [ms]", "limit": "near its limit"}
+# A spreadsheet takes text that begins so for a formula.
+_FORMULA_STARTS: Final = ("=", "+", "-", "@")
+
+
+class NumberRow(NamedTuple):
+    """One number of both options: what each has, and how B differs from A."""
+
+    pair: Sequence[Number | None]
+    difference: str
+
+    @property
+    def known(self) -> Number:
+        """The number of the first option that has it."""
+        return next(number for number in self.pair if number is not None)
+
+    @property
+    def texts(self) -> list[str]:
+        """The number of each option as text."""
+        return [_NOTHING if number is None else number.text for number in self.pair]
+
+
+def number_rows(options: Mapping[str, Option]) -> list[NumberRow]:
+    """Put the numbers of both options side by side."""
+    by_side = [{number.key: number for number in option.numbers} for option in options.values()]
+    keys = dict.fromkeys(key for numbers in by_side for key in numbers)
+    rows = []
+    for key in keys:
+        pair = [numbers.get(key) for numbers in by_side]
+        rows.append(NumberRow(pair, _difference(key, *pair)))
+    return rows
+
+
+def _difference(key: str, first: Number | None, second: Number | None) -> str:
+    first_value = None if first is None else first.value
+    second_value = None if second is None else second.value
+    if key == "nines" and first_value is not None and second_value is not None:
+        # Of a logarithm the difference says more than the share.
+        return f"{second_value - first_value:+.1f}"
+    return difference(first_value, second_value)
+
+
+def job_rows(job: Job) -> list[dict[str, str]]:
+    """Return a row for each option of a job: means and 95 % intervals over the seeds that are done."""
+    return [_job_row(side, scenario, job.rows_of(side)) for side, scenario in job.options.items()]
+
+
+def _job_row(side: str, scenario: Scenario, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    cluster = scenario.cluster
+    what = f"{scenario.schemes[0]} on {cluster.host_count} × {cluster.osds_per_host} OSDs"
+    line = {"side": side.upper(), "what": what, "runs": str(len(rows))}
+    for key, factor in _MEASURED.items():
+        line[key] = _mean_text([row[key] for row in rows], factor)
+    bottlenecks = dict.fromkeys(str(row["bottleneck"]) for row in rows)
+    line["limit"] = ", ".join(bottlenecks) or _PENDING
+    line["verdict"] = _verdict(rows)
+    return line
+
+
+def _mean_text(values: Sequence[float], factor: float) -> str:
+    if not values:
+        return _PENDING
+    if len(values) == 1:
+        return number_text(values[0], factor)
+    mean, low, high = student_interval(values)
+    assert low is not None and high is not None, "two values or more have an interval"
+    half = number_text((high - low) / 2, factor, digits=2)
+    return f"{number_text(mean, factor)} ± {half}"
+
+
+def _verdict(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return _PENDING
+    if any(row["saturated"] for row in rows):
+        return "saturated: does not serve the rate"
+    return "serves the rate"
+
+
+def csv_of_options(options: Mapping[str, Option], job: Job | None) -> str:
+    """Write the fields and numbers of both options as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["number", "A", "B", "difference", "why"])
+    for control in controls():
+        values = [_escape_formula(option.values[control.name]) for option in options.values()]
+        writer.writerow([control.name, *values, "", "the form"])
+    writer.writerows(_lines(options, job))
+    return text.getvalue()
+
+
+def _escape_formula(text: str) -> str:
+    return "'" + text if text.startswith(_FORMULA_STARTS) else text
+
+
+def report_of_options(options: Mapping[str, Option], job: Job | None) -> str:
+    """Write both options as a page that stands alone."""
+    both = options.values()
+    columns = ["number", "A", "B", "B against A", "why"]
+    fields = [[control.label, *(option.values[control.name] for option in both)] for control in controls()]
+    warnings = [line for option in both for line in (*option.problem_lines, *option.warnings)]
+    return render(
+        "compare.html.j2",
+        kind="Two options compared",
+        title=" or ".join(option.values["scheme"] for option in both),
+        introduction="Capacity, bounds and durability by closed forms; rates where they were simulated.",
+        meta=[f"stripesim {__version__}"],
+        numbers=Table("Numbers", columns, _lines(options, job), numeric=False, form="stack"),
+        asked=Table("What was asked", ["control", "A", "B"], fields),
+        warnings=list(dict.fromkeys(warnings)),
+    )
+
+
+def _lines(options: Mapping[str, Option], job: Job | None) -> list[list[str]]:
+    """Return all numbers as rows of text: number, A, B, difference, why."""
+    lines = []
+    for row in number_rows(options):
+        known = row.known
+        why = f"{known.why}; {known.source}; {known.range}"
+        lines.append([known.label, *row.texts, row.difference, why])
+    if job is None:
+        return lines
+    by_side = {row["side"]: row for row in job_rows(job)}
+    for key, label in _SUMMARISED.items():
+        pair = [by_side[side][key] if side in by_side else _NOTHING for side in "AB"]
+        lines.append([f"simulated: {label}", *pair, "", "mean ± 95 % over seeds"])
+    return lines

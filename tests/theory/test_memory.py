@@ -1,0 +1,84 @@
+"""What a run is said to need of memory is what it takes, within a factor of two."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stripesim.models.coding import parse_scheme
+from stripesim.scenarios.schema.geometry import NumberedScheme
+from stripesim.scenarios.schema.loader import parse_scenario
+from stripesim.scenarios.schema.memory import known_requests, memory_parts
+
+STATUS = Path("/proc/self/status")
+pytestmark = pytest.mark.skipif(
+    not STATUS.exists(), reason="/proc does not tell the memory of a process here"
+)
+
+BASE = """
+schemes = ["rep:3"]
+[workload]
+ops = ["write"]
+patterns = ["rand"]
+requests = 100
+image_bytes = "1GiB"
+"""
+CODED = ["schemes=rs:6,3", "cluster.hosts=10"]
+
+# Run a scenario, so that all is loaded, and print by how much another needs more at its peak [bytes].
+PROGRAM = """
+import json, sys
+from stripesim.scenarios.run.execute import run_scenario
+from stripesim.scenarios.schema.loader import parse_scenario
+
+def peak_bytes():
+    # Not of getrusage, which counts the process that started this one too.
+    status = open("/proc/self/status").read()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+text, sets = json.load(sys.stdin)
+run_scenario(parse_scenario(text), costs=False)
+before_bytes = peak_bytes()
+run_scenario(parse_scenario(text, sets=sets), costs=False)
+print(peak_bytes() - before_bytes)
+"""
+
+
+def growth_bytes(sets):
+    """Return by how much a process grows over a run, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps([BASE, sets]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    """The engine compiled and cached: compiling it takes memory too."""
+    growth_bytes([])
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ["cluster.op_shards=10000"],
+        ["cluster.pg_num=40000"],
+        [*CODED, "cluster.stripe_unit_bytes=64", "workload.block_sizes_bytes=4MiB"],
+        ["workload.requests=150000", "workload.queue_depth=50000"],
+    ],
+    ids=["queues of operations", "placement groups", "stripes in flight", "requests"],
+)
+def test_the_estimate_is_within_a_factor_of_two(compiled, sets):
+    scenario = parse_scenario(BASE, sets=sets)
+    schemes = [NumberedScheme(0, text, parse_scheme(text)) for text in scenario.schemes]
+    parts = memory_parts(scenario, schemes, known_requests(scenario))
+    needed_bytes = sum(part.needed_bytes for part in parts)
+    measured_bytes = growth_bytes(sets)
+    assert measured_bytes > 50e6
+    assert measured_bytes / 2 < needed_bytes < measured_bytes * 2

@@ -1,0 +1,129 @@
+"""The bound of a cluster's rate: by hand, and against what the simulation reaches."""
+
+import pytest
+
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.scenarios.planning.bound import bounds_of, bounds_of_cell
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.run.cell import run_cell
+from stripesim.scenarios.schema.keys import cells
+from stripesim.scenarios.schema.loader import scenario_from
+
+CLUSTER = {"hosts": 6, "osds_per_host": 4, "pg_num": 1024}
+LOAD = {
+    "patterns": ["rand"],
+    "block_sizes_bytes": ["4k"],
+    "queue_depth": 128,
+    "clients": 8,
+    "image_bytes": "64GiB",
+}
+
+
+def scenario_of(cluster, load, schemes=("rep:3", "rs:4,2"), **top):
+    tables = {"cluster": CLUSTER | cluster, "workload": LOAD | load}
+    return scenario_from({"schemes": list(schemes), **tables, **top})
+
+
+def bound_of(scenario, scheme, resource):
+    return next(bound.iops for bound in bounds_of(scenario, scheme) if bound.resource == resource)
+
+
+def number(name, table, key):
+    return ParameterSet(name).table(table)[key]["value"]
+
+
+def test_disks_serve_one_request_per_seek_and_half_turn():
+    # Given 24 disks and one placement group on each pair, so that no disk has more than another.
+    scenario = scenario_of(
+        {"ssd": "hdd-7200", "pg_num": 4096}, {"ops": ["read"], "requests": 10}, schemes=["rep:1"]
+    )
+
+    iops = bound_of(scenario, "rep:1", "drives")
+
+    seek_s = number("hdd-7200", "hdd", "read_mean_seek_ns") * 1e-9
+    half_turn_s = number("hdd-7200", "hdd", "rotation_ns") * 0.5e-9
+    transfer_s = number("hdd-7200", "hdd", "read_ns_per_byte") * 4096e-9
+    by_hand = 24 / (seek_s + half_turn_s + transfer_s)
+    # The busiest disk of 24 with 170 placement groups each has some 10 to 25 % more than the mean.
+    assert by_hand / 1.4 < iops <= by_hand
+    # 85 reads a second is what a disk does.
+    assert 60 < by_hand / 24 < 120
+
+
+def test_large_reads_are_bound_by_the_wires_of_all_hosts():
+    given = {"public_gbit_per_s": 10.0, "private_gbit_per_s": 10.0}
+    load = {"ops": ["read"], "block_sizes_bytes": ["1MiB"], "requests": 10}
+    scenario = scenario_of(given, load, schemes=["rep:3"])
+
+    iops = bound_of(scenario, "rep:3", "public network")
+
+    # 6 hosts × 1.25 GB/s / 1 MiB, less 90 bytes of frame to each 1,448 of payload and the uneven placement.
+    by_hand = 6 * 1.25e9 / (1024**2 * (1 + 90 / 1448))
+    assert by_hand / 1.2 < iops <= by_hand
+
+
+@pytest.mark.parametrize("scheme", ["rep:3", "rs:4,2"])
+def test_fewer_cores_lower_the_bound_of_a_processor_bound_cluster(scheme):
+    load = {"ops": ["write"], "requests": 10}
+    many, few = (scenario_of({"cores_per_host": cores}, load) for cores in (32, 2))
+
+    ratio = bound_of(many, scheme, "processors") / bound_of(few, scheme, "processors")
+
+    assert ratio == pytest.approx(16)
+    assert bounds_of(few, scheme)[0].resource == "processors"
+
+
+def test_erasure_coding_saturates_processors_at_a_lower_rate_than_copies():
+    scenario = scenario_of({"cores_per_host": 4}, {"ops": ["write"], "requests": 10})
+    coded, copied = (bounds_of(scenario, scheme)[0] for scheme in ("rs:4,2", "rep:3"))
+    assert coded.resource == copied.resource == "processors"
+    assert coded.iops < copied.iops
+
+
+CLUSTERS = {
+    "disks": ({"ssd": "hdd-7200"}, {"requests": 3000}),
+    "nvme": ({}, {"requests": 30_000}),
+    "few cores": ({"cores_per_host": 4}, {"requests": 10_000}),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.parametrize("size", ["4k", "64k"])
+def test_the_bound_is_what_saturation_reaches(name, size):
+    # Given a load of 1,024 requests in flight, which saturates each of these clusters.
+    cluster, load = CLUSTERS[name]
+    scenario = scenario_of(cluster, load | {"ops": ["write", "read"], "block_sizes_bytes": [size]})
+    models = build_models(scenario)
+    for cell in cells(scenario):
+        bound = bounds_of_cell(scenario, cell, models)[0]
+        reached = run_cell(scenario, cell, "compiled", models).row["iops"]
+        # A short run passes the rate of the busiest member until its queue has grown.
+        assert 0.7 < bound.iops / reached < 1.5, (cell, bound, reached)
+
+
+def test_small_sequential_writes_are_bound_by_the_groups_they_are_in():
+    load = {"ops": ["write"], "patterns": ["seq"], "requests": 5000}
+    scenario = scenario_of({"parameters": "kraken", "ssd": "intel-730"}, load, generation="kraken")
+    models = build_models(scenario)
+    for cell in cells(scenario):
+        bound = bounds_of_cell(scenario, cell, models)[0]
+        reached = run_cell(scenario, cell, "compiled", models).row["iops"]
+        assert bound.resource == "placement group locks"
+        # While a group is locked, its write also waits for what other groups' writes keep busy.
+        assert 0.9 < bound.iops / reached < 2.5, (cell, bound, reached)
+
+
+def test_of_several_workloads_the_mix_of_their_rates_decides():
+    each = {"patterns": ["rand"], "block_sizes_bytes": ["4k"], "kind": "open"}
+    reads = {**each, "name": "reads", "ops": ["read"]}
+    writes = {**each, "name": "writes", "ops": ["write"]}
+
+    def bound(reads_per_s, writes_per_s):
+        loads = [{**reads, "rate_per_s": reads_per_s}, {**writes, "rate_per_s": writes_per_s}]
+        tables = {"cluster": CLUSTER | {"ssd": "hdd-7200"}, "workload": {"requests": 10}}
+        scenario = scenario_from({"schemes": ["rep:3"], **tables, "workloads": loads})
+        return bounds_of(scenario, "rep:3")[0].iops
+
+    # By time of drives per request: a half of each takes the mean of both.
+    mixed = 1 / (0.5 / bound(1000.0, 0.001) + 0.5 / bound(0.001, 1000.0))
+    assert bound(500.0, 500.0) == pytest.approx(mixed, rel=0.15)

@@ -1,0 +1,422 @@
+"""What an import says of a made-up cluster: use, capacity, cores, load and plan, each counted by hand.
+
+The cluster of `support.reports` has 6 hosts in 3 racks, with 4 disks of 4.096 TB each: 98.304 TB raw.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from stripesim.calibration.parameters.sets import ParameterSet
+from stripesim.models.generations import generation
+from stripesim.scenarios.importing.capacity import capacity_of
+from stripesim.scenarios.importing.cluster import import_cluster
+from stripesim.scenarios.importing.counted_scenario import plan_of, scenario_without_map
+from stripesim.scenarios.importing.hardware import PARAMETER_SETS, _families, nearest_parameters, processor_of
+from stripesim.scenarios.importing.pool_workload import load_of
+from stripesim.scenarios.importing.report_schema import ClusterImportError
+from stripesim.scenarios.importing.scenario import describe_pool, scenario_of, write_scenario
+from stripesim.scenarios.importing.summary import answer
+from stripesim.scenarios.importing.usage import stored_on, use_by_class
+from stripesim.scenarios.planning.capacity import capacity_of as scheme_capacity
+from stripesim.scenarios.planning.capacity import drives_of
+from stripesim.scenarios.run.build import build_models
+from stripesim.scenarios.schema.loader import load_scenario, scenario_from
+from stripesim.web.state import read_report
+from support.reports import HOSTS, OSD_BYTES, OSDS_PER_HOST, report, write_report
+
+RAW_BYTES = HOSTS * OSDS_PER_HOST * OSD_BYTES
+KIB = 1024
+
+
+@pytest.fixture
+def imported(tmp_path):
+    """Import a report, changed as `support.reports.report` allows, with further files."""
+
+    def load(*more, **changes):
+        paths = [write_report(tmp_path, report(**changes))]
+        paths += [write_report(tmp_path, document, f"{number}.json") for number, document in enumerate(more)]
+        return import_cluster(paths)
+
+    return load
+
+
+# Bytes in use.
+
+
+def test_the_use_of_a_class_is_what_its_sum_says_and_databases_hold_no_data(imported):
+    database = 100 * 2**30
+    used_kib = 30_000_000_000
+    cluster = imported(kb_used=used_kib, database_bytes=database)
+    use = use_by_class(cluster)["hdd"]
+    assert (use.basis, use.used_bytes) == ("class", used_kib * KIB)
+    assert use.data_bytes == used_kib * KIB - 24 * database
+    (row,) = capacity_of(cluster)["classes"]
+    assert row["used_bytes"] == used_kib * KIB
+    # Three copies on all OSDs: a client byte takes three.
+    assert stored_on(cluster, cluster.pools[0]) == pytest.approx(use.data_bytes / 3)
+
+
+def test_the_use_of_each_osd_goes_before_that_of_its_class(imported):
+    # 1 to 24 million KiB on the OSDs, 300 million in all.
+    nodes = [
+        {"id": osd, "type": "osd", "kb": OSD_BYTES // KIB, "kb_used": (osd + 1) * 10**6} for osd in range(24)
+    ]
+    cluster = imported({"nodes": nodes}, kb_used=1)
+    use = use_by_class(cluster)["hdd"]
+    assert (use.basis, use.used_bytes) == ("osds", 300 * 10**6 * KIB)
+
+
+def test_without_class_sums_the_total_counts_and_without_any_the_pools(imported, tmp_path):
+    document = report(counters={"num_bytes": 2 * 10**12})
+    document.pop("osd_sum_by_class")
+    cluster = import_cluster(
+        [write_report(tmp_path, {**document, "osd_sum": {"kb": 10**10, "kb_used": 7 * 10**9}})]
+    )
+    use = use_by_class(cluster)["hdd"]
+    assert (use.basis, use.used_bytes) == ("cluster", 7 * 10**9 * KIB)
+    cluster = import_cluster([write_report(tmp_path, document)])
+    use = use_by_class(cluster)["hdd"]
+    assert (use.basis, use.used_bytes) == ("pools", pytest.approx(3 * 2 * 10**12))
+
+
+def test_ceph_df_adds_use_and_counters_to_a_dump(imported, tmp_path):
+    document = report()
+    stats = {"stored": 5 * 10**12, "rd": 10, "rd_bytes": 10 * 8192, "wr": 30, "wr_bytes": 30 * 65536}
+    df = {
+        "stats": {},
+        "stats_by_class": {"hdd": {"total_bytes": 10**14, "total_used_raw_bytes": 16 * 10**12}},
+        "pools": [{"name": "data", "id": 1, "stats": stats}],
+    }
+    paths = [
+        write_report(tmp_path, document[key], f"{key}.json") for key in ("osdmap", "crushmap", "osd_metadata")
+    ]
+    cluster = import_cluster([*paths, write_report(tmp_path, df, "df.json")])
+    assert use_by_class(cluster)["hdd"].used_bytes == pytest.approx(16 * 10**12, abs=KIB)
+    load = load_of(cluster, cluster.pools[0])
+    assert (load.read_bytes, load.write_bytes, load.read_fraction) == (8192, 65536, 0.25)
+
+
+# Capacity and failure domains.
+
+
+@pytest.mark.parametrize(
+    ("rule", "domain", "domains"),
+    [
+        ((("chooseleaf_firstn", 0, "host"),), "host", 6),
+        ((("choose_firstn", 0, "osd"),), "osd", 24),
+        ((("chooseleaf_firstn", 0, "rack"),), "rack", 3),
+        ((("choose_firstn", 0, "rack"), ("chooseleaf_firstn", 1, "host")), "rack", 3),
+        # Two hosts in each of several racks: shards differ in the host only.
+        ((("choose_firstn", 2, "rack"), ("chooseleaf_firstn", 2, "host")), "host", 6),
+        ((("choose_firstn", 1, "rack"), ("choose_firstn", 0, "osd")), "osd", 24),
+    ],
+)
+def test_import_and_page_name_the_same_domain_and_the_same_usable_bytes(
+    imported, tmp_path, rule, domain, domains
+):
+    cluster = imported(rule=rule)
+    (pool,) = cluster.pools
+    (row,) = capacity_of(cluster)["pools"]
+    safe = RAW_BYTES * (1 - 1 / domains) * 0.85 / 3
+    assert (pool.failure_domain, row["failure_domains"]) == (domain, domains)
+    assert row["usable_bytes_safe"] == pytest.approx(safe)
+    page, _ = read_report(json.dumps(report(rule=rule)).encode())
+    assert page.cluster.failure_domain_replicated == domain
+    models = build_models(page)
+    assert scheme_capacity(page, "rep:3", models, drives_of(page, models)).usable_bytes_safe == pytest.approx(
+        safe
+    )
+    # A run on the pool's CRUSH map counts the same failure domains.
+    write_scenario(scenario_of(cluster, pool, "m.txt"), tmp_path / "s.toml")
+    mapped = load_scenario(tmp_path / "s.toml")
+    models = build_models(mapped)
+    held = scheme_capacity(mapped, "rep:3", models, drives_of(mapped, models))
+    assert (held.domains, held.usable_bytes_safe) == (domains, pytest.approx(safe))
+
+
+def test_an_osd_that_is_out_holds_nothing_and_one_that_is_down_comes_back(tmp_path):
+    document = report()
+    document["osdmap"]["osds"][0] |= {"in": 0, "weight": 0.0}
+    document["osdmap"]["osds"][1] |= {"up": 0}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    (row,) = capacity_of(cluster)["classes"]
+    assert (row["raw_bytes"], row["in_bytes"]) == (RAW_BYTES, RAW_BYTES - OSD_BYTES)
+    counted = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
+    assert counted.cluster.osd_count == 23
+    write_scenario(scenario_of(cluster, cluster.pools[0], "m.txt"), tmp_path / "s.toml")
+    assert load_scenario(tmp_path / "s.toml").cluster.osd_count == 23
+
+
+def test_hosts_that_differ_are_groups_or_equal_hosts_of_the_same_raw_capacity(tmp_path):
+    document = report(rule=(("chooseleaf_firstn", 0, "rack"),))
+    for row in document["osd_metadata"][:4]:
+        row["bluestore_bdev_size"] = str(2 * OSD_BYTES)
+    cluster = import_cluster([write_report(tmp_path, document)])
+    groups = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
+    assert [(group.count, group.rack) for group in groups.cluster.host_groups] == [
+        (1, "rack0"), (1, "rack0"), (2, "rack1"), (2, "rack2")
+    ]  # fmt: skip
+    equal = scenario_from(scenario_without_map(cluster, cluster.pools[0], equal_hosts=True).tables)
+    assert (equal.cluster.hosts, equal.cluster.osds_per_host, equal.cluster.racks) == (6, 4, 3)
+    for scenario in (groups, equal):
+        models = build_models(scenario)
+        held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
+        # 4 OSDs of twice the size: 28 instead of 24.
+        assert held.raw_bytes == pytest.approx(28 * OSD_BYTES, rel=1e-5)
+
+
+# Processors and parameter sets.
+
+
+@pytest.mark.parametrize(
+    ("name", "cores", "threads", "sockets"),
+    [
+        ("AMD EPYC 7232P 8-Core Processor", 8, 16, 1),
+        ("AMD EPYC 7443 24-Core Processor", 24, 48, 2),
+        ("AMD EPYC 3201 8-Core Processor", 8, 8, 1),
+        ("Intel(R) Xeon(R) Silver 4210R CPU @ 2.40GHz", 10, 20, 2),
+        ("Intel(R) Xeon(R) Silver 4210 CPU @ 2.20GHz", 10, 20, 2),
+        ("Intel(R) Xeon(R) CPU E5-2660 v2 @ 2.20GHz", 10, 20, 2),
+        ("Intel(R) Xeon(R) CPU E5-2660 0 @ 2.20GHz", 8, 16, 2),
+        ("INTEL(R) XEON(R) GOLD 6526Y", 16, 32, 2),
+        ("Intel(R) Xeon(R) Silver 4416+", 20, 40, 2),
+        ("Intel(R) Atom(TM) CPU  C2758  @ 2.40GHz", 8, 8, 1),
+    ],
+)
+def test_cores_come_from_the_name_or_from_the_table(name, cores, threads, sockets):
+    found = processor_of(name)
+    assert (found.cores, found.threads, found.sockets_max) == (cores, threads, sockets)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "Intel Core Processor (Skylake, IBRS)",
+        "ARMv8 Processor rev 0 (v8l)",
+        "AMD Opteron(tm) Processor 6128",
+    ],
+)
+def test_cores_of_other_processors_are_not_known(name):
+    assert processor_of(name) is None
+
+
+def test_the_table_of_processors_names_its_sources():
+    rows = [counts for family in _families() for counts in family["models"].values()]
+    assert len(rows) > 100
+    assert all(row["threads"] in (row["cores"], 2 * row["cores"], 16) for row in rows)
+    assert all("ark.intel.com" in family["source"] or "amd.com" in family["source"] for family in _families())
+
+
+def test_cores_are_in_the_unit_of_the_parameter_set(imported):
+    # 8 cores with 16 hardware threads, in one socket.
+    by_set = {}
+    for version, metadata in (
+        ("17.2.6", {"bluestore_bdev_rotational": "0", "bluestore_bdev_devices": "nvme0n1"}),
+        ("13.2.10", {"bluestore_bdev_rotational": "0"}),
+    ):
+        cluster = imported(version=version, metadata=metadata)
+        keys = describe_pool(cluster, cluster.pools[0]).cluster
+        by_set[keys["parameters"]] = keys["cores_per_host"]
+    assert by_set == {"nvme": 16, "kraken": 8}
+
+
+def test_unknown_processors_are_assumed_and_said_to_be(imported):
+    cluster = imported(metadata={"cpu": "Mystery"})
+    (row,) = answer(cluster)[0]["processors"]
+    # Two cores for each of 4 OSDs.
+    assert (row["basis"], row["cores"], row["hosts"]) == ("assumed", 2 * OSDS_PER_HOST, HOSTS)
+
+
+def test_hosts_without_metadata_are_assumed_to_be_like_the_others(tmp_path):
+    document = report()
+    document["osd_metadata"] = document["osd_metadata"][:OSDS_PER_HOST]
+    for osd in range(OSDS_PER_HOST, 24):
+        document["osd_metadata"].append({"id": osd, "bluestore_bdev_size": str(OSD_BYTES)})
+    found = answer(import_cluster([write_report(tmp_path, document)]))[0]
+    assert {(row["basis"], row["cores"], row["hosts"]) for row in found["processors"]} == {
+        ("name", 8, 1), ("assumed", 8, 5)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("preset", "release", "name"),
+    [
+        ("nvme-tlc", 17, "nvme"),
+        ("nvme-tlc", 14, "nvme"),  # 2 releases from 16, against 3 and a kind of drive from 11
+        ("sata-tlc", 17, "nvme"),  # a kind of drive, against 6 releases
+        ("sata-tlc", 13, "kraken"),  # 2 releases, against 3 and a kind of drive
+        ("hdd-7200", 16, "nvme"),
+        ("hdd-7200", 13, "kraken"),
+    ],
+)
+def test_the_parameter_set_is_the_nearest_in_drive_and_release(preset, release, name):
+    assert nearest_parameters(preset, release).name == name
+
+
+def test_the_table_of_parameter_sets_is_what_they_are_calibrated_on():
+    for choice in PARAMETER_SETS:
+        calibrated = ParameterSet(choice.name).table("calibrated")
+        releases = [generation(name).version for name in calibrated["keys"]["generation"]]
+        numbers = [int(re.search(r"v([0-9]+)", version)[1]) for version in releases]
+        assert (min(numbers), max(numbers)) == (choice.first_release, choice.last_release)
+        assert "rates" not in " ".join(calibrated.get("notes", []))
+
+
+def test_what_is_out_of_the_calibrated_range_is_a_warning(imported):
+    document, _ = answer(imported())
+    assert {line.partition(":")[0] for line in document["outside_calibrated_range"]} == {
+        "cluster.ssd", "cluster.public_gbit_per_s", "cluster.private_gbit_per_s"
+    }  # fmt: skip
+    assert set(document["outside_calibrated_range"]) <= set(document["warnings"])
+
+
+def test_one_address_for_clients_and_hosts_is_one_network(imported):
+    addresses = {"front_addr": "[v2:10.0.0.1:6800/2,v1:10.0.0.1:6801/2]", "back_addr": "[v2:10.0.0.1:6802/2]"}
+    cluster = imported(metadata=addresses)
+    assert describe_pool(cluster, cluster.pools[0]).cluster["networks"] == 1
+    cluster = imported(metadata={**addresses, "back_addr": "[v2:10.1.0.1:6802/2]"})
+    assert "networks" not in describe_pool(cluster, cluster.pools[0]).cluster
+
+
+# Load.
+
+
+@pytest.mark.parametrize(
+    ("count", "kib", "size"),
+    [
+        (1000, 32_700, 32 * 1024),  # 32.7 KiB: 8 pages are nearer than 9
+        (1000, 1_180, 1024),  # 1.18 KiB: below a page, whole sectors
+        (1000, 5_080, 4096),
+        (1000, 3_778_000, 3776 * 1024),
+        (1000, 0, 512),
+    ],
+)
+def test_mean_sizes_are_whole_pages_or_sectors(imported, count, kib, size):
+    counters = {"num_read": count, "num_read_kb": kib}
+    cluster = imported(counters=counters)
+    load = load_of(cluster, cluster.pools[0])
+    assert (load.read_bytes, load.write_bytes, load.read_fraction) == (size, None, 1.0)
+    assert load.tables(2**33)["workload"]["ops"] == ["read"]
+
+
+def test_reads_and_writes_of_different_sizes_are_two_loads(imported, tmp_path):
+    # 3,000 reads of 8 KiB and 1,000 writes of 64 KiB: three quarters are reads.
+    counters = {"num_read": 3000, "num_read_kb": 24_000, "num_write": 1000, "num_write_kb": 64_000}
+    cluster = imported(counters=counters)
+    write_scenario(scenario_of(cluster, cluster.pools[0], "m.txt"), tmp_path / "s.toml")
+    reads, writes = load_scenario(tmp_path / "s.toml").loads
+    assert (reads.ops, reads.block_sizes_bytes, reads.queue_depth) == (("read",), (8192,), 24)
+    assert (writes.ops, writes.block_sizes_bytes, writes.queue_depth) == (("write",), (65536,), 8)
+    counted = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables).workload
+    # 88,000 KiB in 4,000 requests are 22 KiB each: 5.5 pages, which round to 6 (to even).
+    assert (counted.read_fraction, counted.block_sizes_bytes) == (0.75, (24 * 1024,))
+
+
+def test_without_counters_of_the_pool_those_of_all_pools_count_and_else_4_kib_are_assumed(imported, tmp_path):
+    document = report()
+    document["pool_sum"] = {"stat_sum": {"num_write": 10, "num_write_kb": 160}}
+    cluster = import_cluster([write_report(tmp_path, document)])
+    assert load_of(cluster, cluster.pools[0]).write_bytes == 16 * 1024
+    cluster = imported()
+    load = load_of(cluster, cluster.pools[0])
+    assert (load.measured, load.read_bytes, load.write_bytes) == (False, 4096, 4096)
+    assert any("assumed" in line for line in load.lines)
+
+
+@pytest.mark.parametrize(
+    ("more", "rate"),
+    [
+        (
+            [
+                {
+                    "pool_name": "data",
+                    "pool_id": 1,
+                    "client_io_rate": {"read_op_per_sec": 70, "write_op_per_sec": 30},
+                }
+            ],
+            100,
+        ),
+        ([{"pool_name": "data", "pool_id": 1, "client_io_rate": {}}], None),
+        ({"pgmap": {"read_op_per_sec": 5, "write_op_per_sec": 2}}, 7),
+        (
+            {
+                "pg_map": {
+                    "pg_stats_delta": {"stat_sum": {"num_read": 50, "num_write": 10}, "stamp_delta": "4.0"}
+                }
+            },
+            15,
+        ),
+    ],
+)
+def test_measured_rates_come_from_further_files(imported, more, rate):
+    cluster = imported(more)
+    assert load_of(cluster, cluster.pools[0]).rate_per_s == rate
+    assert plan_of(cluster, cluster.pools[0]).tables["plan"].get("rate_per_s") == rate
+
+
+# The plan.
+
+
+def test_a_plan_starts_from_the_hosts_that_exist_and_what_is_stored(imported, tmp_path):
+    # 30 TB raw in three copies: 10 TB of client data.
+    cluster = imported(kb_used=30 * 10**12 // KIB)
+    write_scenario(plan_of(cluster, cluster.pools[0]), tmp_path / "p.toml")
+    scenario = load_scenario(tmp_path / "p.toml")
+    assert (scenario.cluster.hosts, scenario.cluster.osds_per_host) == (6, 4)
+    # 6, 7.5, 9 and 12 hosts, in whole hosts.
+    assert scenario.plan.hosts == (6, 8, 9, 12)
+    assert scenario.plan.stored_bytes == pytest.approx(10 * 10**12, rel=1e-5)
+    assert getattr(scenario.plan, "owned_hosts", 6) == 6
+    models = build_models(scenario)
+    held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
+    # 5 of 6 hosts at the nearfull ratio in three copies: 23.21 TB, so that 50 GB a day last 264 days.
+    assert held.usable_bytes_safe == pytest.approx(RAW_BYTES * 5 / 6 * 0.85 / 3)
+    days = (held.usable_bytes_safe - scenario.plan.stored_bytes) / 50e9
+    assert days == pytest.approx(264.2, abs=0.1)
+
+
+def test_a_plan_with_racks_has_as_many_hosts_in_each(imported):
+    cluster = imported(rule=(("chooseleaf_firstn", 0, "rack"),))
+    tables = plan_of(cluster, cluster.pools[0]).tables
+    assert tables["cluster"]["racks"] == 3
+    # 6, 7.5, 9 and 12, in whole multiples of 3.
+    assert tables["plan"]["hosts"] == [6, 9, 12]
+
+
+def test_import_and_page_hold_the_same_bytes_at_the_ratios_of_the_cluster(imported):
+    cluster = imported(full_ratio=0.97, nearfull_ratio=0.93)
+    # 5 of 6 hosts at the nearfull ratio of the cluster, in three copies.
+    by_hand = RAW_BYTES * 5 / 6 * 0.93 / 3
+    assert capacity_of(cluster)["pools"][0]["usable_bytes_safe"] == pytest.approx(by_hand)
+    scenario = scenario_from(scenario_without_map(cluster, cluster.pools[0]).tables)
+    models = build_models(scenario)
+    held = scheme_capacity(scenario, "rep:3", models, drives_of(scenario, models))
+    assert held.usable_bytes_safe == pytest.approx(by_hand)
+    assert held.usable_bytes_full == pytest.approx(RAW_BYTES * 0.97 / 3)
+
+
+def test_plan_and_growth_exclude_each_other(imported):
+    with pytest.raises(ClusterImportError, match="--plan"):
+        answer(imported(), plan=True, grow="hosts=+1")
+
+
+def test_a_scenario_says_where_each_key_is_from(imported):
+    counters = {"num_read": 3000, "num_read_kb": 24_000, "num_write": 1000, "num_write_kb": 64_000}
+    cluster = imported(counters=counters)
+    text = scenario_of(cluster, cluster.pools[0], "m.txt").toml()
+    keys = {line.removeprefix("# ").partition(":")[0] for line in text.splitlines() if line.startswith("# ")}
+    assert {"cluster.ssd", "cluster.parameters", "cluster.cores_per_host", "workload, reads"} <= keys
+    assert 'drive_bytes = "4.096TB"' in text and str(OSD_BYTES) not in text
+
+
+def test_the_largest_pool_counts_unless_it_is_the_managers(tmp_path):
+    document = report(counters={"num_bytes": 5})
+    pool = document["osdmap"]["pools"][0]
+    document["osdmap"]["pools"].append({**pool, "pool": 2, "pool_name": ".mgr"})
+    document["pool_stats"].append({"poolid": 2, "stat_sum": {"num_bytes": 10**9}})
+    found, _ = answer(import_cluster([write_report(tmp_path, document)]), path=Path("s.toml"))
+    assert found["scenarios"][0]["pool"] == "data"

@@ -1,0 +1,163 @@
+"""The server of stripesim serve as a process: signals end it whatever it does, and its forms are bounded."""
+
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+pytest.importorskip("starlette", reason="starlette is not installed (pip install stripesim[web])")
+pytest.importorskip("uvicorn", reason="uvicorn is not installed (pip install stripesim[web])")
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from stripesim.web.app import REPORT_BYTES_MAX
+from stripesim.web.guard import FormReader
+
+HOST = "127.0.0.1"
+START_S = 60.0
+FORM_TYPE = "application/x-www-form-urlencoded"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def server():
+    """A server that answers, as a process, and its port."""
+    port = free_port()
+    command = [sys.executable, "-m", "stripesim", "serve", "--port", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    end_s = time.monotonic() + START_S
+    while time.monotonic() < end_s:
+        try:
+            socket.create_connection((HOST, port), timeout=1).close()
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    yield process, port
+    process.kill()
+    process.wait()
+
+
+def post(port, path, body, content_type):
+    """Send a form; the answer may never come."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=30)
+    try:
+        connection.request("POST", path, body, {"Content-Type": content_type})
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+def heaviest_report():
+    """Return an upload as large as is allowed: a report with one list of many numbers."""
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="r.json"\r\n\r\n{"a": ['
+    tail = b"1]}\r\n--x--\r\n"
+    numbers = b"1," * ((REPORT_BYTES_MAX - len(head) - len(tail)) // 2)
+    return head + numbers + tail
+
+
+def children_of(pid):
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="/proc does not list processes here")
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 0)], ids=["SIGTERM", "SIGINT"]
+)
+def test_a_signal_ends_the_server_in_the_middle_of_work(server, number, status):
+    process, port = server
+    options = "&".join(f"{side}.hosts=100&{side}.osds_per_host=60" for side in "ab")
+    assert post(port, "/simulate", f"{options}&rate_per_s=1e6", FORM_TYPE) == 200
+    body = heaviest_report()
+    upload = (port, "/upload", body, "multipart/form-data; boundary=x")
+    threading.Thread(target=post, args=upload, daemon=True).start()
+    # The simulation and the upload have a worker process each.
+    end_s = time.monotonic() + START_S
+    while len(children_of(process.pid)) < 2 and time.monotonic() < end_s:
+        time.sleep(0.05)
+    workers = children_of(process.pid)
+    assert len(workers) == 2
+    process.send_signal(number)
+    assert process.wait(timeout=2) == status
+    assert not any(map(is_running, workers))
+
+
+def test_workers_end_with_a_server_that_is_killed(server):
+    process, port = server
+    assert post(port, "/simulate", "rate_per_s=100", FORM_TYPE) == 200
+    (worker, *_) = children_of(process.pid)
+    process.kill()
+    process.wait()
+    end_s = time.monotonic() + 5
+    while is_running(worker) and time.monotonic() < end_s:
+        time.sleep(0.05)
+    assert not is_running(worker)
+
+
+def form_request(body, *, delay_s=0.0):
+    """Return a request whose form comes in one part, after a while."""
+
+    async def receive():
+        await anyio.sleep(delay_s)
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    scope = {"type": "http", "method": "POST", "headers": [(b"content-type", FORM_TYPE.encode())]}
+    return Request(scope, receive)
+
+
+async def status_of(reader, request, most_bytes=1000):
+    """Return the status with which a form is refused; 200 where it is read."""
+    try:
+        async with reader.read(request, most_bytes):
+            return 200
+    except HTTPException as error:
+        return error.status_code
+
+
+def test_a_form_is_bounded_in_size():
+    async def read():
+        reader = FormReader()
+        return await status_of(reader, form_request(b"a=" + b"x" * 998), 1000), await status_of(
+            reader, form_request(b"a=" + b"x" * 999), 1000
+        )
+
+    assert anyio.run(read) == (200, 413)
+
+
+def test_forms_of_slow_senders_are_given_up():
+    async def read():
+        reader = FormReader(wall_s_max=0.05)
+        return await status_of(reader, form_request(b"a=1", delay_s=5))
+
+    assert anyio.run(read) == 408
+
+
+def test_all_forms_together_are_bounded():
+    async def read():
+        reader = FormReader(total_bytes_max=100)
+        body = b"a=" + b"x" * 58
+        async with reader.read(form_request(body), 1000):
+            # 60 bytes are held, and 60 more would be 120.
+            while_held = await status_of(reader, form_request(body))
+        return while_held, await status_of(reader, form_request(body))
+
+    assert anyio.run(read) == (503, 200)
